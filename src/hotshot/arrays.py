@@ -1,0 +1,101 @@
+"""One namespace per call: the few things the method needs beyond the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from hotshot.errors import InputError, NamespaceError
+
+Array = Any
+Namespace = Any
+
+
+def namespace(*arrays: Array) -> Namespace:
+    """The one array library that all arrays belong to; `None` and Python numbers do not count."""
+    given = [x for x in arrays if x is not None and not isinstance(x, (int, float))]
+    try:
+        return array_api_compat.array_namespace(*given)
+    except TypeError:
+        kinds = sorted({type(x).__module__.split(".")[0] + "." + type(x).__name__ for x in given})
+        raise NamespaceError(
+            f"The arrays of one call must belong to one array library, got {', '.join(kinds)}: "
+            "convert them to one, for example with numpy.asarray."
+        ) from None
+
+
+def as_array(x: Array, name: str = "x") -> Array:
+    """`x` itself where it is an array already, a NumPy array of numbers where it is list-like."""
+    if array_api_compat.is_array_api_obj(x):
+        return x
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise InputError(f"{name} must be a rectangular array of numbers: {error}.") from None
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"{name} must be an array of numbers, got {type(x).__name__} of dtype {array.dtype}: "
+            "convert it first."
+        )
+    return array
+
+
+def as_floats(x: Array, name: str = "x") -> Array:
+    """`x` as floating point: float32 and float64 stay, float16 becomes float32, integers float64."""
+    x = as_array(x, name)
+    xp = namespace(x)
+    if x.dtype in (xp.float32, xp.float64):
+        return x
+    if xp.isdtype(x.dtype, "complex floating"):
+        raise InputError(f"{name} must be real, got dtype {x.dtype}: take its real part or its modulus.")
+    half = xp.isdtype(x.dtype, "real floating")
+    return xp.astype(x, xp.float32 if half else xp.float64)
+
+
+def is_single(x: Array) -> bool:
+    """Whether the array is in single precision."""
+    return bool(x.dtype == namespace(x).float32)
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """A NumPy copy or view of any array, from any device."""
+    if array_api_compat.is_torch_array(x):
+        return np.asarray(x.detach().cpu().numpy())
+    return np.asarray(x)
+
+
+def like(x: np.ndarray, reference: Array) -> Array:
+    """The NumPy array `x` in the namespace and on the device of `reference`, in its dtype if floating."""
+    xp = namespace(reference)
+    dtype = reference.dtype if x.dtype.kind == "f" else None
+    return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
+
+
+def one_hot(labels: Array, n: int, dtype: Any) -> Array:
+    """`(…, k)` integer labels as `(…, n, k)` indicators."""
+    xp = namespace(labels)
+    classes = xp.arange(n, dtype=labels.dtype, device=array_api_compat.device(labels))
+    return xp.astype(classes[:, None] == labels[..., None, :], dtype)
+
+
+def small_identity(size: int, reference: Array) -> Array:
+    """The identity matrix in the namespace, dtype and device of `reference`."""
+    xp = namespace(reference)
+    return xp.eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
+
+
+def slices(length: int, size: int) -> list[slice]:
+    """Consecutive slices of at most `size` that cover `range(length)`."""
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def unit_vectors(x: Array) -> Array:
+    """Rows of `x` (…, V) scaled to unit Euclidean norm; rows of zeros stay zero."""
+    xp = namespace(x)
+    # Dividing by the largest entry first keeps the squares of huge and tiny entries representable.
+    largest = xp.max(xp.abs(x), axis=-1, keepdims=True)
+    x = x / xp.where(largest > 0, largest, xp.ones_like(largest))
+    norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
+    return x / xp.where(norm > 0, norm, xp.ones_like(norm))

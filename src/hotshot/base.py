@@ -1,0 +1,346 @@
+r"""Base classes: the bank of many-sample classes that novel classes borrow from.
+
+A bank keeps the samples of its classes. What depends on the bank and on the transform of its features alone,
+such as the axes, the means and covariances of eq. 2 and the sample weights, is prepared once and kept with it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from hotshot.arrays import Array, like, unit_vectors
+from hotshot.errors import InputError, ParameterError
+from hotshot.features import FeatureTransform, check_features, check_labels, choose_power
+
+# Classes share a padded batch where the smallest has at least this share of the samples of the largest.
+SMALLEST_SHARE_OF_BUCKET = 0.5
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space a bank is prepared in; see `HOTClassifier` for what each parameter means."""
+
+    power: float = 1.0
+    power_offset: float = 0.0
+    power_on_base: bool = True
+    normalize: str | None = "centre-l2"
+    n_components: float | int | None = None
+    sample_weights: str = "uniform"
+    temperature: float = 1.0
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Base classes of similar size, padded with samples of no mass to one size J.
+
+    `classes` (b,) are their indices in the bank, `units` (b, J, V) their samples as unit vectors, `mass`
+    (b, J) the sample weights, which sum to 1 for each class.
+    """
+
+    classes: np.ndarray
+    units: Array
+    mass: Array
+
+
+@dataclass(frozen=True)
+class PreparedBase:
+    """A bank in the space of the method: B classes, V axes.
+
+    Attributes
+    ----------
+    names : array (B,)
+    transform : FeatureTransform
+        Takes raw novel features to this space.
+    buckets : tuple of Bucket
+        The samples, for the low-level transport.
+    means, weighted_means, mean_units : arrays (B, V)
+        Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
+    covariances : array (B, V, V)
+    spectrum : array (V,)
+        Variances of the pooled covariance, which is diagonal in these axes.
+    ones : array (V,)
+        The direction of equal entries in the original features.
+    """
+
+    names: np.ndarray
+    transform: FeatureTransform
+    buckets: tuple[Bucket, ...]
+    means: Array
+    weighted_means: Array
+    mean_units: Array
+    covariances: Array
+    spectrum: Array
+    ones: Array
+
+    def to(self, reference: Array) -> PreparedBase:
+        """The same bank in the array library, dtype and device of `reference`."""
+        return _convert(self, reference)
+
+
+def _convert(value: Any, reference: Array) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_convert(item, reference) for item in value)
+    if isinstance(value, (PreparedBase, Bucket, FeatureTransform)):
+        converted = {f.name: _convert(getattr(value, f.name), reference) for f in fields(value)}
+        return type(value)(**converted)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return like(value, reference)
+    return value
+
+
+class BaseClasses:
+    """Classes with many labelled samples, to borrow means and covariances from.
+
+    Use `BaseClasses.from_samples`. A bank does not change once made, so that estimators share it freely.
+
+    Attributes
+    ----------
+    names : array (B,)
+        Class labels, sorted.
+    counts : array (B,)
+        Samples per class.
+    samples : array (sum(counts), V)
+        Features, class by class in the order of `names`.
+    """
+
+    def __init__(self, samples: np.ndarray, counts: np.ndarray, names: np.ndarray) -> None:
+        self.samples = samples
+        self.counts = counts
+        self.names = names
+        self._prepared: dict[Space, PreparedBase] = {}
+
+    @classmethod
+    def from_samples(
+        cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0
+    ) -> BaseClasses:
+        """A bank from features (samples, V) and their labels.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Finite features of any real dtype; float64 stays, float16 is computed with in float32.
+        y : array (samples,)
+            Labels of any sortable type, in any order.
+        max_samples : int, optional
+            Cap of samples per class; larger classes are thinned at random.
+        seed : int
+            Of that choice.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+        >>> base
+        BaseClasses(2 classes, 20 samples, 4 features)
+        """
+        X = check_features(X, "X_base")
+        names, labels = check_labels(y, len(X), "y_base")
+        if max_samples is not None and (not isinstance(max_samples, int) or max_samples < 1):
+            raise ParameterError(f"max_samples must be a positive integer or None, got {max_samples!r}.")
+        order = np.argsort(labels, kind="stable")
+        if max_samples is not None:
+            rng = np.random.default_rng(seed)
+            groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+            order = np.concatenate(
+                [np.sort(rng.permutation(group)[:max_samples]) for group in groups]
+            )
+        return cls(X[order], np.bincount(labels[order], minlength=len(names)), names)
+
+    def __repr__(self) -> str:
+        n, width = self.samples.shape
+        return f"BaseClasses({len(self.names)} classes, {n} samples, {width} features)"
+
+    def __sklearn_clone__(self) -> BaseClasses:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"samples": self.samples, "counts": self.counts, "names": self.names, "_prepared": {}}
+
+    @property
+    def n_features(self) -> int:
+        """Width of the features, V."""
+        return int(self.samples.shape[1])
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """Index of the class of each sample (samples,)."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Mean of each class (B, V), eq. 2."""
+        return class_means(self.samples, self.counts)
+
+    @cached_property
+    def covariances(self) -> np.ndarray:
+        """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
+        return class_covariances(self.samples, self.counts)[0]
+
+    def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
+        """Sample weights from a base classifier on the raw features, 1 in total for each class (samples,)."""
+        return classifier_weights(self.samples, self.labels, temperature)
+
+    def weighted_means(self, temperature: float = 1.0) -> np.ndarray:
+        """Mean of each class by sample weight (B, V)."""
+        return class_means(self.samples, self.counts, self.sample_weights(temperature))
+
+    def power(self, power: float | str, support: np.ndarray) -> float:
+        """The power that "auto" stands for with this bank and these support features."""
+        return choose_power(power, (self.samples, support))
+
+    def prepare(self, space: Space) -> PreparedBase:
+        """The bank in `space`; computed on the first call and kept."""
+        if space not in self._prepared:
+            self._prepared[space] = _prepare(self, space)
+        return self._prepared[space]
+
+
+def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """mu_b = sum_j p_j x_j with p = 1/J_b unless given (eq. 2), summed in float64: (B, V)."""
+    starts = np.cumsum(counts) - counts
+    if weights is None:
+        weights = np.repeat(1.0 / counts, counts)
+    return np.add.reduceat(x * weights[:, None], starts, axis=0, dtype=np.float64).astype(x.dtype)
+
+
+def class_covariances(x: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sigma_b of eq. 2, (B, V, V), and the pooled covariance (V, V), summed in float64.
+
+    A class of one sample has no covariance of its own and borrows the pooled one; where no class has two
+    samples, all borrow the covariance of all samples together.
+    """
+    width = x.shape[1]
+    covariances = np.empty((len(counts), width, width), dtype=x.dtype)
+    scatter = np.zeros((width, width))
+    for b, group in enumerate(np.split(x, np.cumsum(counts)[:-1])):
+        centred = group - group.mean(axis=0, dtype=np.float64)
+        own = centred.T @ centred
+        scatter += own
+        covariances[b] = own / max(len(group) - 1, 1)
+    freedom = int((counts - 1).sum())
+    if freedom == 0:
+        centred = x - x.mean(axis=0, dtype=np.float64)
+        scatter, freedom = centred.T @ centred, max(len(x) - 1, 1)
+    pooled = scatter / freedom
+    covariances[counts == 1] = pooled
+    return covariances, pooled
+
+
+def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+    """p_j = softmax over the class of s_j / temperature, s_j the base classifier's probability of the class.
+
+    The classifier is a multinomial logistic regression on all base samples (below eq. 7).
+    """
+    if not temperature > 0:
+        raise ParameterError(f"temperature must be positive, got {temperature!r}.")
+    if labels[0] == labels[-1]:
+        return np.full(len(x), 1.0 / len(x))
+    with warnings.catch_warnings():
+        # Nearly converged probabilities are good enough for weights.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier = LogisticRegression(max_iter=300).fit(x, labels)
+    probability = classifier.predict_proba(x)[np.arange(len(x)), labels]
+    weights = np.exp((probability - 1) / temperature)
+    return weights / np.bincount(labels, weights)[labels]
+
+
+def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
+    x, counts = base.samples, base.counts
+    scale = _power_of_two_scale(x) if space.normalize else 1.0
+    normalise = space.normalize is not None
+    power = FeatureTransform(space.power, space.power_offset, scale, None, None, unit=False)
+    if space.power_on_base:
+        x = power(x, "X_base")
+    centre = x.mean(axis=0, dtype=np.float64).astype(x.dtype) if normalise else None
+    leading = _leading_axes(x, centre, space.n_components)
+    z = x - centre if normalise else x
+    if leading is not None:
+        z = z @ leading
+    if normalise:
+        z = unit_vectors(z)
+
+    # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
+    _, pooled = class_covariances(z, counts)
+    spectrum, rotation = np.linalg.eigh(pooled)
+    rotation = rotation[:, ::-1].astype(z.dtype)
+    z = z @ rotation
+    axes = rotation if leading is None else leading @ rotation
+    covariances, _ = class_covariances(z, counts)
+
+    if space.sample_weights == "classifier":
+        weights = classifier_weights(z, base.labels, space.temperature)
+    else:
+        weights = np.repeat(1.0 / counts, counts)
+    units = z if normalise else unit_vectors(z)
+    return PreparedBase(
+        names=base.names,
+        transform=FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise),
+        buckets=_buckets(units, weights.astype(z.dtype), counts),
+        means=class_means(z, counts),
+        weighted_means=class_means(z, counts, weights),
+        mean_units=class_means(units, counts, weights),
+        covariances=covariances,
+        spectrum=np.maximum(spectrum[::-1], 0).astype(z.dtype),
+        ones=axes.sum(axis=0),
+    )
+
+
+def _power_of_two_scale(x: np.ndarray) -> float:
+    """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
+    largest = float(np.abs(x).max())
+    return 2.0 ** -round(np.log2(largest)) if largest > 0 else 1.0
+
+
+def _leading_axes(
+    x: np.ndarray, centre: np.ndarray | None, n_components: float | int | None
+) -> np.ndarray | None:
+    """Leading principal axes (V, axes) of the samples, as many as asked for or as hold that share of variance.
+
+    Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
+    """
+    if n_components is None:
+        return None
+    z = np.asarray(x if centre is None else x - centre, dtype=np.float64)
+    variances, axes = np.linalg.eigh(z.T @ z)
+    variances, axes = np.maximum(variances[::-1], 0), axes[:, ::-1]
+    if isinstance(n_components, (int, np.integer)):
+        if n_components > len(variances):
+            raise ParameterError(
+                f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
+            )
+        count = int(n_components)
+    else:
+        shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
+        count = int(np.searchsorted(shares, n_components - 1e-12)) + 1
+    return axes[:, : max(1, min(count, len(variances)))].astype(x.dtype)
+
+
+def _buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tuple[Bucket, ...]:
+    """Classes grouped by size and padded with zero mass, the largest first."""
+    starts = np.cumsum(counts) - counts
+    order = np.argsort(-counts, kind="stable")
+    buckets = []
+    while len(order):
+        size = counts[order[0]]
+        members = order[counts[order] >= SMALLEST_SHARE_OF_BUCKET * size]
+        order = order[len(members) :]
+        members = np.sort(members)
+        if (counts[members] == size).all():
+            rows = starts[members][:, None] + np.arange(size)
+            buckets.append(Bucket(members, units[rows], weights[rows]))
+            continue
+        padded = np.zeros((len(members), size, units.shape[1]), dtype=units.dtype)
+        mass = np.zeros((len(members), size), dtype=units.dtype)
+        for i, b in enumerate(members):
+            rows = slice(starts[b], starts[b] + counts[b])
+            padded[i, : counts[b]] = units[rows]
+            mass[i, : counts[b]] = weights[rows]
+        buckets.append(Bucket(members, padded, mass))
+    return tuple(buckets)

@@ -1,0 +1,136 @@
+r"""Transfer weights -> calibrated Gaussians, one per support sample or per novel class.
+
+A calibrated Gaussian mixes the statistics of the base classes with what little is seen of the novel class.
+Its covariance is kept as weights over the base covariances and made dense only where that is cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotshot.arrays import Array, namespace, one_hot, small_identity
+from hotshot.base import PreparedBase
+
+MIX, PRINTED, FREE_LUNCH = "mix", "printed", "free-lunch"
+MEAN_RULES = (MIX, PRINTED, FREE_LUNCH)
+ALPHA_RULES = ("entries", "diagonal")
+# What the authors' program gives the base classes at one shot.
+PRIOR_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class CalibratedGaussians:
+    """Gaussians for a batch of tasks.
+
+    Attributes
+    ----------
+    means : array (tasks, Gaussians, V)
+    weights : array (tasks, Gaussians, B)
+        Of the base covariances.
+    shift : array (V, V) or None
+        Added to every covariance: alpha in every entry or on the diagonal, in the axes of the bank.
+    labels : integer array (tasks, Gaussians)
+        Class of each Gaussian, counted from 0.
+    """
+
+    means: Array
+    weights: Array
+    shift: Array | None
+    labels: Array
+
+    def covariances(self, base: PreparedBase) -> Array:
+        """Dense covariances (tasks, Gaussians, V, V)."""
+        xp = namespace(self.weights)
+        n_classes, width, _ = base.covariances.shape
+        flat = xp.reshape(base.covariances, (n_classes, width * width))
+        rows = xp.reshape(self.weights, (-1, n_classes))
+        dense = xp.reshape(rows @ flat, (*self.weights.shape[:2], width, width))
+        return dense if self.shift is None else dense + self.shift
+
+
+def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array, Array]:
+    """Mean of each class's support samples (tasks, classes, V), and their numbers (tasks, classes)."""
+    xp = namespace(support)
+    members = one_hot(labels, n_classes, support.dtype)
+    shots = xp.sum(members, axis=2)
+    return (members @ support) / shots[:, :, None], shots
+
+
+def automatic_mix(shots: Array) -> Array:
+    """m = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
+    return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
+
+
+def calibrate(
+    base: PreparedBase,
+    targets: Array,
+    labels: Array,
+    transfer: Array,
+    *,
+    mean_rule: str = MIX,
+    mix: Array | float = PRIOR_SHARE,
+    alpha: float = 0.0,
+    alpha_rule: str = "entries",
+    k: int = 2,
+) -> CalibratedGaussians:
+    r"""Calibrated Gaussians from transfer weights, eq. 10 in one of its three readings.
+
+    ============  =========================================================  ====================================
+    mean_rule     mean                                                       covariance
+    ============  =========================================================  ====================================
+    "mix"         :math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n`                :math:`\sum_b w_{bn} \Sigma_b + \alpha`
+    "printed"     :math:`(\sum_b w_{bn} \mu_b + x_n) / (B + 1)`              :math:`\sum_b w_{bn} \Sigma_b / B + \alpha`
+    "free-lunch"  :math:`(k \sum_b w_{bn} \mu_b + x_n) / (k + 1)`, eq. 3     :math:`\sum_b w_{bn} \Sigma_b + \alpha`
+    ============  =========================================================  ====================================
+
+    Parameters
+    ----------
+    targets : array (tasks, Gaussians, V)
+        Support samples or class means in the space of the bank.
+    labels : integer array (tasks, Gaussians)
+    transfer : array (tasks, B, Gaussians)
+        Transfer weights.
+    mix : float or array (tasks, Gaussians)
+        m above.
+    alpha_rule : {"entries", "diagonal"}
+        Whether alpha is added to every entry of the covariance, as published, or to its diagonal.
+    k : int
+        Number of lending classes in the "free-lunch" rule.
+    """
+    xp = namespace(targets, transfer)
+    weights = xp.matrix_transpose(transfer)
+    borrowed = weights @ base.means
+    n_classes = base.means.shape[0]
+    if mean_rule == PRINTED:
+        means = (borrowed + targets) / (n_classes + 1)
+        weights = weights / n_classes
+    else:
+        share = k / (k + 1) if mean_rule == FREE_LUNCH else mix
+        if not isinstance(share, (int, float)):
+            share = share[..., None]
+        means = share * borrowed + (1 - share) * targets
+    return CalibratedGaussians(means, weights, _shift(base, alpha, alpha_rule), labels)
+
+
+def _shift(base: PreparedBase, alpha: float, alpha_rule: str) -> Array | None:
+    if alpha == 0:
+        return None
+    if alpha_rule == "diagonal":
+        return alpha * small_identity(base.means.shape[1], base.means)
+    return alpha * (base.ones[:, None] * base.ones[None, :])
+
+
+def covariance_stack(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, Array | None]:
+    """Covariances to multiply with, and how the Gaussians mix them.
+
+    Either the dense covariance of each Gaussian, (tasks, Gaussians, V, V) and None, or, where there are more
+    Gaussians than base classes, the base covariances (1, B, V, V) and the weights (tasks, Gaussians, B).
+    """
+    if gaussians.weights.shape[1] <= base.means.shape[0]:
+        return gaussians.covariances(base), None
+    stack = base.covariances
+    if gaussians.shift is not None:
+        # The weights of one Gaussian sum to the same number for all, so the shift can be lent as well.
+        total = float(namespace(stack).sum(gaussians.weights[0, 0, :]))
+        stack = stack + gaussians.shift / total
+    return stack[None, ...], gaussians.weights

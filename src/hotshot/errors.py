@@ -1,0 +1,27 @@
+"""Every error hotshot raises on purpose: what was wrong, what it got and what to do, in one sentence."""
+
+from __future__ import annotations
+
+
+class HotshotError(Exception):
+    """Base of all errors raised by hotshot."""
+
+
+class InputError(HotshotError, ValueError):
+    """The data cannot be used as they are."""
+
+
+class ParameterError(HotshotError, ValueError):
+    """A parameter is not one of the values it may take."""
+
+
+class NamespaceError(HotshotError, TypeError):
+    """Arrays of different libraries, dtypes or devices were mixed in one call."""
+
+
+class TransportError(HotshotError, RuntimeError):
+    """A transport problem was not solved and its plan must not be used."""
+
+
+class ScaleWarning(UserWarning):
+    """The features are far from the scale a scale-dependent parameter set was made for."""

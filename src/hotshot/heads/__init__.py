@@ -1,0 +1,88 @@
+"""Heads: the N-way linear classifier trained on the support samples and the calibrated Gaussians."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hotshot.arrays import Array, like, namespace, to_numpy
+from hotshot.base import PreparedBase
+from hotshot.calibration import CalibratedGaussians
+from hotshot.heads.bound import bound_objective
+from hotshot.heads.expected import expected_objective
+from hotshot.heads.optimise import minimise
+from hotshot.heads.problem import head_problem
+from hotshot.heads.sampled import fit_sampled
+
+HEADS = ("bound", "expected", "sampled")
+
+
+def fit_heads(
+    base: PreparedBase,
+    gaussians: CalibratedGaussians,
+    support: Array,
+    labels: Array,
+    *,
+    n_classes: int,
+    head: str = "bound",
+    n_generated: float = 200,
+    support_weight: float = 1.0,
+    C: float = 1.0,
+    seeds: np.ndarray | None = None,
+) -> Array:
+    """Weights and, last, intercepts (tasks, N, V + 1) of the classifiers of a batch of tasks.
+
+    Parameters
+    ----------
+    gaussians : CalibratedGaussians
+    support, labels : arrays (tasks, S, V) and (tasks, S)
+        Support samples in the space of the bank, and their classes from 0.
+    head : {"bound", "expected", "sampled"}
+    n_generated : float
+        Features per class: drawn by the sampled head, counted as so many by the other two.
+    support_weight : float
+        How many features each support sample counts as.
+    C : float
+        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    seeds : sequence of seeds, one per task
+        For the sampled head.
+    """
+    if head == "sampled":
+        rows = zip(*(to_numpy(x) for x in (gaussians.means, gaussians.labels, support, labels)), strict=True)
+        covariances = to_numpy(gaussians.covariances(base))
+        seeds = range(support.shape[0]) if seeds is None else seeds
+        fitted = [
+            fit_sampled(
+                means,
+                covariance,
+                classes,
+                samples,
+                sample_classes,
+                n_classes=n_classes,
+                n_generated=int(n_generated),
+                support_weight=support_weight,
+                C=C,
+                rng=np.random.default_rng(seed),
+            )
+            for (means, classes, samples, sample_classes), covariance, seed in zip(
+                rows, covariances, seeds, strict=True
+            )
+        ]
+        return like(np.stack(fitted), support)
+
+    problem = head_problem(
+        base,
+        gaussians,
+        support,
+        labels,
+        n_classes=n_classes,
+        n_generated=n_generated,
+        support_weight=support_weight,
+        # With two classes scikit-learn fits one vector, and two opposite halves of it cost half as much.
+        C=C / 2 if n_classes == 2 else C,
+    )
+    xp = namespace(support)
+    theta = xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
+    theta = minimise(problem, bound_objective, theta).theta
+    if head == "expected":
+        theta = minimise(problem, expected_objective, theta).theta
+    return theta

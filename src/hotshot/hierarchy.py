@@ -1,0 +1,208 @@
+r"""Base classes and support samples -> learned cost -> transport plan -> transfer weights.
+
+The low-level transport (eq. 8) is solved between the samples of each base class and the targets, its total
+cost per target is the learned cost (eq. 9), and the high-level transport (eq. 6) under that cost between base
+classes and targets says how much each base class lends to each target. Targets are the support samples, or
+the means of the novel classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotshot.arrays import Array, namespace, to_numpy, unit_vectors
+from hotshot.base import Bucket, PreparedBase
+from hotshot.transport import pairwise_cost, solve
+
+HIERARCHICAL, MEAN_COSINE, NEAREST = "hierarchical", "mean-cosine", "nearest"
+DIRECT_COSTS = {
+    "cosine": ("cosine", "means"),
+    "cosine-weighted": ("cosine", "weighted_means"),
+    "euclidean": ("euclidean", "means"),
+    "euclidean-weighted": ("euclidean", "weighted_means"),
+}
+COSTS = (HIERARCHICAL, MEAN_COSINE, *DIRECT_COSTS)
+# The learned cost and its closed-form relative are shares of a plan, so they fall with the number of targets.
+PUBLISHED_OVER_TARGETS = (HIERARCHICAL, MEAN_COSINE)
+COST_SCALES = ("published", "over-targets", "free")
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What the base classes lend to the targets of a batch of tasks.
+
+    Attributes
+    ----------
+    weights : array (tasks, B, targets)
+        Transfer weights: columns sum to 1.
+    cost : array (tasks, B, targets) or None
+        Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9.
+    plan : array (tasks, B, targets) or None
+        High-level plan T_bn.
+    low_status : integer array (tasks, B) or None
+        Status of each low-level problem; that of a base class left out is CONVERGED.
+    high_status : integer array (tasks,) or None
+    low_plans : list of arrays (tasks, J_b, targets) or None
+        M^b for each base class, where asked for.
+    """
+
+    weights: Array
+    cost: Array | None = None
+    plan: Array | None = None
+    low_status: Array | None = None
+    high_status: Array | None = None
+    low_plans: list[Array] | None = None
+
+
+def transfer_weights(
+    base: PreparedBase,
+    targets: Array,
+    *,
+    cost: str = HIERARCHICAL,
+    epsilon: float = 0.01,
+    cost_scale: str = "published",
+    n_retrieved: int | None = None,
+    keep_low_plans: bool = False,
+) -> Transfer:
+    r"""High-level transport between uniform base classes and uniform targets, eq. 6.
+
+    The transfer weights are :math:`w_{bn} = S\, T_{bn}`.
+
+    Parameters
+    ----------
+    base : PreparedBase
+    targets : array (tasks, targets, V)
+        In the space of the bank.
+    cost : str
+        "hierarchical" (eq. 9), "mean-cosine" (mean cosine distance to the samples of a class, by sample
+        weight), "cosine" or "euclidean" (distance to the class mean), or those two "-weighted" (distance to
+        the mean by sample weight).
+    epsilon : float
+        Of both levels.
+    cost_scale : {"published", "over-targets", "free"}
+        Whether the cost is divided by the number of targets, which sets how sharp the plan is: as published
+        (divided for "hierarchical" and "mean-cosine" only), for every cost, or for none.
+    n_retrieved : int, optional
+        How many base classes, the nearest ones, may lend to a target; all by default. The transport runs over
+        all classes that are near some target, and each target keeps its own.
+    keep_low_plans : bool
+        Whether the low-level plans are returned too.
+    """
+    xp = namespace(targets, base.means)
+    n_tasks, n_targets, _ = targets.shape
+    n_classes = base.means.shape[0]
+    near = None
+    if n_retrieved is not None and n_retrieved < n_classes:
+        kind = MEAN_COSINE if cost == HIERARCHICAL else cost
+        near = _nearest(_closed_form_cost(base, targets, kind), n_retrieved)
+
+    low_status = low_plans = None
+    if cost == HIERARCHICAL:
+        class_cost, low_status, low_plans = _learned_cost(base, targets, epsilon, near, keep_low_plans)
+    else:
+        class_cost = _closed_form_cost(base, targets, cost)
+    over_targets = cost_scale == "over-targets" or (
+        cost_scale == "published" and cost in PUBLISHED_OVER_TARGETS
+    )
+    if over_targets:
+        class_cost = class_cost / n_targets
+
+    mass = None
+    if near is not None:
+        lends = xp.astype(xp.any(near, axis=2), targets.dtype)
+        mass = lends / xp.sum(lends, axis=1, keepdims=True)
+    solution = solve(class_cost, mass, epsilon=epsilon).raise_for_status()
+    weights = n_targets * solution.plan
+    if near is not None:
+        weights = xp.where(near, weights, xp.zeros_like(weights))
+    # The columns of a converged plan sum to 1/S up to its tolerance; a distribution sums to 1.
+    weights = weights / xp.sum(weights, axis=1, keepdims=True)
+    return Transfer(weights, class_cost, solution.plan, low_status, solution.status, low_plans)
+
+
+def nearest_weights(base: PreparedBase, targets: Array, k: int = 2) -> Transfer:
+    """Free-Lunch's weights (eq. 3): 1/k for the k base classes whose means are nearest."""
+    distances = pairwise_cost(base.means, targets, "squared-euclidean")
+    near = _nearest(distances, min(k, base.means.shape[0]))
+    xp = namespace(near)
+    weights = xp.astype(near, targets.dtype)
+    return Transfer(weights / xp.sum(weights, axis=1, keepdims=True), cost=distances)
+
+
+def _closed_form_cost(base: PreparedBase, targets: Array, cost: str) -> Array:
+    """Costs (tasks, B, targets) that need no low-level transport."""
+    xp = namespace(targets)
+    if cost == MEAN_COSINE:
+        return 1 - base.mean_units @ xp.matrix_transpose(unit_vectors(targets))
+    kind, means = DIRECT_COSTS[cost]
+    return pairwise_cost(getattr(base, means), targets, kind)
+
+
+def _nearest(distances: Array, k: int) -> Array:
+    """Which k base classes are nearest to each target, of equally near ones the first: (tasks, B, targets)."""
+    xp = namespace(distances)
+    order = xp.argsort(distances, axis=1, stable=True)
+    return xp.argsort(order, axis=1, stable=True) < k
+
+
+def _learned_cost(
+    base: PreparedBase, targets: Array, epsilon: float, near: Array | None, keep_plans: bool
+) -> tuple[Array, Array, list[Array] | None]:
+    """S * C_bn with C_bn = sum_j D_jn M_jn (eq. 9), the statuses, and the plans where asked for.
+
+    Every class shares one batch unless only some are `near`; then each task has its own.
+    """
+    xp = namespace(targets)
+    units = unit_vectors(targets)
+    if near is None:
+        return _low_level(base.buckets, units, epsilon, keep_plans)
+    parts = []
+    lends = to_numpy(xp.any(near, axis=2))
+    for task in range(targets.shape[0]):
+        chosen = [_subset(bucket, lends[task]) for bucket in base.buckets]
+        buckets = tuple(bucket for bucket in chosen if len(bucket.classes))
+        cost, status, plans = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
+        # Classes that lend nothing have no mass in the high-level transport: any cost will do.
+        place = np.cumsum(lends[task]) - 1
+        place = xp.asarray(np.where(lends[task], place, 0))
+        parts.append((xp.take(cost, place, axis=1), xp.take(status, place, axis=1), plans))
+    costs, statuses, plans = zip(*parts, strict=True)
+    return xp.concat(costs, axis=0), xp.concat(statuses, axis=0), list(plans) if keep_plans else None
+
+
+def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
+    keep = np.flatnonzero(lends[bucket.classes])
+    rows = namespace(bucket.units).asarray(keep)
+    take = namespace(bucket.units).take
+    return Bucket(bucket.classes[keep], take(bucket.units, rows, axis=0), take(bucket.mass, rows, axis=0))
+
+
+def _low_level(
+    buckets: tuple[Bucket, ...], units: Array, epsilon: float, keep_plans: bool
+) -> tuple[Array, Array, list[Array] | None]:
+    """Low-level transport of eq. 8 for every class of the buckets, in the order of their indices."""
+    xp = namespace(units)
+    n_tasks, n_targets, width = units.shape
+    points = xp.reshape(units, (n_tasks * n_targets, width))
+    costs, statuses, plans = [], [], []
+    for bucket in buckets:
+        n_classes, size, _ = bucket.units.shape
+        # One product per class for all tasks, laid out as the solver likes it: samples last.
+        similarity = points @ xp.matrix_transpose(bucket.units)
+        distance = xp.matrix_transpose(
+            1 - xp.reshape(similarity, (n_classes, n_tasks, n_targets, size))
+        )
+        mass = xp.broadcast_to(bucket.mass[:, None, :], (n_classes, n_tasks, size))
+        solution = solve(distance, mass, epsilon=epsilon).raise_for_status()
+        costs.append(n_targets * xp.sum(distance * solution.plan, axis=2))
+        statuses.append(solution.status)
+        if keep_plans:
+            plans.extend(solution.plan[i, ...] for i in range(n_classes))
+    order = np.concatenate([bucket.classes for bucket in buckets])
+    back = np.argsort(order)
+    place = xp.asarray(back)
+    cost = xp.permute_dims(xp.take(xp.concat(costs, axis=0), place, axis=0), (1, 0, 2))
+    status = xp.permute_dims(xp.take(xp.concat(statuses, axis=0), place, axis=0), (1, 0))
+    return cost, status, [plans[i] for i in back] if keep_plans else None

@@ -1,0 +1,60 @@
+"""Costs between two sets of points: cosine, Euclidean and squared Euclidean distances."""
+
+from __future__ import annotations
+
+from hotshot.arrays import Array, as_floats, namespace, unit_vectors
+from hotshot.errors import InputError, ParameterError
+
+
+def cosine(x: Array, y: Array) -> Array:
+    """1 - cos(x_j, y_n), eq. 8's cost: (…, J, V) and (…, S, V) give (…, J, S). Zero vectors cost 1."""
+    x, y = _checked(x, y)
+    xp = namespace(x, y)
+    similarity = unit_vectors(x) @ xp.matrix_transpose(unit_vectors(y))
+    return xp.clip(1 - similarity, 0.0, 2.0)
+
+
+def squared_euclidean(x: Array, y: Array) -> Array:
+    """|x_j - y_n|^2 for (…, J, V) and (…, S, V)."""
+    x, y = _checked(x, y)
+    xp = namespace(x, y)
+    # Distances do not change with the origin; near the points, less is lost to cancellation.
+    origin = xp.mean(y, axis=-2, keepdims=True)
+    x, y = x - origin, y - origin
+    squares_x = xp.sum(x * x, axis=-1)[..., :, None]
+    squares_y = xp.sum(y * y, axis=-1)[..., None, :]
+    return xp.clip(squares_x + squares_y - 2 * (x @ xp.matrix_transpose(y)), 0.0, None)
+
+
+def euclidean(x: Array, y: Array) -> Array:
+    """|x_j - y_n| for (…, J, V) and (…, S, V)."""
+    distance = squared_euclidean(x, y)
+    return namespace(distance).sqrt(distance)
+
+
+COSTS = {"cosine": cosine, "euclidean": euclidean, "squared-euclidean": squared_euclidean}
+
+
+def pairwise_cost(x: Array, y: Array, kind: str = "cosine") -> Array:
+    """Costs (…, J, S) between the points x (…, J, V) and y (…, S, V), of the kind named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pairwise_cost(np.eye(2), np.array([[2.0, 0.0]]))
+    array([[0.],
+           [1.]])
+    """
+    if kind not in COSTS:
+        raise ParameterError(f"kind must be one of {', '.join(map(repr, COSTS))}, got {kind!r}.")
+    return COSTS[kind](x, y)
+
+
+def _checked(x: Array, y: Array) -> tuple[Array, Array]:
+    x, y = as_floats(x, "x"), as_floats(y, "y")
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
+        raise InputError(
+            f"Points must be (…, points, V) arrays of one width, got shapes {tuple(x.shape)} "
+            f"and {tuple(y.shape)}: extract both with the same model."
+        )
+    return x, y

@@ -1,0 +1,65 @@
+r"""Sinkhorn's iterations in the log domain, for problems with two large sides.
+
+With the cost in units of epsilon, the two potentials are made to meet one marginal each in turn,
+
+.. math::
+    f_j = \log a_j - \log \sum_n \exp(h_n - C_{jn}), \qquad h_n = \log b_n - \log \sum_j \exp(f_j - C_{jn}),
+
+which raises the dual at every step and needs no linear algebra.
+"""
+
+from __future__ import annotations
+
+from hotshot.arrays import Array, namespace
+from hotshot.transport.solution import BlockSolution
+
+# Costs that spread over more epsilons than this are solved at a larger epsilon first.
+LADDER_START = 60.0
+LADDER_FACTOR = 2.0
+LADDER_TOLERANCE = 0.05
+CHECK_EVERY = 10
+# Logarithm of no mass: its exponential is zero.
+NOTHING = -1e30
+
+
+def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
+    """Solve P problems at once; the parameters are those of `newton`."""
+    xp = namespace(cost, a, b)
+    log_a, log_b = _log(a), _log(b)
+    spread = xp.max(cost, axis=(1, 2)) - xp.min(cost, axis=(1, 2))
+    share = xp.where(spread > LADDER_START, LADDER_START / spread, xp.ones_like(spread))
+    small = xp.where(b > 0, (cost @ a[:, :, None])[:, :, 0] * share[:, None] + log_b, log_b)
+    scaled = cost * share[:, None, None]
+
+    for iteration in range(1, max_iterations + 1):
+        large = log_a - _log_sum_exp(small[:, :, None] - scaled, axis=1)
+        columns = _log_sum_exp(large[:, None, :] - scaled, axis=2)
+        if iteration % CHECK_EVERY == 0 or iteration == max_iterations:
+            lack = xp.sum(xp.abs(b - xp.exp(small + columns)), axis=1)
+            if bool(xp.all((share >= 1) & (lack <= tolerance))):
+                break
+            climbs = (share < 1) & (lack <= LADDER_TOLERANCE)
+            if bool(xp.any(climbs)):
+                factor = xp.where(climbs, xp.clip(1 / share, None, LADDER_FACTOR), xp.ones_like(share))
+                share = xp.clip(share * factor, None, 1.0)
+                scaled = cost * share[:, None, None]
+                small = xp.where(b > 0, (small - log_b) * factor[:, None] + log_b, log_b)
+                continue
+        small = log_b - columns
+
+    plan = xp.exp(small[:, :, None] + large[:, None, :] - scaled)
+    potential = xp.where(b > 0, small - log_b, xp.zeros_like(b))
+    value = xp.sum(b * potential, axis=1) + xp.sum(xp.where(a > 0, a * (large - log_a), 0.0 * a), axis=1)
+    return BlockSolution(plan, potential, value, iteration)
+
+
+def _log(mass: Array) -> Array:
+    xp = namespace(mass)
+    logarithm = xp.log(xp.where(mass > 0, mass, xp.ones_like(mass)))
+    return xp.where(mass > 0, logarithm, xp.full_like(mass, NOTHING))
+
+
+def _log_sum_exp(x: Array, axis: int) -> Array:
+    xp = namespace(x)
+    peak = xp.max(x, axis=axis, keepdims=True)
+    return xp.squeeze(peak, axis=axis) + xp.log(xp.sum(xp.exp(x - peak), axis=axis))

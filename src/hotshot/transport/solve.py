@@ -1,0 +1,212 @@
+r"""The front door: check the problems, choose a solver, say how each problem ended."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+from array_api_compat import device
+
+from hotshot.arrays import Array, as_array, as_floats, is_single, namespace, slices
+from hotshot.errors import InputError, ParameterError
+from hotshot.transport.newton import newton
+from hotshot.transport.sinkhorn import sinkhorn
+from hotshot.transport.solution import Solution, Status
+
+SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
+# Newton factors an S x S matrix per iteration: measured, it wins up to here and well beyond.
+LARGEST_NEWTON_SIDE = 256
+MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
+# Entries of a block of problems that are solved together: small enough to stay in a core's cache.
+BLOCK_ENTRIES = 2**17
+# Single precision cannot resolve costs that spread over more epsilons than this.
+SINGLE_PRECISION_SPREAD = 300
+
+
+def solve(
+    cost: Array,
+    a: Array | None = None,
+    b: Array | None = None,
+    *,
+    epsilon: float,
+    method: str = "auto",
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+) -> Solution:
+    r"""Solve a batch of entropic optimal transport problems.
+
+    .. math::
+        \min_{T \ge 0} \sum_{jn} C_{jn} T_{jn} + \epsilon \sum_{jn} T_{jn} \log T_{jn}
+        \quad \text{with} \quad T 1 = a, \; T^\top 1 = b.
+
+    Parameters
+    ----------
+    cost : array (…, J, S)
+        Costs, one matrix per problem, of any array library that follows the array API standard.
+    a, b : arrays (…, J) and (…, S), default uniform
+        Marginals of equal total. A zero takes its row or column out, which is how problems of different
+        sizes share a batch.
+    epsilon : float
+        Strength of the entropy, in the units of the cost.
+    method : {"auto", "newton", "sinkhorn"}
+        "auto" takes Newton's method on the smaller side where that has at most 256 points.
+    tolerance : float, default 1e-9, or 1e-5 in single precision
+        Accepted sum of absolute violations of the marginals, as a share of the mass.
+    max_iterations : int, default 1000 for Newton, 20000 for Sinkhorn
+
+    Returns
+    -------
+    Solution
+        Plans, costs, values, errors and a status per problem. A bad problem never disturbs the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot.transport import solve
+    >>> solution = solve(np.array([[0.0, 1.0], [1.0, 0.0]]), epsilon=0.1)
+    >>> solution.plan.round(3)
+    array([[0.5, 0. ],
+           [0. , 0.5]])
+    >>> solution.converged
+    True
+    """
+    _check_parameters(epsilon, method, tolerance, max_iterations)
+    cost = as_floats(cost, "cost")
+    if cost.ndim < 2 or 0 in cost.shape:
+        raise InputError(
+            f"cost must be an (…, J, S) array with at least one problem, row and column, "
+            f"got shape {tuple(cost.shape)}."
+        )
+    xp = namespace(cost, a, b)
+    *batch, rows, columns = cost.shape
+    a = _marginal(a, "a", batch, rows, cost)
+    b = _marginal(b, "b", batch, columns, cost)
+
+    problems = math.prod(batch)
+    flat_cost = xp.reshape(cost, (problems, rows, columns))
+    a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
+    bad, flat_cost, a, b, mass = _set_bad_problems_aside(flat_cost, a, b)
+    usable = bad == int(Status.CONVERGED)
+
+    if method == "auto":
+        method = "newton" if min(rows, columns) <= LARGEST_NEWTON_SIDE else "sinkhorn"
+    if tolerance is None:
+        tolerance = 1e-5 if is_single(cost) else 1e-9
+    if max_iterations is None:
+        max_iterations = MAX_ITERATIONS[method]
+    large, small = b, a
+    if columns <= rows:
+        flat_cost = xp.matrix_transpose(flat_cost)
+        large, small = a, b
+
+    blocks = [
+        _solve_block(
+            SOLVERS[method],
+            flat_cost[block, ...],
+            large[block, ...],
+            small[block, ...],
+            epsilon,
+            tolerance,
+            max_iterations,
+        )
+        for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns)))
+    ]
+    plan, moved, primal, dual, error, iterations = (
+        xp.concat(parts, axis=0) for parts in zip(*blocks, strict=True)
+    )
+
+    status = xp.where(usable & (error > 2 * tolerance), int(Status.MAX_ITERATIONS), bad)
+    entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
+
+    def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
+        scaled = xp.where(usable, value * mass + shift, xp.full_like(value, float("inf")))
+        return xp.reshape(scaled, tuple(batch))
+
+    plan = xp.matrix_transpose(plan) if columns <= rows else plan
+    return Solution(
+        plan=xp.reshape(plan * mass[:, None, None], cost.shape),
+        cost=of_mass(moved),
+        primal=of_mass(primal, entropy_of_mass),
+        dual=of_mass(dual, entropy_of_mass),
+        marginal_error=of_mass(error / xp.where(usable, mass, xp.ones_like(mass))),
+        iterations=xp.reshape(iterations, tuple(batch)),
+        status=xp.reshape(status, tuple(batch)),
+    )
+
+
+def _check_parameters(epsilon, method, tolerance, max_iterations) -> None:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real) or not 0 < epsilon < math.inf:
+        raise ParameterError(
+            f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
+        )
+    if method != "auto" and method not in SOLVERS:
+        raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
+    if tolerance is not None and not (isinstance(tolerance, numbers.Real) and 0 < tolerance < math.inf):
+        raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
+    if max_iterations is not None and not (isinstance(max_iterations, numbers.Integral) and max_iterations > 0):
+        raise ParameterError(f"max_iterations must be a positive integer, got {max_iterations!r}.")
+
+
+def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: Array) -> Array:
+    xp = namespace(cost)
+    shape = (*batch, size)
+    if mass is None:
+        return xp.full(shape, 1.0 / size, dtype=cost.dtype, device=device(cost))
+    mass = xp.astype(as_array(mass, name), cost.dtype)
+    try:
+        return xp.broadcast_to(mass, shape)
+    except (ValueError, RuntimeError):
+        raise InputError(
+            f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}."
+        ) from None
+
+
+def _set_bad_problems_aside(cost: Array, a: Array, b: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Statuses of problems that cannot be solved, and the batch with harmless ones in their places.
+
+    The marginals come back with unit total, and the mass they had.
+    """
+    xp = namespace(cost)
+    finite = (
+        xp.all(xp.isfinite(cost), axis=(1, 2))
+        & xp.all(xp.isfinite(a), axis=1)
+        & xp.all(xp.isfinite(b), axis=1)
+    )
+    total_a, total_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
+    balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-8) * total_a
+    positive = xp.all(a >= 0, axis=1) & xp.all(b >= 0, axis=1) & (total_a > 0)
+    good = finite & positive & balanced
+    fine = xp.zeros(good.shape, dtype=xp.int64, device=device(cost))
+    bad = xp.where(finite, xp.where(good, fine, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
+    if not bool(xp.all(good)):
+        cost = xp.where(good[:, None, None], cost, xp.zeros_like(cost))
+        a = xp.where(good[:, None], a, xp.ones_like(a))
+        b = xp.where(good[:, None], b, xp.ones_like(b))
+    a = a / xp.sum(a, axis=1, keepdims=True)
+    b = b / xp.sum(b, axis=1, keepdims=True)
+    return bad, cost, a, b, xp.where(good, total_a, xp.zeros_like(total_a))
+
+
+def _solve_block(solver, cost, large, small, epsilon, tolerance, max_iterations) -> tuple[Array, ...]:
+    """Plan `(P, S, J)`, cost, primal and dual value, marginal error and iterations of P unit problems."""
+    xp = namespace(cost)
+    dtype = cost.dtype
+    spread = xp.max(cost) - xp.min(cost)
+    if is_single(cost) and bool(spread > SINGLE_PRECISION_SPREAD * epsilon):
+        cost, large, small = (xp.astype(x, xp.float64) for x in (cost, large, small))
+    found = solver(cost / epsilon, large, small, tolerance=tolerance, max_iterations=max_iterations)
+    lack_small = xp.sum(found.plan, axis=2) - small
+    lack_large = xp.sum(found.plan, axis=1) - large
+    error = xp.sum(xp.abs(lack_small), axis=1) + xp.sum(xp.abs(lack_large), axis=1)
+    dual = found.value - _entropy(large) - _entropy(small)
+    log_small = xp.log(xp.where(small > 0, small, xp.ones_like(small)))
+    primal = dual + xp.sum(lack_small * (found.potential + log_small), axis=1)
+    moved = xp.sum(found.plan * cost, axis=(1, 2))
+    iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
+    values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
+    return (*(xp.astype(x, dtype, copy=False) for x in values), iterations)
+
+
+def _entropy(mass: Array) -> Array:
+    xp = namespace(mass)
+    return -xp.sum(mass * xp.log(xp.where(mass > 0, mass, xp.ones_like(mass))), axis=1)
