@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from hotshot.arrays import Array, like, unit_vectors
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import ParameterError
 from hotshot.features import FeatureTransform, check_features, check_labels, choose_power
 
 # Classes share a padded batch where the smallest has at least this share of the samples of the largest.
@@ -117,9 +117,7 @@ class BaseClasses:
         self._prepared: dict[Space, PreparedBase] = {}
 
     @classmethod
-    def from_samples(
-        cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0
-    ) -> BaseClasses:
+    def from_samples(cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0) -> BaseClasses:
         """A bank from features (samples, V) and their labels.
 
         Parameters
@@ -148,9 +146,7 @@ class BaseClasses:
         if max_samples is not None:
             rng = np.random.default_rng(seed)
             groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
-            order = np.concatenate(
-                [np.sort(rng.permutation(group)[:max_samples]) for group in groups]
-            )
+            order = np.concatenate([np.sort(rng.permutation(group)[:max_samples]) for group in groups])
         return cls(X[order], np.bincount(labels[order], minlength=len(names)), names)
 
     def __repr__(self) -> str:

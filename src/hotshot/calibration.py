@@ -57,7 +57,7 @@ def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array,
 
 
 def automatic_mix(shots: Array) -> Array:
-    """m = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
+    """M = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
     return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
 
 

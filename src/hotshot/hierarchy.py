@@ -37,7 +37,7 @@ class Transfer:
     ----------
     weights : array (tasks, B, targets)
         Transfer weights: columns sum to 1.
-    cost : array (tasks, B, targets) or None
+    cost : array (tasks, B, targets)
         Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9.
     plan : array (tasks, B, targets) or None
         High-level plan T_bn.
@@ -49,7 +49,7 @@ class Transfer:
     """
 
     weights: Array
-    cost: Array | None = None
+    cost: Array
     plan: Array | None = None
     low_status: Array | None = None
     high_status: Array | None = None
@@ -91,8 +91,7 @@ def transfer_weights(
         Whether the low-level plans are returned too.
     """
     xp = namespace(targets, base.means)
-    n_tasks, n_targets, _ = targets.shape
-    n_classes = base.means.shape[0]
+    n_targets, n_classes = targets.shape[1], base.means.shape[0]
     near = None
     if n_retrieved is not None and n_retrieved < n_classes:
         kind = MEAN_COSINE if cost == HIERARCHICAL else cost
@@ -152,24 +151,36 @@ def _learned_cost(
 ) -> tuple[Array, Array, list[Array] | None]:
     """S * C_bn with C_bn = sum_j D_jn M_jn (eq. 9), the statuses, and the plans where asked for.
 
-    Every class shares one batch unless only some are `near`; then each task has its own.
+    All classes share one batch for all tasks, unless only some are `near`: those differ between tasks.
     """
     xp = namespace(targets)
     units = unit_vectors(targets)
     if near is None:
         return _low_level(base.buckets, units, epsilon, keep_plans)
-    parts = []
     lends = to_numpy(xp.any(near, axis=2))
-    for task in range(targets.shape[0]):
-        chosen = [_subset(bucket, lends[task]) for bucket in base.buckets]
-        buckets = tuple(bucket for bucket in chosen if len(bucket.classes))
+    costs, statuses, plans_of_tasks = [], [], []
+    for task, chosen in enumerate(lends):
+        subsets = [_subset(bucket, chosen) for bucket in base.buckets]
+        buckets = tuple(bucket for bucket in subsets if len(bucket.classes))
         cost, status, plans = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
         # Classes that lend nothing have no mass in the high-level transport: any cost will do.
-        place = np.cumsum(lends[task]) - 1
-        place = xp.asarray(np.where(lends[task], place, 0))
-        parts.append((xp.take(cost, place, axis=1), xp.take(status, place, axis=1), plans))
-    costs, statuses, plans = zip(*parts, strict=True)
-    return xp.concat(costs, axis=0), xp.concat(statuses, axis=0), list(plans) if keep_plans else None
+        place = xp.asarray(np.where(chosen, np.cumsum(chosen) - 1, 0))
+        costs.append(xp.take(cost, place, axis=1))
+        statuses.append(xp.take(status, place, axis=1))
+        plans_of_tasks.append(dict(zip(np.flatnonzero(chosen), plans or [], strict=False)))
+    low_plans = _stack_plans(base, targets, plans_of_tasks) if keep_plans else None
+    return xp.concat(costs, axis=0), xp.concat(statuses, axis=0), low_plans
+
+
+def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Array]]) -> list[Array]:
+    """Plans (tasks, J, targets) of every base class; zero where it lends nothing to a task."""
+    xp = namespace(targets)
+    stacked = []
+    for b in range(base.means.shape[0]):
+        size = next(bucket.mass.shape[1] for bucket in base.buckets if b in bucket.classes)
+        nothing = xp.zeros((1, size, targets.shape[1]), dtype=targets.dtype)
+        stacked.append(xp.concat([plans.get(b, nothing) for plans in of_tasks], axis=0))
+    return stacked
 
 
 def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
@@ -186,14 +197,14 @@ def _low_level(
     xp = namespace(units)
     n_tasks, n_targets, width = units.shape
     points = xp.reshape(units, (n_tasks * n_targets, width))
-    costs, statuses, plans = [], [], []
+    costs: list[Array] = []
+    statuses: list[Array] = []
+    plans: list[Array] = []
     for bucket in buckets:
         n_classes, size, _ = bucket.units.shape
         # One product per class for all tasks, laid out as the solver likes it: samples last.
         similarity = points @ xp.matrix_transpose(bucket.units)
-        distance = xp.matrix_transpose(
-            1 - xp.reshape(similarity, (n_classes, n_tasks, n_targets, size))
-        )
+        distance = xp.matrix_transpose(1 - xp.reshape(similarity, (n_classes, n_tasks, n_targets, size)))
         mass = xp.broadcast_to(bucket.mass[:, None, :], (n_classes, n_tasks, size))
         solution = solve(distance, mass, epsilon=epsilon).raise_for_status()
         costs.append(n_targets * xp.sum(distance * solution.plan, axis=2))

@@ -45,9 +45,7 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
     """Distinct labels in sorted order, and the index of each sample's label among them."""
     array = to_numpy(y) if hasattr(y, "detach") else np.asarray(y)
     if array.ndim != 1 or len(array) != n_samples:
-        raise InputError(
-            f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}."
-        )
+        raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(f"{name} holds NaN or infinity: give every sample a label.")
     try:

@@ -32,7 +32,7 @@ def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X"
     xp = namespace(x)
     x = x + offset
     smallest = float(xp.min(x))
-    if smallest < 0 and power != round(power) or smallest < 0 and power == 0:
+    if (smallest < 0 and power != round(power)) or (smallest < 0 and power == 0):
         raise InputError(
             f"{name} has negative entries (down to {smallest:.3g}), which have no real power {power:g}: "
             "pass power=1, or features taken after a ReLU."

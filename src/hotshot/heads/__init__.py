@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hotshot.arrays import Array, like, namespace, to_numpy
@@ -27,7 +29,7 @@ def fit_heads(
     n_generated: float = 200,
     support_weight: float = 1.0,
     C: float = 1.0,
-    seeds: np.ndarray | None = None,
+    seeds: Sequence[int] | None = None,
 ) -> Array:
     """Weights and, last, intercepts (tasks, N, V + 1) of the classifiers of a batch of tasks.
 

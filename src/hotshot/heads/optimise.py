@@ -85,9 +85,7 @@ def minimise(
     return Minimum(theta, iteration, converged)
 
 
-def _direction(
-    problem: HeadProblem, here: Evaluation, memory: list[tuple[Array, Array, Array]]
-) -> Array:
+def _direction(problem: HeadProblem, here: Evaluation, memory: list[tuple[Array, Array, Array]]) -> Array:
     """The two-loop recursion of L-BFGS, around the metric at this point."""
     direction = -here.gradient
     coefficients = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
+from typing import Any
 
 from array_api_compat import device
 
@@ -11,7 +13,7 @@ from hotshot.arrays import Array, as_array, as_floats, is_single, namespace, sli
 from hotshot.errors import InputError, ParameterError
 from hotshot.transport.newton import newton
 from hotshot.transport.sinkhorn import sinkhorn
-from hotshot.transport.solution import Solution, Status
+from hotshot.transport.solution import BlockSolution, Solution, Status
 
 SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
 # Newton factors an S x S matrix per iteration: measured, it wins up to here and well beyond.
@@ -134,17 +136,23 @@ def solve(
     )
 
 
-def _check_parameters(epsilon, method, tolerance, max_iterations) -> None:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real) or not 0 < epsilon < math.inf:
+def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
+    if not _is_positive(epsilon):
         raise ParameterError(
             f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
         )
     if method != "auto" and method not in SOLVERS:
         raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
-    if tolerance is not None and not (isinstance(tolerance, numbers.Real) and 0 < tolerance < math.inf):
+    if tolerance is not None and not _is_positive(tolerance):
         raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
-    if max_iterations is not None and not (isinstance(max_iterations, numbers.Integral) and max_iterations > 0):
+    if max_iterations is not None and not (
+        _is_positive(max_iterations) and max_iterations == int(max_iterations)
+    ):
         raise ParameterError(f"max_iterations must be a positive integer, got {max_iterations!r}.")
+
+
+def _is_positive(x: Any) -> bool:
+    return isinstance(x, numbers.Real) and not isinstance(x, bool) and 0 < float(x) < math.inf
 
 
 def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: Array) -> Array:
@@ -173,7 +181,7 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array) -> tuple[Array, Arr
         & xp.all(xp.isfinite(b), axis=1)
     )
     total_a, total_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
-    balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-8) * total_a
+    balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-6) * total_a
     positive = xp.all(a >= 0, axis=1) & xp.all(b >= 0, axis=1) & (total_a > 0)
     good = finite & positive & balanced
     fine = xp.zeros(good.shape, dtype=xp.int64, device=device(cost))
@@ -187,7 +195,15 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array) -> tuple[Array, Arr
     return bad, cost, a, b, xp.where(good, total_a, xp.zeros_like(total_a))
 
 
-def _solve_block(solver, cost, large, small, epsilon, tolerance, max_iterations) -> tuple[Array, ...]:
+def _solve_block(
+    solver: Callable[..., BlockSolution],
+    cost: Array,
+    large: Array,
+    small: Array,
+    epsilon: float,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Array, ...]:
     """Plan `(P, S, J)`, cost, primal and dual value, marginal error and iterations of P unit problems."""
     xp = namespace(cost)
     dtype = cost.dtype

@@ -1,0 +1,18 @@
+"""scikit-learn classifiers: H-OT, Free-Lunch and the baselines that scikit-learn lacks."""
+
+from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.estimators.calibrated import FreeLunchClassifier, HOTClassifier
+from hotshot.estimators.named import METHOD_NAMES, named_method
+from hotshot.estimators.parameters import PARAMETER_SETS, parameter_set
+
+__all__ = [
+    "METHOD_NAMES",
+    "PARAMETER_SETS",
+    "CentroidClassifier",
+    "CosineClassifier",
+    "FreeLunchClassifier",
+    "HOTClassifier",
+    "MatchingClassifier",
+    "named_method",
+    "parameter_set",
+]

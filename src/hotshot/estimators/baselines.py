@@ -1,0 +1,156 @@
+"""Baselines on frozen features that scikit-learn lacks: nearest centroid, cosine, soft nearest neighbour."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hotshot.arrays import unit_vectors
+from hotshot.base import BaseClasses, class_means
+from hotshot.estimators.common import FewShotClassifier, check_base
+from hotshot.features import choose_power, power_transform
+from hotshot.transport.costs import squared_euclidean
+
+_POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
+_SCALE = [Interval(Real, 0, None, closed="neither")]
+
+
+def _means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    order = np.argsort(labels, kind="stable")
+    return class_means(X[order], np.bincount(labels))
+
+
+class CentroidClassifier(FewShotClassifier):
+    """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        Whose samples are the centre; without it the support's are.
+    power : float or "auto"
+        Of the power transform, as in `HOTClassifier`.
+    normalize : {"centre-l2", None}
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    centroids_ : array (N, V)
+    centre_ : array (V,)
+        Zero without normalisation.
+
+    References
+    ----------
+    .. [1] Wang, Chao, Weinberger, van der Maaten: SimpleShot. arXiv:1911.04623, 2019.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": _POWER,
+        "normalize": [StrOptions({"centre-l2"}), None],
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        normalize: str | None = "centre-l2",
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.normalize = normalize
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        check_base(self.base)
+        samples = X if self.base is None else self.base.samples
+        self.power_ = choose_power(self.power, [samples, X])
+        self.centre_ = np.zeros(X.shape[1])
+        if self.normalize is not None:
+            self.centre_ = power_transform(samples, self.power_, name="X_base").mean(axis=0, dtype=np.float64)
+        self.centroids_ = _means_by_class(self._transformed(X), labels)
+
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
+        X = power_transform(X.astype(np.float64), self.power_) - self.centre_
+        return unit_vectors(X) if self.normalize is not None else X
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return -squared_euclidean(self._transformed(X), self.centroids_)
+
+
+class CosineClassifier(FewShotClassifier):
+    """Largest cosine similarity to a class mean, times a scale that sharpens the probabilities.
+
+    Parameters
+    ----------
+    power : float or "auto"
+        Of the power transform, as in `HOTClassifier`.
+    scale : float
+        Logits are scale * cos(x, mean).
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    directions_ : array (N, V)
+        Unit vectors.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": _POWER, "scale": _SCALE}
+
+    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
+        self.power = power
+        self.scale = scale
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self.power_ = choose_power(self.power, [X])
+        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        self.directions_ = unit_vectors(_means_by_class(units, labels))
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        return self.scale * units @ self.directions_.T
+
+
+class MatchingClassifier(FewShotClassifier):
+    """Soft nearest neighbour: every support sample votes by the softmax of its cosine similarity [1]_.
+
+    Parameters
+    ----------
+    power : float or "auto"
+        Of the power transform, as in `HOTClassifier`.
+    scale : float
+        Of the similarities in the softmax.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    support_ : array (S, V)
+        Unit vectors.
+    labels_ : array (S,)
+        Index of each one's class.
+
+    References
+    ----------
+    .. [1] Vinyals, Blundell, Lillicrap, Kavukcuoglu, Wierstra: Matching Networks for One Shot Learning.
+       NeurIPS 2016.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": _POWER, "scale": _SCALE}
+
+    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
+        self.power = power
+        self.scale = scale
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self.power_ = choose_power(self.power, [X])
+        self.support_ = unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        self.labels_ = labels
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        # At most 1, so the exponentials of what is subtracted from never underflow together.
+        votes = np.exp(self.scale * (units @ self.support_.T - 1))
+        totals = votes @ np.eye(len(self.classes_))[self.labels_]
+        return np.log(np.maximum(totals, np.finfo(np.float64).tiny))

@@ -1,0 +1,97 @@
+"""Why a model predicts what it predicts: which base classes lent to which novel class, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.0095 or share == 0 else "<1%"
+
+
+@dataclass(frozen=True)
+class Loan:
+    """What one calibrated Gaussian is made of.
+
+    Attributes
+    ----------
+    label : the novel class
+    sample : int or None
+        Index of the support sample; None where the class has one Gaussian.
+    own_share : float
+        How much of the mean is the support's own.
+    lenders : tuple of (base class, transfer weight)
+        Largest first.
+    """
+
+    label: Any
+    sample: int | None
+    own_share: float
+    lenders: tuple[tuple[Any, float], ...]
+
+    def in_words(self, n: int = 5) -> str:
+        """One sentence that names the `n` largest lenders."""
+        who = f"`{self.label}`" + ("" if self.sample is None else f" (support sample {self.sample})")
+        named = ", ".join(f"`{name}` {_percent(weight)}" for name, weight in self.lenders[:n])
+        rest = len(self.lenders) - n
+        more = f" and {rest} more" if rest > 0 else ""
+        return f"{who} borrows from {named}{more}; {_percent(self.own_share)} of its mean is its own."
+
+
+@dataclass(frozen=True)
+class Lender:
+    """What one base class says about one query.
+
+    `weight` and `rival_weight` are its transfer weights to the class predicted and to the runner-up,
+    `similarity` the cosine between the query and its mean, and `evidence` the difference of the two weights
+    times the similarity: positive where it speaks for the class predicted.
+    """
+
+    name: Any
+    weight: float
+    rival_weight: float
+    similarity: float
+    evidence: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One prediction, its runner-up, and the base classes that speak for and against it, strongest first."""
+
+    index: int
+    label: Any
+    probability: float
+    rival: Any
+    rival_probability: float
+    lenders: tuple[Lender, ...]
+
+    def in_words(self, n: int = 3) -> str:
+        """One or two sentences that name the `n` lenders that speak for the prediction most."""
+        text = (
+            f"Query {self.index} is `{self.label}` with probability {_percent(self.probability)}, "
+            f"before `{self.rival}` with {_percent(self.rival_probability)}."
+        )
+        speakers = [lender for lender in self.lenders[:n] if lender.evidence > 0]
+        if speakers:
+            named = ", ".join(
+                f"`{s.name}` (lends {_percent(s.weight)} to `{self.label}`, {_percent(s.rival_weight)} to "
+                f"`{self.rival}`; similarity {s.similarity:.2f})"
+                for s in speakers
+            )
+            text += f" Base classes that speak for it: {named}."
+        return text
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Loans of a fitted model and, for queries given, the reasons of its predictions; prints as text."""
+
+    loans: tuple[Loan, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.loans and not self.reasons:
+            return "No base classes were given, so nothing is borrowed."
+        lines = [loan.in_words() for loan in self.loans] + [reason.in_words() for reason in self.reasons]
+        return "\n".join(lines)

@@ -1,0 +1,50 @@
+"""Methods by the names used in tables, on the command line and in the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from hotshot.base import BaseClasses
+from hotshot.errors import ParameterError
+from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.estimators.calibrated import FreeLunchClassifier, HOTClassifier
+
+_METHODS: dict[str, Callable[[BaseClasses], ClassifierMixin]] = {
+    "hot": lambda base: HOTClassifier(base),
+    "free-lunch": lambda base: FreeLunchClassifier(base, random_state=0),
+    "ot-cosine": lambda base: HOTClassifier(base, cost="cosine"),
+    "ot-euclidean": lambda base: HOTClassifier(base, cost="euclidean"),
+    "ot-cosine-weighted": lambda base: HOTClassifier(
+        base, cost="cosine-weighted", sample_weights="classifier"
+    ),
+    "ot-euclidean-weighted": lambda base: HOTClassifier(
+        base, cost="euclidean-weighted", sample_weights="classifier"
+    ),
+    "ot-mean-cosine": lambda base: HOTClassifier(base, cost="mean-cosine"),
+    "logistic": lambda base: HOTClassifier(None),
+    "logistic-raw": lambda base: LogisticRegression(max_iter=1000),
+    "centroid": lambda base: CentroidClassifier(normalize=None),
+    "centroid-cl2n": lambda base: CentroidClassifier(base),
+    "cosine": lambda base: CosineClassifier(),
+    "ridge": lambda base: RidgeClassifier(),
+    "svm": lambda base: LinearSVC(),
+    "matching": lambda base: MatchingClassifier(),
+}
+METHOD_NAMES = tuple(_METHODS)
+
+
+def named_method(name: str, base: BaseClasses) -> ClassifierMixin:
+    """A fresh classifier by name, with its default parameters.
+
+    Examples
+    --------
+    >>> named_method("centroid-cl2n", None)
+    CentroidClassifier()
+    """
+    if name not in _METHODS:
+        raise ParameterError(f"method must be one of {', '.join(METHOD_NAMES)}, got {name!r}.")
+    return _METHODS[name](base)

@@ -1,0 +1,39 @@
+"""Fixtures shared by all tests: array libraries, real data beside the project, small made-up banks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import array_api_compat
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("suite")
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(params=["numpy", "torch", "array_api_strict"])
+def xp(request):
+    """An array library; tests that take it run on every one installed."""
+    module = pytest.importorskip(request.param)
+    return array_api_compat.array_namespace(module.asarray([0.0]))
+
+
+def real_data(name: str) -> Path:
+    """A file of real data beside the project; the test is skipped, loudly, where it is absent."""
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"real data {name} is not beside the project (looked in {DATA})")
+    return path
+
+
+def make_bank(n_classes=6, per_class=20, width=8, seed=0, dtype=np.float64, spread=0.4):
+    """Features (samples, V) and labels of Gaussian classes around random centres."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, width))
+    labels = np.repeat(np.arange(n_classes), per_class)
+    X = centres[labels] + spread * rng.normal(size=(len(labels), width))
+    return X.astype(dtype), labels
