@@ -27,25 +27,35 @@ class CalibratedGaussians:
     means : array (tasks, Gaussians, V)
     weights : array (tasks, Gaussians, B)
         Of the base covariances.
-    shift : array (V, V) or None
-        Added to every covariance: alpha in every entry or on the diagonal, in the axes of the bank.
+    shift_factor : array (V, r) or None
+        F of what is added to every covariance, F F': alpha in every entry or on the diagonal of the features.
     labels : integer array (tasks, Gaussians)
         Class of each Gaussian, counted from 0.
     """
 
     means: Array
     weights: Array
-    shift: Array | None
+    shift_factor: Array | None
     labels: Array
 
-    def covariances(self, base: PreparedBase) -> Array:
-        """Dense covariances (tasks, Gaussians, V, V)."""
+    @property
+    def shift(self) -> Array | None:
+        """What is added to every covariance (V, V)."""
+        factor = self.shift_factor
+        return None if factor is None else factor @ namespace(factor).matrix_transpose(factor)
+
+    def mixed_covariances(self, base: PreparedBase) -> Array:
+        """Dense mixtures of the base covariances (tasks, Gaussians, V, V), before the shift."""
         xp = namespace(self.weights)
         n_classes, width, _ = base.covariances.shape
         flat = xp.reshape(base.covariances, (n_classes, width * width))
         rows = xp.reshape(self.weights, (-1, n_classes))
-        dense = xp.reshape(rows @ flat, (*self.weights.shape[:2], width, width))
-        return dense if self.shift is None else dense + self.shift
+        return xp.reshape(rows @ flat, (*self.weights.shape[:2], width, width))
+
+    def covariances(self, base: PreparedBase) -> Array:
+        """Dense covariances (tasks, Gaussians, V, V)."""
+        mixed = self.mixed_covariances(base)
+        return mixed if self.shift is None else mixed + self.shift
 
 
 def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array, Array]:
@@ -109,15 +119,15 @@ def calibrate(
         if not isinstance(share, (int, float)):
             share = share[..., None]
         means = share * borrowed + (1 - share) * targets
-    return CalibratedGaussians(means, weights, _shift(base, alpha, alpha_rule), labels)
+    return CalibratedGaussians(means, weights, _shift_factor(base, alpha, alpha_rule), labels)
 
 
-def _shift(base: PreparedBase, alpha: float, alpha_rule: str) -> Array | None:
+def _shift_factor(base: PreparedBase, alpha: float, alpha_rule: str) -> Array | None:
     if alpha == 0:
         return None
     if alpha_rule == "diagonal":
-        return alpha * small_identity(base.means.shape[1], base.means)
-    return alpha * (base.ones[:, None] * base.ones[None, :])
+        return alpha**0.5 * small_identity(base.means.shape[1], base.means)
+    return alpha**0.5 * base.ones[:, None]
 
 
 def covariance_stack(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, Array | None]:

@@ -24,7 +24,7 @@ class Method:
     """Parameters of the method once the bank is prepared; see `HOTClassifier` for what each means."""
 
     cost: str = HIERARCHICAL
-    epsilon: float = 0.01
+    epsilon: float = 0.02
     cost_scale: str = "published"
     n_retrieved: int | None = None
     mean_rule: str = MIX

@@ -327,7 +327,7 @@ class HOTClassifier(CalibratedClassifier):
         sample_weights: str = "uniform",
         temperature: float = 1.0,
         cost: str = "hierarchical",
-        epsilon: float = 0.01,
+        epsilon: float = 0.02,
         cost_scale: str = "published",
         n_retrieved: int | None = None,
         mean_rule: str = "mix",

@@ -49,25 +49,22 @@ def fit_heads(
         For the sampled head.
     """
     if head == "sampled":
-        rows = zip(*(to_numpy(x) for x in (gaussians.means, gaussians.labels, support, labels)), strict=True)
-        covariances = to_numpy(gaussians.covariances(base))
+        shift_factor = None if gaussians.shift_factor is None else to_numpy(gaussians.shift_factor)
+        arrays = (gaussians.means, gaussians.mixed_covariances(base), gaussians.labels, support, labels)
         seeds = range(support.shape[0]) if seeds is None else seeds
         fitted = [
             fit_sampled(
                 means,
-                covariance,
-                classes,
-                samples,
-                sample_classes,
+                covariances,
+                shift_factor,
+                *rest,
                 n_classes=n_classes,
                 n_generated=int(n_generated),
                 support_weight=support_weight,
                 C=C,
                 rng=np.random.default_rng(seed),
             )
-            for (means, classes, samples, sample_classes), covariance, seed in zip(
-                rows, covariances, seeds, strict=True
-            )
+            for means, covariances, *rest, seed in zip(*(to_numpy(x) for x in arrays), seeds, strict=True)
         ]
         return like(np.stack(fitted), support)
 

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against named peers, each a command that prints its table."""

@@ -1,0 +1,49 @@
+"""Banks that come with hotshot: real features to start with, before you have your own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import safe_open
+
+from hotshot.base import BaseClasses
+from hotshot.errors import ParameterError
+
+_FOLDER = Path(__file__).parent
+BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
+
+
+@dataclass(frozen=True)
+class EmbeddedBank:
+    """Base classes, labelled samples of novel classes to draw tasks from, and where they come from."""
+
+    base: BaseClasses
+    X_novel: np.ndarray
+    y_novel: np.ndarray
+    about: str
+
+
+def load_bank(name: str) -> EmbeddedBank:
+    """An embedded bank by name.
+
+    Examples
+    --------
+    >>> bank = load_bank("banking77")
+    >>> bank.base
+    BaseClasses(47 classes, 2820 samples, 384 features)
+    >>> len(bank.X_novel)
+    1200
+    """
+    if name not in BANK_NAMES:
+        raise ParameterError(f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.")
+    with safe_open(_FOLDER / f"{name}.safetensors", framework="numpy") as file:
+        about = file.metadata()
+        X_base, X_novel = (file.get_tensor(part).astype(np.float32) for part in ("base", "novel"))
+        y_base, y_novel = (
+            np.repeat(json.loads(about[f"{part}_names"]), file.get_tensor(f"{part}_counts"))
+            for part in ("base", "novel")
+        )
+    return EmbeddedBank(BaseClasses.from_samples(X_base, y_base), X_novel, y_novel, about["about"])

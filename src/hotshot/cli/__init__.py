@@ -1,0 +1,24 @@
+"""The command line: `hotshot COMMAND`."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+
+from hotshot.cli.app import app
+from hotshot.errors import HotshotError
+
+FAILED = 2
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one sentence and exit code 2, never a traceback."""
+    try:
+        app(prog_name="hotshot")
+    except HotshotError as error:
+        Console(stderr=True, soft_wrap=True).print(f"hotshot: {error}", style="red", markup=False)
+        sys.exit(FAILED)
+
+
+__all__ = ["main"]

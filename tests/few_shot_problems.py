@@ -1,0 +1,82 @@
+"""Generators of small few-shot problems: ragged banks, tasks, head problems with random Gaussians."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hotshot.base import BaseClasses, Space
+from hotshot.heads.problem import HeadProblem
+
+RAGGED = (7, 12, 3, 30, 1, 13)
+
+
+def ragged_bank(sizes=RAGGED, width=6, seed=0, dtype=np.float64, spread=0.5):
+    """A bank of Gaussian classes of these sizes, around random centres."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(sizes), width))[labels] + spread * rng.normal(size=(len(labels), width))
+    return BaseClasses.from_samples(X.astype(dtype), labels)
+
+
+def prepared_bank(**kwargs):
+    """A ragged bank in the default space."""
+    return ragged_bank(**kwargs).prepare(Space())
+
+
+def random_tasks(base, n_tasks=3, shots=(1, 1, 1), seed=1, noise=0.3):
+    """Support (tasks, S, V) in the space of the bank, with `shots[c]` samples of class c, and labels."""
+    rng = np.random.default_rng(seed)
+    width = base.transform.axes.shape[0]
+    labels = np.tile(np.repeat(np.arange(len(shots)), shots), (n_tasks, 1))
+    centres = rng.normal(size=(n_tasks, len(shots), width))
+    support = np.stack([centre[row] for centre, row in zip(centres, labels, strict=True)])
+    support = support + noise * rng.normal(size=support.shape)
+    return base.transform(support.astype(base.means.dtype)), labels
+
+
+def random_weights(n_tasks, n_classes, n_targets, seed=2):
+    """Random transfer weights (tasks, B, targets)."""
+    rng = np.random.default_rng(seed)
+    weights = rng.gamma(0.5, size=(n_tasks, n_classes, n_targets))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def random_covariances(rng, count, width, spread=1.0, rank=None):
+    """Random covariances (count, V, V) of trace about spread * V."""
+    rank = rank or width
+    roots = rng.normal(size=(count, width, rank))
+    return spread * roots @ np.swapaxes(roots, -1, -2) / rank
+
+
+def random_problem(n_classes=3, width=4, per_class=1, shots=1, tasks=2, spread=1.0, seed=0, C=1.0):
+    """A head problem with `per_class` Gaussians and `shots` support samples of every class."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.repeat(np.arange(n_classes), k) for k in (per_class, shots)])
+    n_gaussians = n_classes * per_class
+    covariances = random_covariances(rng, tasks * n_gaussians, width, spread)
+    covariances = covariances.reshape(tasks, n_gaussians, width, width)
+    points = rng.normal(size=(tasks, len(labels), width + 1))
+    points[..., -1] = 1
+    return HeadProblem(
+        points=points,
+        members=np.tile(np.eye(n_classes)[labels], (tasks, 1, 1)),
+        counts=rng.uniform(0.5, 5, size=(tasks, len(labels))),
+        covariances=covariances,
+        mixing=None,
+        n_gaussians=n_gaussians,
+        spectrum=np.einsum("tgvv->v", covariances) / (tasks * n_gaussians),
+        C=C,
+    )
+
+
+def random_theta(problem, scale=1.0, seed=3):
+    """Random weights and intercepts (tasks, N, V + 1)."""
+    tasks, _, width = problem.points.shape
+    return scale * np.random.default_rng(seed).normal(size=(tasks, problem.n_classes, width))
+
+
+def probabilities(theta, queries):
+    """Class probabilities (queries, N) of one task, theta (N, V + 1)."""
+    logits = queries @ theta[:, :-1].T + theta[:, -1]
+    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)

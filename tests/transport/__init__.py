@@ -1,0 +1,1 @@
+"""Tests of hotshot.transport: generators of problems x one checker of solutions."""

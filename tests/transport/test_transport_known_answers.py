@@ -1,0 +1,71 @@
+"""Problems whose plan is known are solved to that plan, by every method and on every array library."""
+
+import numpy as np
+import pytest
+
+from hotshot.arrays import to_numpy
+from hotshot.transport import solve
+
+from .checker import check_solution
+from .generators import KNOWN, separable, two_by_two
+
+SINKHORN_IS_TOO_SLOW = {"sorted line"}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("method", ["auto", "newton", "sinkhorn"])
+def test_plan_is_the_known_one(name, method):
+    if method == "sinkhorn" and name in SINKHORN_IS_TOO_SLOW:
+        method = "auto"
+    p = KNOWN[name]()
+    solution = solve(p.cost, p.a, p.b, epsilon=p.epsilon, method=method)
+    check_solution(p.cost, p.a, p.b, p.epsilon, solution)
+    np.testing.assert_allclose(solution.plan, p.plan, atol=p.within)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_plan_is_the_known_one_transposed(name):
+    p = KNOWN[name]()
+    solution = solve(np.swapaxes(p.cost, -1, -2), p.b, p.a, epsilon=p.epsilon)
+    np.testing.assert_allclose(np.swapaxes(solution.plan, -1, -2), p.plan, atol=p.within)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_plan_is_the_known_one_on_every_array_library(xp, name, dtype):
+    p = KNOWN[name]().astype(dtype)
+    cost, a, b = (xp.asarray(x) for x in (p.cost, p.a, p.b))
+    solution = solve(cost, a, b, epsilon=p.epsilon)
+    check_solution(cost, a, b, p.epsilon, solution)
+    assert type(solution.plan) is type(cost)
+    assert solution.plan.dtype == cost.dtype
+    np.testing.assert_allclose(to_numpy(solution.plan), p.plan, atol=p.within + (dtype == "float32") * 2e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0])
+def test_two_by_two_closed_form_at_any_epsilon(epsilon):
+    for seed in range(10):
+        p = two_by_two(epsilon, seed)
+        np.testing.assert_allclose(solve(p.cost, p.a, p.b, epsilon=epsilon).plan, p.plan, atol=1e-8)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 1.0, 100.0])
+def test_separable_costs_give_the_product_plan_at_any_epsilon(epsilon):
+    p = separable(epsilon)
+    solution = solve(p.cost, p.a, p.b, epsilon=epsilon)
+    check_solution(p.cost, p.a, p.b, epsilon, solution)
+    np.testing.assert_allclose(solution.plan, p.plan, atol=1e-8)
+
+
+def test_absent_marginals_are_uniform():
+    cost = two_by_two().cost
+    half = np.full(2, 0.5)
+    np.testing.assert_array_equal(solve(cost, epsilon=0.1).plan, solve(cost, half, half, epsilon=0.1).plan)
+
+
+def test_inputs_are_left_as_they_were():
+    p = KNOWN["diracs"]()
+    before = [x.copy() for x in (p.cost, p.a, p.b)]
+    solve(p.cost, p.a, p.b, epsilon=p.epsilon)
+    for x, y in zip((p.cost, p.a, p.b), before, strict=True):
+        np.testing.assert_array_equal(x, y)
