@@ -73,7 +73,9 @@ def main() -> None:
                 [episodes[i] for i in part]
                 for part in np.array_split(np.arange(options.tasks), 2 * options.jobs)
             ]
-            table = Table(title=f"{load.__name__}, 5-way-{shots}-shot, {options.tasks} tasks, seed {options.seed}")
+            table = Table(
+                title=f"{load.__name__}, 5-way-{shots}-shot, {options.tasks} tasks, seed {options.seed}"
+            )
             for column in ("method", "accuracy %, 95%", f"{methods[0]} minus it, paired", "seconds a task"):
                 table.add_column(column)
             reference = None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from few_shot_problems import RAGGED, prepared_bank, probabilities, random_tasks
 from hotshot.arrays import like, to_numpy
-from hotshot.calibration import MEAN_RULES
-from hotshot.hierarchy import COSTS
+from hotshot.calibration import MEAN_RULES, calibrate
+from hotshot.heads import fit_heads
+from hotshot.hierarchy import COSTS, transfer_weights
 from hotshot.method import Method, fit_tasks
 
 B = len(RAGGED)
@@ -106,6 +107,53 @@ def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
     assert got.theta.device == reference.device
     for a, b in zip(fetch(got.theta), expected.theta, strict=True):
         np.testing.assert_allclose(probabilities(a, QUERIES), probabilities(b, QUERIES), atol=1e-3)
+
+
+UNUSUAL = Method(
+    cost="cosine-weighted",
+    epsilon=0.3,
+    cost_scale="over-targets",
+    n_retrieved=3,
+    mean_rule="mix",
+    mix=0.55,
+    alpha=0.07,
+    alpha_rule="diagonal",
+    per="sample",
+    head="expected",
+    n_generated=33,
+    support_weight=1.7,
+    C=0.4,
+)
+
+
+def step_by_step(base, support, labels, method, n_classes):
+    """The method of samples as targets, every step called with the parameters that are its own."""
+    names = ("cost", "epsilon", "cost_scale", "n_retrieved")
+    weights = transfer_weights(base, support, **{name: getattr(method, name) for name in names}).weights
+    names = ("mean_rule", "mix", "alpha", "alpha_rule")
+    settings = {name: getattr(method, name) for name in names}
+    gaussians = calibrate(base, support, labels, weights, k=method.n_retrieved, **settings)
+    names = ("head", "n_generated", "support_weight", "C")
+    settings = {name: getattr(method, name) for name in names}
+    return fit_heads(base, gaussians, support, labels, n_classes=n_classes, **settings)
+
+
+@pytest.mark.parametrize("mean_rule", MEAN_RULES)
+def test_every_parameter_reaches_its_step(base, mean_rule):
+    method = replace(UNUSUAL, mean_rule=mean_rule)
+    support, labels = random_tasks(base, 2, (2, 1, 1))
+    got = fit_tasks(base, support, labels, method, n_classes=3).theta
+    np.testing.assert_array_equal(got, step_by_step(base, support, labels, method, 3))
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Method)])
+def test_every_parameter_matters(base, name):
+    """What the test above compares would change if a parameter were forgotten on both sides."""
+    support, labels = random_tasks(base, 2, (2, 1, 1))
+    usual = replace(UNUSUAL, mean_rule="free-lunch") if name == "mean_rule" else UNUSUAL
+    other = replace(usual, **{name: getattr(Method(), name)})
+    a, b = (fit_tasks(base, support, labels, method, n_classes=3).theta for method in (usual, other))
+    assert np.abs(a - b).max() > 1e-4
 
 
 def test_at_one_shot_a_class_is_its_sample(base, method):

@@ -33,8 +33,8 @@ class Method:
     alpha_rule: str = "entries"
     per: str = "class"
     head: str = "bound"
-    n_generated: int = 200
-    support_weight: float = 10.0
+    n_generated: int = 300
+    support_weight: float = 20.0
     C: float = 1.0
 
 

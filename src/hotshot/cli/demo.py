@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from hotshot.banks import EmbeddedBank, load_bank
-from hotshot.episodes import Episodes
+from hotshot.episodes import Episodes, Task
 from hotshot.errors import ParameterError, ScaleWarning
 from hotshot.estimators import HOTClassifier, named_method
 from hotshot.evaluation import mean_interval, paired_difference
@@ -53,9 +54,9 @@ def run_demo(
             episodes = Episodes(bank.y_novel, ways=ways, shots=k, queries=queries, seed=seed)
             reference = None
             for method in methods:
-                bar = progress.add_task(f"{method}, {k} shot{'s' * (k > 1)}", total=tasks)
-                scores = 100 * _accuracies(method, bank, episodes, tasks, lambda: progress.advance(bar))
-                progress.remove_task(bar)
+                label = f"{method}, {k} shot{'s' * (k > 1)}"
+                drawn = progress.track(episodes.take(tasks), total=tasks, description=label)
+                scores = 100 * _accuracies(method, bank, drawn)
                 reference = scores if reference is None else reference
                 results.append(_row(method, k, scores, reference))
     if as_json:
@@ -72,18 +73,19 @@ def _numbers(shots: str) -> list[int]:
     try:
         return [int(k) for k in shots.split(",")]
     except ValueError:
-        raise ParameterError(f"--shots must be whole numbers with commas, such as 1,5, got {shots!r}.") from None
+        raise ParameterError(
+            f"--shots must be whole numbers with commas, such as 1,5, got {shots!r}."
+        ) from None
 
 
-def _accuracies(method: str, bank: EmbeddedBank, episodes: Episodes, tasks: int, tick: Any) -> np.ndarray:
+def _accuracies(method: str, bank: EmbeddedBank, tasks: Iterable[Task]) -> np.ndarray:
     scores = []
     with warnings.catch_warnings():
         # The published parameters of Free-Lunch are compared as they are, whatever the scale.
         warnings.simplefilter("ignore", ScaleWarning)
-        for task in episodes.take(tasks):
+        for task in tasks:
             model = named_method(method, bank.base).fit(bank.X_novel[task.support], task.support_labels)
             scores.append(np.mean(model.predict(bank.X_novel[task.query]) == task.query_labels))
-            tick()
     return np.array(scores)
 
 

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
-from hotshot.estimators.common import FewShotClassifier, check_base
+from hotshot.estimators.common import FewShotClassifier
 from hotshot.features import choose_power, power_transform
 from hotshot.transport.costs import squared_euclidean
 
@@ -64,7 +64,6 @@ class CentroidClassifier(FewShotClassifier):
         self.normalize = normalize
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        check_base(self.base)
         samples = X if self.base is None else self.base.samples
         self.power_ = choose_power(self.power, [samples, X])
         self.centre_ = np.zeros(X.shape[1])

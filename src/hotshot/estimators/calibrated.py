@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot import calibration, heads, hierarchy
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.errors import ScaleWarning
-from hotshot.estimators.common import FewShotClassifier, _validated, check_base
+from hotshot.estimators.common import FewShotClassifier, validated
 from hotshot.estimators.explanation import Explanation, Lender, Loan, Reason
 from hotshot.features import FeatureTransform, choose_power
 from hotshot.heads.objective import softmax
@@ -46,7 +46,6 @@ class CalibratedClassifier(FewShotClassifier):
         raise TypeError(f"{type(self).__name__} must define _method.")
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        check_base(self.base)
         if self.base is None:
             self._fit_without_base(X, labels)
             return
@@ -124,7 +123,7 @@ class CalibratedClassifier(FewShotClassifier):
         return Explanation(loans, () if X is None else self._reasons(X, names))
 
     def _reasons(self, X: Any, names: np.ndarray) -> tuple[Reason, ...]:
-        X = _validated(self, X, reset=False).astype(self.coef_.dtype, copy=False)
+        X = validated(self, X, reset=False).astype(self.coef_.dtype, copy=False)
         probabilities = softmax(self._logits(X).astype(np.float64))[0]
         ranks = np.argsort(-probabilities, axis=1, kind="stable")
         similarity = weights = None
@@ -336,8 +335,8 @@ class HOTClassifier(CalibratedClassifier):
         alpha_rule: str = "entries",
         per: str = "class",
         head: str = "bound",
-        n_generated: int = 200,
-        support_weight: float = 10.0,
+        n_generated: int = 300,
+        support_weight: float = 20.0,
         C: float = 1.0,
         random_state: Any = None,
     ) -> None:

@@ -28,7 +28,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
         except InvalidParameterError as error:
             raise ParameterError(str(error)) from None
-        X, y = _validated(self, X, y, reset=True)
+        X, y = validated(self, X, y, reset=True)
         try:
             check_classification_targets(y)
         except ValueError as error:
@@ -38,12 +38,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(
                 f"y must name at least 2 classes to tell apart, got 1 class: {self.classes_[0]!r}."
             )
-        base = getattr(self, "base", None)
-        if base is not None and base.n_features != X.shape[1]:
-            raise InputError(
-                f"X has {X.shape[1]} features where the base classes have {base.n_features}: "
-                "extract both with the same model."
-            )
+        _check_base(getattr(self, "base", None), X.shape[1])
         self._fit(X, labels)
         return self
 
@@ -63,7 +58,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._logits(_validated(self, X, reset=False))
+        return self._logits(validated(self, X, reset=False))
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit.")
@@ -72,7 +67,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         raise TypeError(f"{type(self).__name__} must define _logits.")
 
 
-def _validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """scikit-learn's own checks, then ours for NaN and infinity, which name the place."""
     X = _from_other_library(X)
     if hasattr(X, "dtype") and X.dtype == np.float16:
@@ -96,10 +91,17 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def check_base(base: Any) -> None:
-    """Raise unless `base` is None or a bank."""
-    if base is not None and not isinstance(base, BaseClasses):
+def _check_base(base: Any, width: int) -> None:
+    """Raise unless `base` is None or a bank of features of this width."""
+    if base is None:
+        return
+    if not isinstance(base, BaseClasses):
         raise ParameterError(
             f"base must be a BaseClasses or None, got {type(base).__name__}: "
             "make one with BaseClasses.from_samples(X_base, y_base)."
+        )
+    if base.n_features != width:
+        raise InputError(
+            f"X has {width} features where the base classes have {base.n_features}: "
+            "extract both with the same model."
         )

@@ -1,0 +1,336 @@
+"""HOTClassifier and FreeLunchClassifier: what users may rely on, whatever the features."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import make_bank
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, parameter_set
+from hotshot.errors import InputError, ParameterError, ScaleWarning
+from hotshot.transport import Status
+
+WIDTH = 8
+
+
+def relu_features(n_classes=10, per_class=30, width=16, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    centres = rng.gamma(0.5, 1.0, size=(n_classes, width))
+    return np.maximum(centres[labels] + 0.3 * rng.normal(size=(len(labels), width)), 0), labels
+
+
+def unit_features(**kwargs):
+    X, y = make_bank(10, 30, 16, **kwargs)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+def signed_features(**kwargs):
+    return make_bank(10, 30, 16, **kwargs)
+
+
+KINDS = {"relu": relu_features, "unit norm": unit_features, "signed": signed_features}
+
+
+def split(X, y, n_base=6, shots=2):
+    """Base classes, support and query of the last classes."""
+    base = y < n_base
+    support = np.concatenate([np.flatnonzero(y == c)[:shots] for c in np.unique(y[~base])])
+    query = np.setdiff1d(np.flatnonzero(~base), support)
+    return (X[base], y[base]), (X[support], y[support]), (X[query], y[query])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e-3, 1e3, 1e-20, 1e20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scaling_all_features_changes_no_default_prediction(kind, scale, dtype):
+    X, y = KINDS[kind]()
+    results = []
+    for factor in (1.0, scale):
+        (Xb, yb), (Xs, ys), (Xq, yq) = split((X * factor).astype(dtype), y)
+        model = HOTClassifier(BaseClasses.from_samples(Xb, yb)).fit(Xs, ys)
+        results.append((model.predict(Xq), model.predict_proba(Xq)))
+        assert np.mean(model.predict(Xq) == yq) > 0.9
+    assert np.array_equal(results[0][0], results[1][0])
+    assert np.allclose(results[0][1], results[1][1], atol=1e-3 if dtype == np.float32 else 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+@pytest.mark.parametrize("per", ["class", "sample"])
+def test_every_head_learns_every_kind_of_features(kind, head, per):
+    (Xb, yb), (Xs, ys), (Xq, yq) = split(*KINDS[kind]())
+    model = HOTClassifier(BaseClasses.from_samples(Xb, yb), head=head, per=per, random_state=0).fit(Xs, ys)
+    assert np.mean(model.predict(Xq) == yq) > 0.9
+    probabilities = model.predict_proba(Xq)
+    assert np.allclose(probabilities.sum(axis=1), 1)
+    assert np.array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(Xq))
+
+
+@pytest.mark.parametrize("name", ["paper", "authors"])
+def test_parameter_sets_run_and_learn(name):
+    (Xb, yb), (Xs, ys), (Xq, yq) = split(*relu_features())
+    model = HOTClassifier(BaseClasses.from_samples(Xb, yb), **parameter_set(name), random_state=0).fit(Xs, ys)
+    assert np.mean(model.predict(Xq) == yq) > 0.9
+    assert len(model.target_labels_) == len(ys)
+
+
+def test_authors_set_equals_their_program_written_out():
+    """Temperature 0.3, base features raw, (x + 1e-6)**0.5, mix 0.7, alpha in every entry: means by hand."""
+    import ot
+    from sklearn.linear_model import LogisticRegression
+
+    (Xb, yb), (Xs, ys), _ = split(*relu_features(per_class=12), shots=1)
+    model = HOTClassifier(BaseClasses.from_samples(Xb, yb), **parameter_set("authors"), random_state=0)
+    model.fit(Xs, ys)
+    x = (Xs + 1e-6) ** 0.5
+    probability = LogisticRegression(max_iter=300).fit(Xb, yb).predict_proba(Xb)[np.arange(len(yb)), yb]
+    unit = lambda z: z / np.linalg.norm(z, axis=1, keepdims=True)  # noqa: E731
+    cost = np.empty((6, len(x)))
+    for b in range(6):
+        p = np.exp(probability[yb == b] / 0.3)
+        distance = 1 - unit(Xb[yb == b]) @ unit(x).T
+        plan = ot.sinkhorn(p / p.sum(), np.full(len(x), 1 / len(x)), distance, 0.01, numItermax=20_000)
+        cost[b] = (distance * plan).sum(axis=0)
+    plan = ot.sinkhorn(np.full(6, 1 / 6), np.full(len(x), 1 / len(x)), cost, 0.01, numItermax=20_000)
+    weights = len(x) * plan
+    means = np.stack([Xb[yb == b].mean(axis=0) for b in range(6)])
+    assert np.allclose(model.transfer_weights_, weights.T, atol=1e-4)
+    assert np.allclose(model.learned_cost_, cost, atol=1e-5)
+    expected_means = 0.7 * weights.T @ means + 0.3 * x
+    assert np.allclose(model.calibrated_means_ @ model.transform_.axes.T, expected_means, atol=1e-3)
+
+
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+def test_two_classes_and_many_classes_work(head):
+    X, y = make_bank(14, 10, WIDTH)
+    base = BaseClasses.from_samples(X[y < 4], y[y < 4])
+    for classes in ([4, 5], range(4, 14)):
+        rows = np.isin(y, list(classes))
+        model = HOTClassifier(base, head=head, random_state=0).fit(X[rows], y[rows])
+        assert model.score(X[rows], y[rows]) > 0.9
+        shape = model.decision_function(X[:3]).shape
+        assert shape == ((3,) if len(classes) == 2 else (3, len(classes)))
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["class", "sample"]))
+def test_order_of_support_and_names_of_classes_do_not_matter(random, per):
+    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features(), shots=3)
+    base = BaseClasses.from_samples(Xb, yb)
+    order = np.array(random.sample(range(len(ys)), len(ys)))
+    plain = HOTClassifier(base, per=per).fit(Xs, ys)
+    shuffled = HOTClassifier(base, per=per).fit(Xs[order], np.array([f"class {c}" for c in ys])[order])
+    assert np.array_equal([f"class {c}" for c in plain.predict(Xq)], shuffled.predict(Xq))
+
+
+def test_unequal_shots_labels_in_any_order():
+    X, y = make_bank(9, 20, WIDTH)
+    base = BaseClasses.from_samples(X[y < 6], y[y < 6])
+    rows = np.concatenate(
+        [np.flatnonzero(y == 6)[:1], np.flatnonzero(y == 7)[:5], np.flatnonzero(y == 8)[:3]]
+    )
+    rows = np.random.default_rng(0).permutation(rows)
+    for per in ("class", "sample"):
+        model = HOTClassifier(base, per=per).fit(X[rows], y[rows])
+        assert model.score(X[y >= 6], y[y >= 6]) > 0.9
+        shares = dict(zip(model.target_labels_, model.own_share_, strict=True))
+        assert shares[6] == pytest.approx(0.3)
+        assert shares[7] == pytest.approx(1 - 0.7 / 2.2)
+
+
+def test_fitted_attributes_tell_what_happened():
+    (Xb, yb), (Xs, ys), _ = split(*signed_features(), shots=1)
+    model = HOTClassifier(BaseClasses.from_samples(Xb, yb)).fit(Xs, ys)
+    assert model.transfer_weights_.shape == (4, 6)
+    assert np.allclose(model.transfer_weights_.sum(axis=1), 1)
+    assert np.allclose(model.plan_.sum(axis=0), 1 / 4, atol=1e-6)
+    assert np.allclose(model.plan_.sum(axis=1), 1 / 6, atol=1e-6)
+    assert model.learned_cost_.shape == (6, 4)
+    assert model.status_counts_ == {Status.CONVERGED: 6 + 1}
+    assert model.power_ == 1
+
+
+def test_explanations_add_up_and_read_as_sentences():
+    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features(), shots=2)
+    names = np.array([f"base-{b}" for b in yb])
+    model = HOTClassifier(BaseClasses.from_samples(Xb, names)).fit(Xs, ys)
+    explanation = model.explain(Xq[:3])
+    assert [loan.label for loan in explanation.loans] == list(model.classes_)
+    for loan, weights in zip(explanation.loans, model.transfer_weights_, strict=True):
+        assert sum(weight for _, weight in loan.lenders) == pytest.approx(1)
+        assert loan.lenders[0] == (f"base-{weights.argmax()}", pytest.approx(weights.max()))
+        assert f"`{loan.lenders[0][0]}`" in loan.in_words()
+    for reason, label in zip(explanation.reasons, model.predict(Xq[:3]), strict=True):
+        assert reason.label == label
+        assert reason.probability >= reason.rival_probability
+        evidence = [lender.evidence for lender in reason.lenders]
+        assert evidence == sorted(evidence, reverse=True)
+    assert str(explanation).count("\n") == 4 + 3 - 1
+    per_sample = HOTClassifier(model.base, per="sample").fit(Xs, ys).explain()
+    assert [loan.sample for loan in per_sample.loans] == list(range(8))
+    plain = HOTClassifier().fit(Xs, ys)
+    assert "nothing is borrowed" in str(plain.explain())
+    assert plain.explain(Xq[:1]).reasons[0].lenders == ()
+
+
+def test_without_base_it_is_logistic_regression_on_powers():
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = relu_features(3, 10)
+    model = HOTClassifier().fit(X, y)
+    plain = LogisticRegression(max_iter=1000).fit(np.sqrt(X), y)
+    assert np.allclose(model.predict_proba(X), plain.predict_proba(np.sqrt(X)), atol=1e-6)
+    binary = HOTClassifier().fit(X[y < 2], y[y < 2])
+    plain = LogisticRegression(max_iter=1000).fit(np.sqrt(X[y < 2]), y[y < 2])
+    assert np.allclose(binary.decision_function(X), plain.decision_function(np.sqrt(X)), atol=1e-6)
+
+
+def test_free_lunch_borrows_equally_from_the_nearest_two():
+    (Xb, yb), (Xs, ys), (Xq, yq) = split(*relu_features(), shots=1)
+    base = BaseClasses.from_samples(Xb, yb)
+    model = FreeLunchClassifier(base, random_state=0).fit(Xs, ys)
+    distances = np.linalg.norm(np.sqrt(Xs)[:, None] - base.means[None], axis=2)
+    for weights, nearest in zip(model.transfer_weights_, np.argsort(distances, axis=1)[:, :2], strict=True):
+        assert np.allclose(weights[nearest], 0.5)
+        assert np.isclose(weights.sum(), 1)
+    assert model.score(Xq, yq) > 0.8
+    assert model.explain().loans[0].own_share == pytest.approx(1 / 3)
+
+
+def test_sampled_head_is_reproducible_and_seeded():
+    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features())
+    base = BaseClasses.from_samples(Xb, yb)
+    a, b, c = (
+        HOTClassifier(base, head="sampled", random_state=seed).fit(Xs, ys).predict_proba(Xq)
+        for seed in (0, 0, 1)
+    )
+    assert np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_scale_dependent_sets_warn_far_from_their_scale(scale):
+    (Xb, yb), (Xs, ys), _ = split(*relu_features())
+    with pytest.warns(ScaleWarning, match="normalize='centre-l2'"):
+        HOTClassifier(BaseClasses.from_samples(scale * Xb, yb), **parameter_set("authors")).fit(
+            scale * Xs, ys
+        )
+    with pytest.warns(ScaleWarning):
+        FreeLunchClassifier(BaseClasses.from_samples(scale * Xb, yb)).fit(scale * Xs, ys)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FreeLunchClassifier(BaseClasses.from_samples(Xb, yb)).fit(Xs, ys)
+        HOTClassifier(BaseClasses.from_samples(scale * Xb, yb)).fit(scale * Xs, ys)
+
+
+def good():
+    (Xb, yb), (Xs, ys), _ = split(*signed_features())
+    return BaseClasses.from_samples(Xb, yb), Xs.copy(), ys.copy()
+
+
+def changed(X, value):
+    X = X.copy()
+    X[1, 2] = value
+    return X
+
+
+BAD_FITS = {
+    "NaN": (lambda b, X, y: (b, changed(X, np.nan), y, {}), InputError, "row 1, column 2"),
+    "infinity": (lambda b, X, y: (b, changed(X, np.inf), y, {}), InputError, "NaN or infinity"),
+    "no samples": (lambda b, X, y: (b, X[:0], y[:0], {}), InputError, "0 sample"),
+    "one class": (lambda b, X, y: (b, X, np.zeros_like(y), {}), InputError, "at least 2 classes"),
+    "one sample": (lambda b, X, y: (b, X[:1], y[:1], {}), InputError, "at least 2 classes"),
+    "one dimension": (lambda b, X, y: (b, X[0], y, {}), InputError, "Reshape"),
+    "other width": (lambda b, X, y: (b, X[:, :-1], y, {}), InputError, "same model"),
+    "labels too few": (lambda b, X, y: (b, X, y[:-1], {}), InputError, "inconsistent"),
+    "labels continuous": (lambda b, X, y: (b, X, y + 0.5, {}), InputError, "class labels"),
+    "strings": (
+        lambda b, X, y: (b, [*X.astype(str).tolist(), ["a"] * 16], [*y, 1], {}),
+        InputError,
+        "convert",
+    ),
+    "complex": (lambda b, X, y: (b, X + 1j, y, {}), InputError, "Complex"),
+    "negatives under a power": (lambda b, X, y: (b, X, y, {"power": 0.5}), InputError, "power=1"),
+    "negatives under log": (lambda b, X, y: (b, X, y, {"power": 0}), InputError, "power=1"),
+    "base is no bank": (lambda b, X, y: (X, X, y, {}), ParameterError, "from_samples"),
+    "epsilon 0": (lambda b, X, y: (b, X, y, {"epsilon": 0.0}), ParameterError, "epsilon"),
+    "epsilon negative": (lambda b, X, y: (b, X, y, {"epsilon": -1.0}), ParameterError, "epsilon"),
+    "epsilon NaN": (lambda b, X, y: (b, X, y, {"epsilon": np.nan}), ParameterError, "epsilon"),
+    "unknown cost": (lambda b, X, y: (b, X, y, {"cost": "manhattan"}), ParameterError, "hierarchical"),
+    "unknown head": (lambda b, X, y: (b, X, y, {"head": "svm"}), ParameterError, "bound"),
+    "mix above 1": (lambda b, X, y: (b, X, y, {"mix": 1.5}), ParameterError, "mix"),
+    "alpha negative": (lambda b, X, y: (b, X, y, {"alpha": -0.1}), ParameterError, "alpha"),
+    "no retrieved": (lambda b, X, y: (b, X, y, {"n_retrieved": 0}), ParameterError, "n_retrieved"),
+    "too many axes": (lambda b, X, y: (b, X, y, {"n_components": 17}), ParameterError, "at most"),
+    "C 0": (lambda b, X, y: (b, X, y, {"C": 0}), ParameterError, "'C'"),
+    "C infinite": (lambda b, X, y: (b, X, y, {"C": np.inf}), ParameterError, "'C'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FITS)
+def test_bad_fits_raise_one_named_error(case):
+    make, kind, message = BAD_FITS[case]
+    base, X, y, parameters = make(*good())
+    with pytest.raises(kind, match=message) as caught:
+        HOTClassifier(base, **parameters).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+ODD_FITS = {
+    "lists": lambda b, X, y: (b, X.tolist(), y.tolist(), {}),
+    "integers": lambda b, X, y: (b, np.round(10 * X).astype(int), y, {}),
+    "half precision": lambda b, X, y: (b, X.astype(np.float16), y, {}),
+    "single precision": lambda b, X, y: (b, X.astype(np.float32), y, {}),
+    "zero vector": lambda b, X, y: (b, np.concatenate([X, X[:1] * 0]), [*y, y[0]], {}),
+    "constant feature": lambda b, X, y: (b, np.where(np.arange(16) == 3, 1.0, X), y, {}),
+    "duplicate rows": lambda b, X, y: (b, np.repeat(X, 2, axis=0), np.repeat(y, 2), {}),
+    "equal classes": lambda b, X, y: (b, np.concatenate([X, X[:1]]), [*y, 99], {}),
+    "tiny epsilon": lambda b, X, y: (b, X, y, {"epsilon": 1e-8}),
+    "huge epsilon": lambda b, X, y: (b, X, y, {"epsilon": 1e8}),
+    "more retrieved than there are": lambda b, X, y: (b, X, y, {"n_retrieved": 1000}),
+    "one retrieved": lambda b, X, y: (b, X, y, {"n_retrieved": 1}),
+    "one base class": lambda b, X, y: (BaseClasses.from_samples(b.samples[:30], [0] * 30), X, y, {}),
+    "one base sample": lambda b, X, y: (BaseClasses.from_samples(b.samples[:1], [0]), X, y, {}),
+    "base classes of one sample": lambda b, X, y: (BaseClasses.from_samples(b.samples[:9], range(9)), X, y, {}),
+    "constant base": lambda b, X, y: (BaseClasses.from_samples(np.ones((9, 16)), [0, 1, 2] * 3), X, y, {}),
+    "boolean labels": lambda b, X, y: (b, X, y > y.min(), {}),
+    "base of integers": lambda b, X, y: (
+        BaseClasses.from_samples(np.round(9 * b.samples).astype(int), b.labels), X, y, {},
+    ),
+    "support weight 0": lambda b, X, y: (b, X, y, {"support_weight": 0}),
+    "mix 1": lambda b, X, y: (b, X, y, {"mix": 1.0}),
+    "mix 0": lambda b, X, y: (b, X, y, {"mix": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ODD_FITS)
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+def test_odd_fits_have_a_finite_result(case, head):
+    base, X, y, parameters = ODD_FITS[case](*good())
+    model = HOTClassifier(base, head=head, random_state=0, **parameters).fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert np.isfinite(probabilities).all()
+    assert np.allclose(probabilities.sum(axis=1), 1)
+
+
+def test_tensors_are_taken_to_numpy():
+    torch = pytest.importorskip("torch")
+    base, X, y = good()
+    model = HOTClassifier(base).fit(torch.tensor(X), y)
+    assert np.array_equal(model.predict(torch.tensor(X)), HOTClassifier(base).fit(X, y).predict(X))
+
+
+def test_queries_are_checked_like_the_support():
+    base, X, y = good()
+    model = HOTClassifier(base).fit(X, y)
+    with pytest.raises(InputError, match="row 1"):
+        model.predict(changed(X, np.nan))
+    with pytest.raises(InputError, match="16 features"):
+        model.predict(X[:, :5])
+    relu_base = BaseClasses.from_samples(np.abs(base.samples), base.labels)
+    with pytest.raises(InputError, match="power=1"):
+        HOTClassifier(relu_base).fit(np.abs(X), y).predict(X)
