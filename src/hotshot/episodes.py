@@ -53,7 +53,7 @@ class Episodes:
         for name, rows in zip(self.names, self.members, strict=True):
             if len(rows) < shots + queries:
                 raise InputError(
-                    f"Class {name!r} has {len(rows)} samples where {shots} shots and {queries} queries need "
+                    f"Class '{name}' has {len(rows)} samples where {shots} shots and {queries} queries need "
                     f"{shots + queries}: ask for fewer, or leave the class out."
                 )
         self.ways, self.shots, self.queries, self.seed = ways, shots, queries, seed

@@ -36,7 +36,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(
-                f"y must name at least 2 classes to tell apart, got 1 class: {self.classes_[0]!r}."
+                f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'."
             )
         _check_base(getattr(self, "base", None), X.shape[1])
         self._fit(X, labels)

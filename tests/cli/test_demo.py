@@ -1,0 +1,62 @@
+"""The command line as a user types it: a table, JSON for programs, one sentence for mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def hotshot(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "hotshot", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_demo_prints_tables_and_explains_one_prediction():
+    run = hotshot("demo", "--tasks", "3", "--methods", "hot,centroid-cl2n,logistic")
+    assert run.returncode == 0, run.stderr
+    for text in ("5-way-1-shot", "5-way-5-shot", "centroid-cl2n", "±", "borrows from", "CC BY 4.0"):
+        assert text in run.stdout
+    assert not run.stderr
+
+
+def test_demo_prints_json_that_agrees_with_itself():
+    run = hotshot("demo", "--tasks", "4", "--shots", "1", "--methods", "hot,cosine", "--json")
+    document = json.loads(run.stdout)
+    assert document["request"]["tasks"] == 4
+    hot, cosine = document["results"]
+    assert hot["first_minus_this"] == 0
+    assert cosine["first_minus_this"] == pytest.approx(hot["accuracy"] - cosine["accuracy"])
+    assert 50 < cosine["accuracy"] <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--shots", "one"], "--shots must be whole numbers"),
+        (["--shots", "0"], "shots must be an integer of at least 1"),
+        (["--tasks", "0"], "--tasks must be at least 1"),
+        (["--ways", "31"], "ask for fewer ways"),
+        (["--shots", "38"], "ask for fewer"),
+        (["--methods", "hot,magic"], "method must be one of"),
+        (["--bank", "birds"], "bank must be one of"),
+        (["--bogus"], "No such option"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(arguments, message):
+    run = hotshot("demo", *arguments)
+    assert run.returncode == 2
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
+
+
+def test_help_and_version():
+    assert "demo" in hotshot("--help").stdout
+    assert hotshot("--version").stdout.startswith("hotshot ")

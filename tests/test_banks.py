@@ -1,0 +1,36 @@
+"""The embedded bank is what its script says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import real_data
+from hotshot.banks import BANK_NAMES, load_bank
+from hotshot.errors import ParameterError
+
+
+def test_banking77_has_47_base_and_30_novel_intents_that_do_not_overlap():
+    bank = load_bank("banking77")
+    assert (len(bank.base.names), len(np.unique(bank.y_novel))) == (47, 30)
+    assert not set(bank.base.names) & set(bank.y_novel)
+    assert bank.base.counts.max() == 60
+    assert np.bincount(np.unique(bank.y_novel, return_inverse=True)[1]).max() == 40
+    assert np.allclose(np.linalg.norm(bank.X_novel, axis=1), 1, atol=1e-2)
+    assert "CC BY 4.0" in bank.about
+
+
+def test_banking77_holds_the_rows_of_its_source():
+    source = np.load(real_data("banking77/features.npz"), allow_pickle=False)
+    bank = load_bank("banking77")
+    intents = np.random.default_rng(0).permutation(np.unique(source["y"]))
+    assert set(bank.base.names) == set(intents[:47])
+    name = bank.y_novel[0]
+    expected = source["X"][source["y"] == name][:40].astype(np.float32)
+    assert np.array_equal(bank.X_novel[bank.y_novel == name], expected)
+
+
+def test_unknown_banks_are_refused_with_the_known_ones():
+    assert BANK_NAMES == ("banking77",)
+    with pytest.raises(ParameterError, match="banking77"):
+        load_bank("birds")
