@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from conftest import make_bank
 from few_shot_problems import RAGGED, ragged_bank
 from hotshot.arrays import to_numpy
-from hotshot.base import BaseClasses, Space, class_covariances, class_means, classifier_weights
+from hotshot.base import BaseClasses, Space, class_means, classifier_weights, pooled_covariance
 from hotshot.errors import InputError, ParameterError
 
 
@@ -51,7 +51,7 @@ def test_means_and_covariances_are_those_of_each_class():
 
 def test_pooled_covariance_weighs_classes_by_their_degrees_of_freedom():
     bank = ragged_bank()
-    _, got = class_covariances(bank.samples, bank.counts)
+    got = pooled_covariance(bank.samples, bank.counts)
     np.testing.assert_allclose(got, pooled(bank.samples, bank.labels), rtol=1e-10, atol=1e-14)
 
 
@@ -88,6 +88,22 @@ def test_single_precision_samples_are_summed_in_double_precision():
         exact = X[y == b].astype(np.float64)
         np.testing.assert_array_equal(bank.means[b], exact.mean(axis=0).astype(np.float32))
         np.testing.assert_allclose(bank.covariances[b], np.cov(exact.T), rtol=1e-6, atol=1e-8)
+
+
+def test_single_precision_classes_of_one_sample_are_summed_in_double_precision_too():
+    rng = np.random.default_rng(0)
+    X = (4096 + rng.integers(-1024, 1024, size=(500, 2)) / 2048).astype(np.float32)
+    bank = BaseClasses.from_samples(X, np.arange(500))
+    np.testing.assert_allclose(bank.covariances[0], np.cov(X.astype(np.float64).T), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_centre_is_the_mean_of_all_power_transformed_samples(power):
+    bank = ragged_bank()
+    bank = BaseClasses.from_samples(np.abs(bank.samples), bank.labels)
+    expected = sum(x**power for x in bank.samples) / len(bank.samples)
+    np.testing.assert_allclose(bank.centre(power), expected, rtol=1e-12)
+    assert bank.centre(power) is bank.centre(power)
 
 
 def test_weighted_means_are_sums_by_weight():

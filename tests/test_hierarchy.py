@@ -20,11 +20,11 @@ from hotshot.hierarchy import COSTS, nearest_weights, transfer_weights
 EPSILON = 0.05
 
 
-def sinkhorn(cost, a=None, b=None, epsilon=EPSILON):
-    """A converged plan of POT's."""
+def sinkhorn(cost, a=None):
+    """A converged plan of POT's onto uniform targets."""
     a = np.full(cost.shape[0], 1 / cost.shape[0]) if a is None else a
-    b = np.full(cost.shape[1], 1 / cost.shape[1]) if b is None else b
-    return ot.sinkhorn(a, b, cost, epsilon, method="sinkhorn_log", numItermax=100_000, stopThr=1e-11)
+    b = np.full(cost.shape[1], 1 / cost.shape[1])
+    return ot.sinkhorn(a, b, cost, EPSILON, method="sinkhorn_log", numItermax=100_000, stopThr=1e-11)
 
 
 def cosine_distance(x, y):
@@ -49,13 +49,23 @@ def class_samples(base, b):
     raise AssertionError(f"class {b} is in no bucket")
 
 
-def naive_learned_cost(base, targets, epsilon=EPSILON):
-    """C_bn = sum_j D_jn M_jn of one task, eq. 9, and the plans M."""
+KNOWN_ANSWERS = {}
+
+
+def naive_learned_cost(base, targets):
+    """C_bn = sum_j D_jn M_jn of one task, eq. 9, and the plans M; slow, so that answers are kept."""
+    question = (base.means.tobytes(), targets.tobytes())
+    if question not in KNOWN_ANSWERS:
+        KNOWN_ANSWERS[question] = solved_by_pot(base, targets)
+    return KNOWN_ANSWERS[question]
+
+
+def solved_by_pot(base, targets):
     learned, plans = [], []
     for b in range(len(base.names)):
         samples, mass = class_samples(base, b)
         D = distance_table(samples, targets, cosine_distance)
-        M = sinkhorn(D, mass / mass.sum(), epsilon=epsilon)
+        M = sinkhorn(D, mass / mass.sum())
         learned.append([sum(D[j, n] * M[j, n] for j in range(len(D))) for n in range(D.shape[1])])
         plans.append(M)
     return np.array(learned), plans

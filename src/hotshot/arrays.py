@@ -28,13 +28,13 @@ def namespace(*arrays: Array) -> Namespace:
 
 def as_array(x: Array, name: str = "x") -> Array:
     """`x` itself where it is an array already, a NumPy array of numbers where it is list-like."""
-    if array_api_compat.is_array_api_obj(x):
+    if array_api_compat.is_array_api_obj(x) and not isinstance(x, np.ndarray):
         return x
     try:
         array = np.asarray(x)
     except ValueError as error:
         raise InputError(f"{name} must be a rectangular array of numbers: {error}.") from None
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" + "c" * isinstance(x, np.ndarray):
         raise InputError(
             f"{name} must be an array of numbers, got {type(x).__name__} of dtype {array.dtype}: "
             "convert it first."
@@ -43,15 +43,15 @@ def as_array(x: Array, name: str = "x") -> Array:
 
 
 def as_floats(x: Array, name: str = "x") -> Array:
-    """`x` as floating point: float32 and float64 stay, float16 becomes float32, integers float64."""
+    """`x` as float32 or float64: these stay, shorter floats become float32, all else float64."""
     x = as_array(x, name)
     xp = namespace(x)
     if x.dtype in (xp.float32, xp.float64):
         return x
     if xp.isdtype(x.dtype, "complex floating"):
         raise InputError(f"{name} must be real, got dtype {x.dtype}: take its real part or its modulus.")
-    half = xp.isdtype(x.dtype, "real floating")
-    return xp.astype(x, xp.float32 if half else xp.float64)
+    short = xp.isdtype(x.dtype, "real floating") and xp.finfo(x.dtype).bits < 32
+    return xp.astype(x, xp.float32 if short else xp.float64)
 
 
 def is_single(x: Array) -> bool:
@@ -99,3 +99,8 @@ def unit_vectors(x: Array) -> Array:
     x = x / xp.where(largest > 0, largest, xp.ones_like(largest))
     norm = xp.sqrt(xp.sum(x * x, axis=-1, keepdims=True))
     return x / xp.where(norm > 0, norm, xp.ones_like(norm))
+
+
+def indices(values: np.ndarray, reference: Array) -> Array:
+    """Row numbers as an integer array in the namespace and on the device of `reference`."""
+    return namespace(reference).asarray(values, device=array_api_compat.device(reference))

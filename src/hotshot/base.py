@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from hotshot.arrays import Array, like, unit_vectors
 from hotshot.errors import ParameterError
-from hotshot.features import FeatureTransform, check_features, check_labels, choose_power
+from hotshot.features import FeatureTransform, check_features, check_labels, choose_power, power_transform
 
 # Classes share a padded batch where the smallest has at least this share of the samples of the largest.
 SMALLEST_SHARE_OF_BUCKET = 0.5
@@ -114,7 +114,8 @@ class BaseClasses:
         self.samples = samples
         self.counts = counts
         self.names = names
-        self._prepared: dict[Space, PreparedBase] = {}
+        self._prepared: dict[tuple[Space, type], PreparedBase] = {}
+        self._centres: dict[float, np.ndarray] = {}
 
     @classmethod
     def from_samples(cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0) -> BaseClasses:
@@ -157,7 +158,8 @@ class BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"samples": self.samples, "counts": self.counts, "names": self.names, "_prepared": {}}
+        kept = {"samples": self.samples, "counts": self.counts, "names": self.names}
+        return {**kept, "_prepared": {}, "_centres": {}}
 
     @property
     def n_features(self) -> int:
@@ -170,6 +172,10 @@ class BaseClasses:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @cached_property
+    def _smallest(self) -> float:
+        return float(self.samples.min())
+
+    @cached_property
     def means(self) -> np.ndarray:
         """Mean of each class (B, V), eq. 2."""
         return class_means(self.samples, self.counts)
@@ -177,7 +183,7 @@ class BaseClasses:
     @cached_property
     def covariances(self) -> np.ndarray:
         """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
-        return class_covariances(self.samples, self.counts)[0]
+        return class_covariances(self.samples, self.counts)
 
     def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
         """Sample weights from a base classifier on the raw features, 1 in total for each class (samples,)."""
@@ -189,13 +195,22 @@ class BaseClasses:
 
     def power(self, power: float | str, support: np.ndarray) -> float:
         """The power that "auto" stands for with this bank and these support features."""
-        return choose_power(power, (self.samples, support))
+        return choose_power(power, self._smallest, support.min())
+
+    def centre(self, power: float) -> np.ndarray:
+        """Mean of all power-transformed samples (V,); computed on the first call and kept."""
+        if power not in self._centres:
+            powers = power_transform(self.samples, power, name="X_base")
+            self._centres[power] = powers.mean(axis=0, dtype=np.float64)
+        return self._centres[power]
 
     def prepare(self, space: Space) -> PreparedBase:
         """The bank in `space`; computed on the first call and kept."""
-        if space not in self._prepared:
-            self._prepared[space] = _prepare(self, space)
-        return self._prepared[space]
+        # One axis and all of the variance, 1 and 1.0, are equal as keys.
+        key = (space, type(space.n_components))
+        if key not in self._prepared:
+            self._prepared[key] = _prepare(self, space)
+        return self._prepared[key]
 
 
 def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -206,27 +221,26 @@ def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = 
     return np.add.reduceat(x * weights[:, None], starts, axis=0, dtype=np.float64).astype(x.dtype)
 
 
-def class_covariances(x: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sigma_b of eq. 2, (B, V, V), and the pooled covariance (V, V), summed in float64.
-
-    A class of one sample has no covariance of its own and borrows the pooled one; where no class has two
-    samples, all borrow the covariance of all samples together.
-    """
+def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Sigma_b of eq. 2, (B, V, V), summed in float64; a class of one sample borrows the pooled one."""
     width = x.shape[1]
     covariances = np.empty((len(counts), width, width), dtype=x.dtype)
-    scatter = np.zeros((width, width))
     for b, group in enumerate(np.split(x, np.cumsum(counts)[:-1])):
         centred = group - group.mean(axis=0, dtype=np.float64)
-        own = centred.T @ centred
-        scatter += own
-        covariances[b] = own / max(len(group) - 1, 1)
+        covariances[b] = centred.T @ centred / max(len(group) - 1, 1)
+    if (counts == 1).any():
+        covariances[counts == 1] = pooled_covariance(x, counts)
+    return covariances
+
+
+def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Covariance within classes (V, V); where no class has two samples, that of all samples together."""
+    means = class_means(np.asarray(x, dtype=np.float64), counts)
     freedom = int((counts - 1).sum())
     if freedom == 0:
-        centred = x - x.mean(axis=0, dtype=np.float64)
-        scatter, freedom = centred.T @ centred, max(len(x) - 1, 1)
-    pooled = scatter / freedom
-    covariances[counts == 1] = pooled
-    return covariances, pooled
+        means, counts, freedom = x.mean(axis=0, keepdims=True), np.array([len(x)]), max(len(x) - 1, 1)
+    centred = x - np.repeat(means, counts, axis=0)
+    return centred.T @ centred / freedom
 
 
 def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
@@ -243,7 +257,9 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = LogisticRegression(max_iter=300).fit(x, labels)
     probability = classifier.predict_proba(x)[np.arange(len(x)), labels]
-    weights = np.exp((probability - 1) / temperature)
+    surest = np.zeros(labels[-1] + 1)
+    np.maximum.at(surest, labels, probability)
+    weights = np.exp((probability - surest[labels]) / temperature)
     return weights / np.bincount(labels, weights)[labels]
 
 
@@ -251,9 +267,10 @@ def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
     x, counts = base.samples, base.counts
     scale = _power_of_two_scale(x) if space.normalize else 1.0
     normalise = space.normalize is not None
-    power = FeatureTransform(space.power, space.power_offset, scale, None, None, unit=False)
+    if scale != 1:
+        x = x * scale
     if space.power_on_base:
-        x = power(x, "X_base")
+        x = power_transform(x, space.power, space.power_offset, "X_base")
     centre = x.mean(axis=0, dtype=np.float64).astype(x.dtype) if normalise else None
     leading = _leading_axes(x, centre, space.n_components)
     z = x - centre if normalise else x
@@ -263,12 +280,10 @@ def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
         z = unit_vectors(z)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
-    _, pooled = class_covariances(z, counts)
-    spectrum, rotation = np.linalg.eigh(pooled)
+    spectrum, rotation = np.linalg.eigh(pooled_covariance(z, counts))
     rotation = rotation[:, ::-1].astype(z.dtype)
     z = z @ rotation
     axes = rotation if leading is None else leading @ rotation
-    covariances, _ = class_covariances(z, counts)
 
     if space.sample_weights == "classifier":
         weights = classifier_weights(z, base.labels, space.temperature)
@@ -282,7 +297,7 @@ def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
         means=class_means(z, counts),
         weighted_means=class_means(z, counts, weights),
         mean_units=class_means(units, counts, weights),
-        covariances=covariances,
+        covariances=class_covariances(z, counts),
         spectrum=np.maximum(spectrum[::-1], 0).astype(z.dtype),
         ones=axes.sum(axis=0),
     )
@@ -291,7 +306,8 @@ def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
 def _power_of_two_scale(x: np.ndarray) -> float:
     """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
     largest = float(np.abs(x).max())
-    return 2.0 ** -round(np.log2(largest)) if largest > 0 else 1.0
+    limit = np.finfo(x.dtype).maxexp - 8
+    return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
 
 
 def _leading_axes(

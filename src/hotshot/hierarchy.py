@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import device
 
-from hotshot.arrays import Array, namespace, to_numpy, unit_vectors
+from hotshot.arrays import Array, indices, namespace, to_numpy, unit_vectors
 from hotshot.base import Bucket, PreparedBase
 from hotshot.transport import pairwise_cost, solve
 
@@ -26,6 +27,7 @@ DIRECT_COSTS = {
 COSTS = (HIERARCHICAL, MEAN_COSINE, *DIRECT_COSTS)
 # The learned cost and its closed-form relative are shares of a plan, so they fall with the number of targets.
 PUBLISHED_OVER_TARGETS = (HIERARCHICAL, MEAN_COSINE)
+LEAST_WEIGHT = 1e-30
 COST_SCALES = ("published", "over-targets", "free")
 
 
@@ -115,7 +117,8 @@ def transfer_weights(
     solution = solve(class_cost, mass, epsilon=epsilon).raise_for_status()
     weights = n_targets * solution.plan
     if near is not None:
-        weights = xp.where(near, weights, xp.zeros_like(weights))
+        # The least weight decides only where balance has sent all of a target's mass to other classes.
+        weights = xp.where(near, xp.maximum(weights, LEAST_WEIGHT), xp.zeros_like(weights))
     # The columns of a converged plan sum to 1/S up to its tolerance; a distribution sums to 1.
     weights = weights / xp.sum(weights, axis=1, keepdims=True)
     return Transfer(weights, class_cost, solution.plan, low_status, solution.status, low_plans)
@@ -164,7 +167,7 @@ def _learned_cost(
         buckets = tuple(bucket for bucket in subsets if len(bucket.classes))
         cost, status, plans = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
         # Classes that lend nothing have no mass in the high-level transport: any cost will do.
-        place = xp.asarray(np.where(chosen, np.cumsum(chosen) - 1, 0))
+        place = indices(np.where(chosen, np.cumsum(chosen) - 1, 0), units)
         costs.append(xp.take(cost, place, axis=1))
         statuses.append(xp.take(status, place, axis=1))
         plans_of_tasks.append(dict(zip(np.flatnonzero(chosen), plans or [], strict=False)))
@@ -178,14 +181,14 @@ def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Ar
     stacked = []
     for b in range(base.means.shape[0]):
         size = next(bucket.mass.shape[1] for bucket in base.buckets if b in bucket.classes)
-        nothing = xp.zeros((1, size, targets.shape[1]), dtype=targets.dtype)
+        nothing = xp.zeros((1, size, targets.shape[1]), dtype=targets.dtype, device=device(targets))
         stacked.append(xp.concat([plans.get(b, nothing) for plans in of_tasks], axis=0))
     return stacked
 
 
 def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
     keep = np.flatnonzero(lends[bucket.classes])
-    rows = namespace(bucket.units).asarray(keep)
+    rows = indices(keep, bucket.units)
     take = namespace(bucket.units).take
     return Bucket(bucket.classes[keep], take(bucket.units, rows, axis=0), take(bucket.mass, rows, axis=0))
 
@@ -213,7 +216,7 @@ def _low_level(
             plans.extend(solution.plan[i, ...] for i in range(n_classes))
     order = np.concatenate([bucket.classes for bucket in buckets])
     back = np.argsort(order)
-    place = xp.asarray(back)
+    place = indices(back, units)
     cost = xp.permute_dims(xp.take(xp.concat(costs, axis=0), place, axis=0), (1, 0, 2))
     status = xp.permute_dims(xp.take(xp.concat(statuses, axis=0), place, axis=0), (1, 0))
     return cost, status, [plans[i] for i in back] if keep_plans else None

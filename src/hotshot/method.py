@@ -81,7 +81,7 @@ def fit_tasks(
     else:
         targets, target_labels = support, labels
         shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
-    neighbours = method.n_retrieved or FREE_LUNCH_NEIGHBOURS
+    neighbours = min(method.n_retrieved or FREE_LUNCH_NEIGHBOURS, base.means.shape[0])
     if method.cost == NEAREST:
         transfer = nearest_weights(base, targets, neighbours)
     else:

@@ -132,6 +132,13 @@ def test_label_series_are_read():
     assert indices.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("dtype", [object, "str", "string"])
+def test_series_with_missing_labels_are_refused(dtype):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match="y "):
+        check_labels(pandas.Series(["a", pandas.NA, "b"], dtype=dtype), 3)
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
@@ -139,6 +146,8 @@ def test_label_series_are_read():
         pytest.param([1, 2, 3, 4], r"one label per sample \(3\)", id="too many"),
         pytest.param([[1], [2], [3]], r"one label per sample.*\(3, 1\)", id="2-D"),
         pytest.param("abc", "one label per sample", id="one string"),
+        pytest.param(5, "one label per sample", id="one number"),
+        pytest.param(None, "one label per sample", id="nothing"),
         pytest.param([1.0, np.nan, 2.0], "NaN or infinity.*every sample a label", id="nan"),
         pytest.param([1.0, np.inf, 2.0], "NaN or infinity", id="inf"),
         pytest.param(np.array([1, "a", 2], dtype=object), "cannot be sorted.*one type", id="mixed objects"),

@@ -28,11 +28,11 @@ OBJECTIVES = [bound_objective, expected_objective]
 SYMMETRY = {"bound": 1e-3, "expected": 1e-2, bound_objective: 1e-3, expected_objective: 1e-2}
 
 
-def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0):
+def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0, **alpha):
     """The problem that the method poses, on a bank of ten classes."""
     base = BaseClasses.from_samples(*make_bank(10, 30, width, spread=1.0)).prepare(Space())
     support, labels = random_tasks(base, tasks, (shots,) * n_classes)
-    gaussians = calibrate(base, support, labels, transfer_weights(base, support).weights)
+    gaussians = calibrate(base, support, labels, transfer_weights(base, support).weights, **alpha)
     settings = {"n_generated": n_generated, "support_weight": 10.0, "C": C}
     return head_problem(base, gaussians, support, labels, n_classes=n_classes, **settings)
 
@@ -115,6 +115,19 @@ def test_minimum_is_scipys_under_a_weak_penalty(objective, C):
     found = minimise(problem, objective, zeros(problem))
     assert found.converged.all()
     check_minimum(problem, objective, found.theta, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
+def test_alpha_takes_few_more_evaluations(objective, alpha_rule):
+    evaluations = []
+    for alpha in (0.0, 0.21):
+        problem = bank_problem(alpha=alpha, alpha_rule=alpha_rule, tasks=1)
+        wrapped, calls = counted(objective)
+        found = minimise(problem, wrapped, zeros(problem))
+        check_minimum(problem, objective, found.theta)
+        evaluations.append(len(calls))
+    assert evaluations[1] <= 1.5 * evaluations[0]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -53,11 +53,11 @@ def test_more_problems_than_fit_a_block():
     check_solution(p.cost, p.a, p.b, p.epsilon, solve(p.cost, p.a, p.b, epsilon=p.epsilon))
 
 
-@pytest.mark.parametrize("method", ["newton", "sinkhorn"])
-@pytest.mark.parametrize("filler", [0.0, 0.5, 1e4])
-@given(parts=st.lists(problems(), min_size=1, max_size=4), power=st.floats(-1, 1))
-def test_padding_without_mass_changes_nothing(parts, power, filler, method):
-    epsilon = 10.0**power
+@pytest.mark.parametrize(("method", "lowest_epsilon"), [("newton", 1e-3), ("sinkhorn", 0.1)])
+@pytest.mark.parametrize("filler", [0.0, -10.0, 1e3])
+@given(parts=st.lists(problems(), min_size=1, max_size=4), height=st.floats(0, 1))
+def test_padding_without_mass_changes_nothing(parts, height, filler, method, lowest_epsilon):
+    epsilon = lowest_epsilon ** (1 - height)
     batch = padded(parts, filler)
     solution = solve(batch.cost, batch.a, batch.b, epsilon=epsilon, method=method)
     check_solution(batch.cost, batch.a, batch.b, epsilon, solution)

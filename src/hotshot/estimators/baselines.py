@@ -64,11 +64,13 @@ class CentroidClassifier(FewShotClassifier):
         self.normalize = normalize
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        samples = X if self.base is None else self.base.samples
-        self.power_ = choose_power(self.power, [samples, X])
-        self.centre_ = np.zeros(X.shape[1])
-        if self.normalize is not None:
-            self.centre_ = power_transform(samples, self.power_, name="X_base").mean(axis=0, dtype=np.float64)
+        if self.base is None:
+            self.power_ = choose_power(self.power, X.min())
+            centre = power_transform(X, self.power_).mean(axis=0)
+        else:
+            self.power_ = self.base.power(self.power, X)
+            centre = self.base.centre(self.power_)
+        self.centre_ = np.zeros(X.shape[1]) if self.normalize is None else centre
         self.centroids_ = _means_by_class(self._transformed(X), labels)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
@@ -103,7 +105,7 @@ class CosineClassifier(FewShotClassifier):
         self.scale = scale
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self.power_ = choose_power(self.power, [X])
+        self.power_ = choose_power(self.power, X.min())
         units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
         self.directions_ = unit_vectors(_means_by_class(units, labels))
 
@@ -143,7 +145,7 @@ class MatchingClassifier(FewShotClassifier):
         self.scale = scale
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self.power_ = choose_power(self.power, [X])
+        self.power_ = choose_power(self.power, X.min())
         self.support_ = unit_vectors(power_transform(X.astype(np.float64), self.power_))
         self.labels_ = labels
 

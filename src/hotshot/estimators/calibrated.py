@@ -82,7 +82,7 @@ class CalibratedClassifier(FewShotClassifier):
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
-        self.power_ = choose_power(self.power, [X])
+        self.power_ = choose_power(self.power, X.min())
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
         model = LogisticRegression(C=self.C, max_iter=1000).fit(self.transform_(X), labels)

@@ -43,15 +43,34 @@ def check_finite(array: np.ndarray, name: str) -> None:
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels in sorted order, and the index of each sample's label among them."""
-    array = to_numpy(y) if hasattr(y, "detach") else np.asarray(y)
+    array = _label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
+    # Only NaN differs from itself.
+    missing = array.dtype.kind in "fO" and (array != array).any()
+    if missing or (array.dtype.kind == "f" and np.isinf(array).any()):
         raise InputError(f"{name} holds NaN or infinity: give every sample a label.")
     try:
-        classes, indices = np.unique(array, return_inverse=True)
+        classes, members = np.unique(array, return_inverse=True)
     except TypeError:
-        raise InputError(
-            f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type."
-        ) from None
-    return classes, indices
+        raise _unsortable(name) from None
+    return classes, members
+
+
+def _label_array(y: Any, name: str) -> np.ndarray:
+    if hasattr(y, "dtype"):
+        return to_numpy(y)
+    y = list(y)
+    # NumPy would turn 1 and "1" into the same string.
+    if len({isinstance(label, str) for label in y}) > 1:
+        raise _unsortable(name)
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise InputError(f"{name} must hold one label per sample, got lists of different lengths.") from None
+
+
+def _unsortable(name: str) -> InputError:
+    return InputError(
+        f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type."
+    )

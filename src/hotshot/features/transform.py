@@ -9,28 +9,25 @@ and unit norm go beyond the paper and make its constants independent of the scal
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy as np
 
 from hotshot.arrays import Array, namespace, unit_vectors
 from hotshot.errors import InputError
 
 
-def choose_power(power: float | str, features: Iterable[np.ndarray]) -> float:
-    """`power` itself; for "auto" 0.5 where no feature is negative and 1 elsewhere."""
+def choose_power(power: float | str, *smallest: float) -> float:
+    """`power` itself; for "auto" 0.5 where the smallest features are not negative and 1 elsewhere."""
     if power != "auto":
         return float(power)
-    return 0.5 if all(x.min() >= 0 for x in features) else 1.0
+    return 0.5 if min(smallest) >= 0 else 1.0
 
 
 def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X") -> Array:
     """Tukey's ladder of powers: (x + offset)**power, and log(x + offset) where the power is 0."""
+    xp = namespace(x)
+    x = x + offset if offset else x
     if power == 1:
         return x
-    xp = namespace(x)
-    x = x + offset
     smallest = float(xp.min(x))
     if (smallest < 0 and power != round(power)) or (smallest < 0 and power == 0):
         raise InputError(

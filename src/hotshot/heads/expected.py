@@ -30,8 +30,9 @@ def quadrature_nodes(dimension: int, n_nodes: int = N_NODES) -> np.ndarray:
 
     Half are Sobol points taken to the normal distribution and whitened, half their mirror images.
     """
-    uniform = qmc.Sobol(dimension, seed=0).random(max(n_nodes // 2, 2 * dimension))
-    half = norm.ppf(uniform)
+    # Sobol points come in powers of two, and whitening needs more of them than dimensions.
+    power = max(n_nodes // 2, 2 * dimension) - 1
+    half = norm.ppf(qmc.Sobol(dimension, seed=0).random_base2(power.bit_length()))
     factor = np.linalg.cholesky(half.T @ half / len(half))
     half = np.linalg.solve(factor, half.T).T
     return np.concatenate([half, -half])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hotshot.arrays import Array, as_floats, namespace, unit_vectors
 from hotshot.errors import InputError, ParameterError
 
@@ -45,16 +47,22 @@ def pairwise_cost(x: Array, y: Array, kind: str = "cosine") -> Array:
     array([[0.],
            [1.]])
     """
-    if kind not in COSTS:
+    if not isinstance(kind, str) or kind not in COSTS:
         raise ParameterError(f"kind must be one of {', '.join(map(repr, COSTS))}, got {kind!r}.")
     return COSTS[kind](x, y)
 
 
 def _checked(x: Array, y: Array) -> tuple[Array, Array]:
     x, y = as_floats(x, "x"), as_floats(y, "y")
-    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1]:
+    xp = namespace(x, y)
+    shapes = f"got shapes {tuple(x.shape)} and {tuple(y.shape)}"
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] != y.shape[-1] or not x.shape[-1]:
         raise InputError(
-            f"Points must be (…, points, V) arrays of one width, got shapes {tuple(x.shape)} "
-            f"and {tuple(y.shape)}: extract both with the same model."
+            f"Points must be (…, points, V) arrays of one width, {shapes}: extract both with the same model."
         )
-    return x, y
+    try:
+        np.broadcast_shapes(tuple(x.shape[:-2]), tuple(y.shape[:-2]))
+    except ValueError:
+        raise InputError(f"Batches of points must have shapes that broadcast, {shapes}.") from None
+    dtype = xp.result_type(x, y)
+    return xp.astype(x, dtype, copy=False), xp.astype(y, dtype, copy=False)

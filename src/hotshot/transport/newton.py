@@ -67,17 +67,20 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
     still = xp.zeros_like(step)
     one = xp.ones_like(share)
     done = xp.zeros_like(share, dtype=xp.bool)
-    anchor = kernel = level_of_peaks = None
+    anchor = point
+    kernel, level_of_peaks = _anchored(cost, a, anchor, share, tempered, floor)
+    away = done
 
     for iteration in range(max_iterations + 1):
         potential = point + step
-        if anchor is None or bool(xp.any(xp.abs(potential - anchor) > reach)):
-            anchor = potential
-            kernel = anchor[:, :, None] - (cost * share[:, None, None] if tempered else cost)
-            peak = xp.max(kernel, axis=1, keepdims=True)
-            level_of_peaks = xp.sum(a * peak[:, 0, :], axis=1)
-            kernel -= peak
-            kernel = xp.exp(xp.maximum(kernel, floor))
+        away = away | (xp.max(xp.abs(potential - anchor), axis=1) > reach)
+        if bool(xp.any(away)):
+            # Each problem by its own need, so that no problem's numbers depend on the others in its block.
+            anchor = xp.where(away[:, None], potential, anchor)
+            fresh_kernel, fresh_level = _anchored(cost, a, anchor, share, tempered, floor)
+            kernel = xp.where(away[:, None, None], fresh_kernel, kernel)
+            level_of_peaks = xp.where(away, fresh_level, level_of_peaks)
+            away = xp.zeros_like(away)
         v = b * xp.exp(potential - anchor)
         m = v[:, None, :] @ kernel
         ratio = a[:, None, :] / m
@@ -111,17 +114,30 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
             sinkhorn_step = xp.minimum(sinkhorn_step, LONGEST_STEP)
             step = xp.where((refused >= 2)[:, None], sinkhorn_step, step)
 
-        climbs = reached & (share < 1)
+        # Even an unfinished plan is one of the epsilon asked for.
+        climbs = (share < 1) if iteration + 1 == max_iterations else reached & (share < 1)
         if tempered and bool(xp.any(climbs)):
-            factor = xp.where(climbs, xp.minimum(1 / share, LADDER_FACTOR), one)
+            steepest = LADDER_FACTOR if iteration + 1 < max_iterations else float("inf")
+            factor = xp.where(climbs, xp.minimum(1 / share, steepest), one)
             share = xp.minimum(share * factor, 1.0)
             point = xp.where(used, point * factor[:, None], point)
             step = xp.where(climbs[:, None], still, step)
             value_before = xp.where(climbs, -infinity, value_before)
             tempered = bool(xp.any(share < 1))
-            anchor = None
+            away = climbs
 
-    return BlockSolution(kernel * (v[:, :, None] * ratio), potential, value, iteration)
+    return BlockSolution(kernel * (v[:, :, None] * ratio), potential, value, iteration, done)
+
+
+def _anchored(
+    cost: Array, a: Array, anchor: Array, share: Array, tempered: bool, floor: float
+) -> tuple[Array, Array]:
+    """exp(anchor - cost) relative to the largest entry of each row, and the mean log of those entries."""
+    xp = namespace(cost)
+    kernel = anchor[:, :, None] - (cost * share[:, None, None] if tempered else cost)
+    peak = xp.max(kernel, axis=1, keepdims=True)
+    kernel -= peak
+    return xp.exp(xp.maximum(kernel, floor)), xp.sum(a * peak[:, 0, :], axis=1)
 
 
 def _newton_direction(kernel: Array, v: Array, weight: Array, columns: Array, gradient: Array) -> Array:

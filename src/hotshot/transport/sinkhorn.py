@@ -27,30 +27,37 @@ def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iteration
     xp = namespace(cost, a, b)
     log_a, log_b = _log(a), _log(b)
     spread = xp.max(cost, axis=(1, 2)) - xp.min(cost, axis=(1, 2))
-    share = xp.where(spread > LADDER_START, LADDER_START / spread, xp.ones_like(spread))
-    small = xp.where(b > 0, (cost @ a[:, :, None])[:, :, 0] * share[:, None] + log_b, log_b)
+    share = LADDER_START / xp.maximum(spread, LADDER_START)
+    one = xp.ones_like(share)
+    done = xp.zeros_like(share, dtype=xp.bool)
+    potential = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
     scaled = cost * share[:, None, None]
 
     for iteration in range(1, max_iterations + 1):
-        large = log_a - _log_sum_exp(small[:, :, None] - scaled, axis=1)
+        last = iteration == max_iterations
+        if last and bool(xp.any(share < 1)):
+            # Even an unfinished plan is one of the epsilon asked for.
+            potential, share, scaled = potential / share[:, None], one, cost
+        large = log_a - _log_sum_exp((potential + log_b)[:, :, None] - scaled, axis=1)
         columns = _log_sum_exp(large[:, None, :] - scaled, axis=2)
-        if iteration % CHECK_EVERY == 0 or iteration == max_iterations:
-            lack = xp.sum(xp.abs(b - xp.exp(small + columns)), axis=1)
-            if bool(xp.all((share >= 1) & (lack <= tolerance))):
+        if iteration % CHECK_EVERY == 0 or last:
+            lack = xp.sum(xp.abs(b - xp.exp(potential + log_b + columns)), axis=1)
+            done = done | ((share >= 1) & (lack <= tolerance))
+            if last or bool(xp.all(done)):
                 break
             climbs = (share < 1) & (lack <= LADDER_TOLERANCE)
             if bool(xp.any(climbs)):
-                factor = xp.where(climbs, xp.clip(1 / share, None, LADDER_FACTOR), xp.ones_like(share))
-                share = xp.clip(share * factor, None, 1.0)
+                factor = xp.where(climbs, xp.minimum(1 / share, LADDER_FACTOR), one)
+                share = xp.minimum(share * factor, 1.0)
                 scaled = cost * share[:, None, None]
-                small = xp.where(b > 0, (small - log_b) * factor[:, None] + log_b, log_b)
+                potential = xp.where(climbs[:, None], potential * factor[:, None], potential)
                 continue
-        small = log_b - columns
+        potential = xp.where(done[:, None], potential, -columns)
 
-    plan = xp.exp(small[:, :, None] + large[:, None, :] - scaled)
-    potential = xp.where(b > 0, small - log_b, xp.zeros_like(b))
-    value = xp.sum(b * potential, axis=1) + xp.sum(xp.where(a > 0, a * (large - log_a), 0.0 * a), axis=1)
-    return BlockSolution(plan, potential, value, iteration)
+    plan = xp.exp((potential + log_b)[:, :, None] + large[:, None, :] - scaled)
+    carried = xp.where(a > 0, a * (large - log_a), xp.zeros_like(a))
+    value = xp.sum(b * potential, axis=1) + xp.sum(carried, axis=1)
+    return BlockSolution(plan, potential, value, iteration, done)
 
 
 def _log(mass: Array) -> Array:

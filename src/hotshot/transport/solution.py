@@ -33,8 +33,8 @@ _EXPLANATIONS = {
         "the tolerance or max_iterations, or pass float64."
     ),
     Status.NOT_FINITE: (
-        "The cost or a marginal holds NaN or infinity, so nothing was transported: the plan is zero; "
-        "remove or repair those entries."
+        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, so nothing was transported: "
+        "the plan is zero; remove or repair those entries."
     ),
     Status.BAD_MASS: (
         "The marginals are negative, empty or of different totals, so nothing was transported: the plan "
@@ -101,10 +101,12 @@ class BlockSolution:
     """What a solver returns for a block of P problems of unit mass, in units of epsilon.
 
     The plan is `(P, S, J)` and meets the marginal of the large side; `potential` `(P, S)` belongs to the small
-    side, relative to the logarithm of its marginal; `value` `(P,)` is that of the semi-dual.
+    side, relative to the logarithm of its marginal; `value` `(P,)` is that of the semi-dual; `converged` `(P,)`
+    says which problems met the tolerance at the epsilon asked for.
     """
 
     plan: Array
     potential: Array
     value: Array
     iterations: int
+    converged: Array

@@ -7,9 +7,10 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from array_api_compat import device
 
-from hotshot.arrays import Array, as_array, as_floats, is_single, namespace, slices
+from hotshot.arrays import Array, as_floats, indices, is_single, namespace, slices, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.transport.newton import newton
 from hotshot.transport.sinkhorn import sinkhorn
@@ -79,6 +80,7 @@ def solve(
             f"cost must be an (…, J, S) array with at least one problem, row and column, "
             f"got shape {tuple(cost.shape)}."
         )
+    a, b = (mass if mass is None else as_floats(mass, name) for mass, name in ((a, "a"), (b, "b")))
     xp = namespace(cost, a, b)
     *batch, rows, columns = cost.shape
     a = _marginal(a, "a", batch, rows, cost)
@@ -87,7 +89,7 @@ def solve(
     problems = math.prod(batch)
     flat_cost = xp.reshape(cost, (problems, rows, columns))
     a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
-    bad, flat_cost, a, b, mass = _set_bad_problems_aside(flat_cost, a, b)
+    bad, flat_cost, a, b, mass = _set_bad_problems_aside(flat_cost, a, b, epsilon)
     usable = bad == int(Status.CONVERGED)
 
     if method == "auto":
@@ -96,6 +98,7 @@ def solve(
         tolerance = 1e-5 if is_single(cost) else 1e-9
     if max_iterations is None:
         max_iterations = MAX_ITERATIONS[method]
+    max_iterations = int(max_iterations)
     large, small = b, a
     if columns <= rows:
         flat_cost = xp.matrix_transpose(flat_cost)
@@ -113,11 +116,11 @@ def solve(
         )
         for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns)))
     ]
-    plan, moved, primal, dual, error, iterations = (
+    plan, moved, primal, dual, error, iterations, converged = (
         xp.concat(parts, axis=0) for parts in zip(*blocks, strict=True)
     )
 
-    status = xp.where(usable & (error > 2 * tolerance), int(Status.MAX_ITERATIONS), bad)
+    status = xp.where(usable & ~converged, int(Status.MAX_ITERATIONS), bad)
     entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
 
     def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
@@ -141,7 +144,7 @@ def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations:
         raise ParameterError(
             f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
         )
-    if method != "auto" and method not in SOLVERS:
+    if not isinstance(method, str) or method not in ("auto", *SOLVERS):
         raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
     if tolerance is not None and not _is_positive(tolerance):
         raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
@@ -160,7 +163,7 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
     shape = (*batch, size)
     if mass is None:
         return xp.full(shape, 1.0 / size, dtype=cost.dtype, device=device(cost))
-    mass = xp.astype(as_array(mass, name), cost.dtype)
+    mass = xp.astype(mass, cost.dtype, copy=False)
     try:
         return xp.broadcast_to(mass, shape)
     except (ValueError, RuntimeError):
@@ -169,17 +172,22 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
         ) from None
 
 
-def _set_bad_problems_aside(cost: Array, a: Array, b: Array) -> tuple[Array, Array, Array, Array, Array]:
+def _set_bad_problems_aside(
+    cost: Array, a: Array, b: Array, epsilon: float
+) -> tuple[Array, Array, Array, Array, Array]:
     """Statuses of problems that cannot be solved, and the batch with harmless ones in their places.
 
     The marginals come back with unit total, and the mass they had.
     """
     xp = namespace(cost)
+    largest = float(xp.finfo(cost.dtype).max) / 8 * min(epsilon, 1.0)
     finite = (
-        xp.all(xp.isfinite(cost), axis=(1, 2))
+        (xp.max(xp.abs(cost), axis=(1, 2)) <= largest)
         & xp.all(xp.isfinite(a), axis=1)
         & xp.all(xp.isfinite(b), axis=1)
     )
+    if not bool(xp.all(finite)):
+        cost, a, b = _replace(cost, a, b, finite)
     total_a, total_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
     balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-6) * total_a
     positive = xp.all(a >= 0, axis=1) & xp.all(b >= 0, axis=1) & (total_a > 0)
@@ -187,12 +195,19 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array) -> tuple[Array, Arr
     fine = xp.zeros(good.shape, dtype=xp.int64, device=device(cost))
     bad = xp.where(finite, xp.where(good, fine, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
     if not bool(xp.all(good)):
-        cost = xp.where(good[:, None, None], cost, xp.zeros_like(cost))
-        a = xp.where(good[:, None], a, xp.ones_like(a))
-        b = xp.where(good[:, None], b, xp.ones_like(b))
+        cost, a, b = _replace(cost, a, b, good)
     a = a / xp.sum(a, axis=1, keepdims=True)
     b = b / xp.sum(b, axis=1, keepdims=True)
     return bad, cost, a, b, xp.where(good, total_a, xp.zeros_like(total_a))
+
+
+def _replace(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array, Array]:
+    xp = namespace(cost)
+    return (
+        xp.where(good[:, None, None], cost, xp.zeros_like(cost)),
+        xp.where(good[:, None], a, xp.ones_like(a)),
+        xp.where(good[:, None], b, xp.ones_like(b)),
+    )
 
 
 def _solve_block(
@@ -204,23 +219,38 @@ def _solve_block(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[Array, ...]:
-    """Plan `(P, S, J)`, cost, primal and dual value, marginal error and iterations of P unit problems."""
+    """Plan `(P, S, J)`, cost, primal, dual, marginal error, iterations and convergence of P unit problems."""
     xp = namespace(cost)
+    settings = (epsilon, tolerance, max_iterations)
     dtype = cost.dtype
-    spread = xp.max(cost) - xp.min(cost)
-    if is_single(cost) and bool(spread > SINGLE_PRECISION_SPREAD * epsilon):
-        cost, large, small = (xp.astype(x, xp.float64) for x in (cost, large, small))
-    found = solver(cost / epsilon, large, small, tolerance=tolerance, max_iterations=max_iterations)
+    lowest = xp.min(cost, axis=(1, 2))
+    if is_single(cost):
+        wide = to_numpy(xp.max(cost, axis=(1, 2)) - lowest) > SINGLE_PRECISION_SPREAD * epsilon
+        if wide.any() and not wide.all():
+            # Each problem in the precision it needs, whatever the others need.
+            rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
+            parts = []
+            for r in rows:
+                group = [xp.take(x, indices(r, cost), axis=0) for x in (cost, large, small)]
+                parts.append(_solve_block(solver, group[0], group[1], group[2], *settings))
+            back = indices(np.argsort(np.concatenate(rows)), cost)
+            return tuple(xp.take(xp.concat(x, axis=0), back, axis=0) for x in zip(*parts, strict=True))
+        if wide.any():
+            cost, large, small, lowest = (xp.astype(x, xp.float64) for x in (cost, large, small, lowest))
+    # A constant in the cost does not change the plan, but costs precision.
+    relative = (cost - lowest[:, None, None]) / epsilon
+    found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations)
     lack_small = xp.sum(found.plan, axis=2) - small
     lack_large = xp.sum(found.plan, axis=1) - large
     error = xp.sum(xp.abs(lack_small), axis=1) + xp.sum(xp.abs(lack_large), axis=1)
-    dual = found.value - _entropy(large) - _entropy(small)
     log_small = xp.log(xp.where(small > 0, small, xp.ones_like(small)))
-    primal = dual + xp.sum(lack_small * (found.potential + log_small), axis=1)
+    dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
+    # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
+    primal = dual + xp.sum(lack_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
     moved = xp.sum(found.plan * cost, axis=(1, 2))
     iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
-    return (*(xp.astype(x, dtype, copy=False) for x in values), iterations)
+    return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)
 
 
 def _entropy(mass: Array) -> Array:
