@@ -135,7 +135,7 @@ def step_by_step(base, support, labels, method, n_classes):
     gaussians = calibrate(base, support, labels, weights, k=method.n_retrieved, **settings)
     names = ("head", "n_generated", "support_weight", "C")
     settings = {name: getattr(method, name) for name in names}
-    return fit_heads(base, gaussians, support, labels, n_classes=n_classes, **settings)
+    return fit_heads(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
 
 
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)

@@ -238,7 +238,8 @@ def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
     means = class_means(np.asarray(x, dtype=np.float64), counts)
     freedom = int((counts - 1).sum())
     if freedom == 0:
-        means, counts, freedom = x.mean(axis=0, keepdims=True), np.array([len(x)]), max(len(x) - 1, 1)
+        means, counts = x.mean(axis=0, dtype=np.float64, keepdims=True), np.array([len(x)])
+        freedom = max(len(x) - 1, 1)
     centred = x - np.repeat(means, counts, axis=0)
     return centred.T @ centred / freedom
 

@@ -40,9 +40,13 @@ class Method:
 
 @dataclass(frozen=True)
 class FittedTasks:
-    """Classifiers of a batch of tasks and what led to them; theta is (tasks, N, V + 1), intercepts last."""
+    """Classifiers of a batch of tasks and what led to them.
+
+    `theta` is (tasks, N, V + 1), intercepts last; `converged` (tasks,) tells whose head reached its minimum.
+    """
 
     theta: Array
+    converged: Array
     transfer: Transfer
     gaussians: CalibratedGaussians
 
@@ -105,7 +109,7 @@ def fit_tasks(
         alpha_rule=method.alpha_rule,
         k=neighbours,
     )
-    theta = fit_heads(
+    heads = fit_heads(
         base,
         gaussians,
         support,
@@ -117,4 +121,4 @@ def fit_tasks(
         C=method.C,
         seeds=seeds,
     )
-    return FittedTasks(theta, transfer, gaussians)
+    return FittedTasks(heads.theta, heads.converged, transfer, gaussians)

@@ -243,7 +243,7 @@ def test_without_covariance_a_head_is_weighted_logistic_regression(head, shots, 
     support, labels = random_tasks(base, 2, shots)
     gaussians = calibrate(base, support, labels, random_weights(2, 6, sum(shots)))
     settings = {"n_generated": 30, "support_weight": 2.5, "C": C}
-    theta = fit_heads(base, gaussians, support, labels, n_classes=len(shots), head=head, **settings)
+    theta = fit_heads(base, gaussians, support, labels, n_classes=len(shots), head=head, **settings).theta
     queries = np.random.default_rng(0).normal(size=(100, 6))
     for t in range(2):
         counts = [30 / shots[label] for label in labels[t]] + [2.5] * sum(shots)
@@ -264,7 +264,9 @@ def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
     for reference in (np.zeros(1), xp.asarray([0.0], dtype=xp.float64)):
         there = base.to(reference)
         x, y, w = (like(array, reference) for array in (support, labels, weights))
-        theta = fit_heads(there, calibrate(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head)
+        theta = fit_heads(
+            there, calibrate(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head
+        ).theta
         assert type(theta) is type(reference)
         fitted.append(to_numpy(theta))
     for t in range(2):
@@ -279,7 +281,7 @@ def test_permuting_the_classes_permutes_the_head(head):
     weights = random_weights(1, 6, 4)
     order = np.array([2, 0, 1])
     plain, permuted = (
-        fit_heads(base, calibrate(base, support, y, weights), support, y, n_classes=3, head=head)
+        fit_heads(base, calibrate(base, support, y, weights), support, y, n_classes=3, head=head).theta
         for y in (labels, order[labels])
     )
     queries = np.random.default_rng(0).normal(size=(50, 6))

@@ -91,7 +91,7 @@ def random_task(shots=(1, 2, 3), width=4):
 
 def fit(task, *, seed=0, **kwargs):
     settings = {"n_classes": 3, "n_generated": 60, "support_weight": 2.0, "C": 1.0, **kwargs}
-    return fit_sampled(*task, **settings, rng=np.random.default_rng(seed))
+    return fit_sampled(*task, **settings, rng=np.random.default_rng(seed))[0]
 
 
 def test_the_same_seed_gives_the_same_classifier_and_another_seed_another():
@@ -163,7 +163,7 @@ def test_singular_banks_are_sampled(mean_rule, alpha):
     # Three samples a class in twelve dimensions: every covariance is singular.
     base = prepared_bank(sizes=(3, 3, 3, 2), width=12)
     gaussians, support, labels = random_gaussians(base, (1, 1, 1), mean_rule=mean_rule, alpha=alpha)
-    theta = fit_heads(base, gaussians, support, labels, n_classes=3, head="sampled")
+    theta = fit_heads(base, gaussians, support, labels, n_classes=3, head="sampled").theta
     assert theta.shape == (2, 3, 13)
     assert np.isfinite(theta).all()
 
@@ -171,14 +171,14 @@ def test_singular_banks_are_sampled(mean_rule, alpha):
 def test_seeds_belong_to_tasks(xp):
     base = prepared_bank()
     gaussians, support, labels = random_gaussians(base, (1, 2))
-    together = fit_heads(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=[5, 6])
+    together = fit_heads(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=[5, 6]).theta
     reference = xp.asarray([0.0], dtype=xp.float64)
     weights = random_weights(2, len(base.names), support.shape[1])
     for t, seed in enumerate([5, 6]):
         there = base.to(reference)
         arrays = [like(x[t : t + 1], reference) for x in (support, labels, weights)]
         alone = calibrate(there, *arrays)
-        got = fit_heads(there, alone, *arrays[:2], n_classes=2, head="sampled", seeds=[seed])
+        got = fit_heads(there, alone, *arrays[:2], n_classes=2, head="sampled", seeds=[seed]).theta
         assert type(got) is type(reference)
         np.testing.assert_allclose(to_numpy(got)[0], together[t], rtol=1e-6, atol=1e-8)
 
@@ -191,7 +191,7 @@ def limit_settings(factor, support_weight):
 def check_limit(base, gaussians, support, labels, queries, n_classes, support_weight=10.0):
     """With ever more generated features the sampled head tends to the expected one."""
     heads = [
-        fit_heads(base, gaussians, support, labels, n_classes=n_classes, head=head, **settings)
+        fit_heads(base, gaussians, support, labels, n_classes=n_classes, head=head, **settings).theta
         for head, settings in (
             ("sampled", limit_settings(150, support_weight)),
             ("expected", limit_settings(1, support_weight)),

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -64,6 +65,13 @@ class CalibratedClassifier(FewShotClassifier):
             n_classes=len(self.classes_),
             seeds=[seed],
         )
+        self.converged_ = bool(fitted.converged[0])
+        if not self.converged_:
+            warnings.warn(
+                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.power_ = space.power
         self.transform_ = base.transform
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
@@ -262,6 +270,8 @@ class HOTClassifier(CalibratedClassifier):
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int
         How the transport problems of the fit ended.
+    converged_ : bool
+        Whether the head reached its minimum; a ConvergenceWarning says so where not.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -34,8 +34,9 @@ def mean_interval(values: np.ndarray) -> Estimate:
 
     Examples
     --------
-    >>> mean_interval(np.array([0.5, 0.7, 0.6, 0.6]))
-    Estimate(mean=0.6, half_width=0.12991..., n=4)
+    >>> found = mean_interval(np.array([0.5, 0.7, 0.6, 0.6]))
+    >>> f"{found.mean:.2f} ± {found.half_width:.2f}"
+    '0.60 ± 0.13'
     """
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1 or not len(values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hotshot.errors import InputError
 
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """`X` as a finite (samples, V) NumPy array of float32 or float64."""
-    array = to_numpy(as_floats(getattr(X, "values", X), name))
+    array = to_numpy(as_floats(X.to_numpy() if hasattr(X, "to_numpy") else X, name))
     if array.ndim != 2:
         raise InputError(
             f"{name} must be a 2-dimensional (samples, features) array, got shape {array.shape}: "
@@ -46,9 +47,7 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
     array = _label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
-    # Only NaN differs from itself.
-    missing = array.dtype.kind in "fO" and (array != array).any()
-    if missing or (array.dtype.kind == "f" and np.isinf(array).any()):
+    if any(_is_missing(label) for label in array) if array.dtype.kind == "O" else _not_finite(array):
         raise InputError(f"{name} holds NaN or infinity: give every sample a label.")
     try:
         classes, members = np.unique(array, return_inverse=True)
@@ -58,8 +57,12 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
 
 
 def _label_array(y: Any, name: str) -> np.ndarray:
+    if hasattr(y, "to_numpy"):
+        return y.to_numpy()
     if hasattr(y, "dtype"):
         return to_numpy(y)
+    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
+        raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.")
     y = list(y)
     # NumPy would turn 1 and "1" into the same string.
     if len({isinstance(label, str) for label in y}) > 1:
@@ -68,6 +71,18 @@ def _label_array(y: Any, name: str) -> np.ndarray:
         return np.asarray(y)
     except ValueError:
         raise InputError(f"{name} must hold one label per sample, got lists of different lengths.") from None
+
+
+def _is_missing(label: Any) -> bool:
+    """Only NaN differs from itself, and pandas' NA will not even say."""
+    try:
+        return bool(label != label)
+    except TypeError:
+        return True
+
+
+def _not_finite(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" and not bool(np.isfinite(array).all())
 
 
 def _unsortable(name: str) -> InputError:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.arrays import Array, like, namespace, to_numpy
+from hotshot.arrays import Array, indices, is_single, like, namespace, to_numpy
 from hotshot.base import PreparedBase
 from hotshot.calibration import CalibratedGaussians
 from hotshot.heads.bound import bound_objective
 from hotshot.heads.expected import expected_objective
 from hotshot.heads.optimise import minimise
-from hotshot.heads.problem import head_problem
+from hotshot.heads.problem import head_problem, in_double
 from hotshot.heads.sampled import fit_sampled
 
 HEADS = ("bound", "expected", "sampled")
+
+
+@dataclass(frozen=True)
+class FittedHeads:
+    """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,)."""
+
+    theta: Array
+    converged: Array
 
 
 def fit_heads(
@@ -30,8 +39,8 @@ def fit_heads(
     support_weight: float = 1.0,
     C: float = 1.0,
     seeds: Sequence[int] | None = None,
-) -> Array:
-    """Weights and, last, intercepts (tasks, N, V + 1) of the classifiers of a batch of tasks.
+) -> FittedHeads:
+    """Fit the classifiers of a batch of tasks.
 
     Parameters
     ----------
@@ -66,7 +75,8 @@ def fit_heads(
             )
             for means, covariances, *rest, seed in zip(*(to_numpy(x) for x in arrays), seeds, strict=True)
         ]
-        return like(np.stack(fitted), support)
+        thetas, converged = zip(*fitted, strict=True)
+        return FittedHeads(like(np.stack(thetas), support), indices(np.array(converged), support))
 
     problem = head_problem(
         base,
@@ -80,8 +90,13 @@ def fit_heads(
         C=C / 2 if n_classes == 2 else C,
     )
     xp = namespace(support)
-    theta = xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
-    theta = minimise(problem, bound_objective, theta).theta
+    found = minimise(
+        problem, bound_objective, xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
+    )
     if head == "expected":
-        theta = minimise(problem, expected_objective, theta).theta
-    return theta
+        found = minimise(problem, expected_objective, found.theta)
+    if not bool(xp.all(found.converged)) and is_single(support):
+        # Weak penalties and long axes use up single precision: go on from here in double.
+        objective = expected_objective if head == "expected" else bound_objective
+        found = minimise(in_double(problem), objective, xp.astype(found.theta, xp.float64))
+    return FittedHeads(xp.astype(found.theta, support.dtype, copy=False), found.converged)

@@ -27,8 +27,8 @@ class Evaluation:
     gradient : array (tasks, N, V + 1)
     diagonal : array (tasks, N, V + 1)
         Positive diagonal of the metric.
-    rays : array (tasks, N, P)
-        Curvature along each point.
+    rays : array (tasks, N, P or P + 1)
+        Curvature along each ray of the problem.
     """
 
     value: Array
@@ -77,17 +77,21 @@ def assemble(
     diagonal = class_spread[..., None] * problem.spectrum + 1 / problem.C
     intercept = xp.full_like(diagonal[..., :1], INTERCEPT_CURVATURE)
     diagonal = xp.concat([diagonal, intercept], axis=2)
-    return Evaluation(value, gradient, diagonal, xp.matrix_transpose(rays))
+    along = xp.matrix_transpose(rays)
+    if problem.shift_ray is not None:
+        along = xp.concat([along, class_spread[..., None]], axis=2)
+    return Evaluation(value, gradient, diagonal, along)
 
 
 def apply_metric(problem: HeadProblem, at: Evaluation, x: Array) -> Array:
     """(diag(d) + sum_p h_p x_p x_p')^-1 x for each class, by Woodbury's identity: (tasks, N, V + 1)."""
     xp = namespace(x)
-    if problem.points.shape[1] > MOST_RAYS:
-        return x / (at.diagonal + at.rays @ (problem.points * problem.points))
+    directions = problem.rays
+    if directions.shape[1] > MOST_RAYS:
+        return x / (at.diagonal + at.rays @ (directions * directions))
     inverse = 1 / at.diagonal
     direct = x * inverse
-    rays = xp.sqrt(at.rays)[..., None] * problem.points[:, None, ...]
+    rays = xp.sqrt(at.rays)[..., None] * directions[:, None, ...]
     kernel = (rays * inverse[:, :, None, :]) @ xp.matrix_transpose(rays)
     kernel = kernel + small_identity(kernel.shape[-1], x)
     along = xp.linalg.solve(kernel, rays @ direct[..., None])

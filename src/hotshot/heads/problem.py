@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from hotshot.arrays import Array, namespace, one_hot
 from hotshot.base import PreparedBase
@@ -32,9 +32,11 @@ class HeadProblem:
         How each Gaussian mixes the covariances; None where they are its own and K = G.
     n_gaussians : int
     spectrum : array (V,)
-        Variances of the pooled base covariance along these axes, from which the optimiser takes its metric.
+        Variances of a typical covariance along these axes, from which the optimiser takes its metric.
     C : float
         Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    shift_ray : array (V + 1,) or None
+        The direction that alpha in every entry adds to every covariance, for the metric.
     """
 
     points: Array
@@ -45,11 +47,21 @@ class HeadProblem:
     n_gaussians: int
     spectrum: Array
     C: float
+    shift_ray: Array | None = None
 
     @property
     def n_classes(self) -> int:
         """Number of classes, N."""
         return int(self.members.shape[2])
+
+    @property
+    def rays(self) -> Array:
+        """Directions of curvature beside the axes (tasks, P or P + 1, V + 1): the points and the shift."""
+        if self.shift_ray is None:
+            return self.points
+        xp = namespace(self.points)
+        tasks, _, width = self.points.shape
+        return xp.concat([self.points, xp.broadcast_to(self.shift_ray, (tasks, 1, width))], axis=1)
 
 
 def head_problem(
@@ -73,17 +85,40 @@ def head_problem(
     counts = n_generated / xp.sum(members * per_class, axis=2)
     support_members = xp.matrix_transpose(one_hot(labels, n_classes, support.dtype))
     points = xp.concat([gaussians.means, support], axis=1)
+    points = xp.concat([points, xp.ones_like(points[..., :1])], axis=2)
     covariances, mixing = covariance_stack(base, gaussians)
+    spectrum, shift_ray = _metric(base, gaussians)
     return HeadProblem(
-        points=xp.concat([points, xp.ones_like(points[..., :1])], axis=2),
+        points=points,
         members=xp.concat([members, support_members], axis=1),
         counts=xp.concat([counts, xp.full_like(support[..., 0], support_weight)], axis=1),
         covariances=covariances,
         mixing=mixing,
         n_gaussians=gaussians.means.shape[1],
-        spectrum=base.spectrum,
+        spectrum=spectrum,
         C=C,
+        shift_ray=shift_ray,
     )
+
+
+def _metric(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, Array | None]:
+    """Spectrum and shift ray: alpha in every entry is one more ray, on the diagonal more spectrum."""
+    xp = namespace(base.spectrum)
+    spectrum = base.spectrum * xp.sum(gaussians.weights[0, 0, :])
+    factor = gaussians.shift_factor
+    if factor is None:
+        return spectrum, None
+    if factor.shape[1] > 1:
+        return spectrum + xp.sum(factor * factor, axis=1), None
+    return spectrum, xp.concat([factor[:, 0], xp.zeros_like(factor[:1, 0])], axis=0)
+
+
+def in_double(problem: HeadProblem) -> HeadProblem:
+    """The same problem in double precision."""
+    xp = namespace(problem.points)
+    arrays = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    arrays = {name: x for name, x in arrays.items() if x is not None and not isinstance(x, (int, float))}
+    return replace(problem, **{name: xp.astype(x, xp.float64) for name, x in arrays.items()})
 
 
 def spread_of_logits(problem: HeadProblem, weights: Array) -> tuple[Array, Array]:

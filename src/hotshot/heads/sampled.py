@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 # Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
 JITTER = 1e-6
+MAX_ITERATIONS = 1000
 
 
 def gaussian_factor(covariance: np.ndarray) -> np.ndarray:
@@ -57,8 +58,11 @@ def fit_sampled(
     support_weight: float,
     C: float,
     rng: np.random.Generator,
-) -> np.ndarray:
-    """Weights and intercepts (N, V + 1) of one task, eq. 12: n_generated / K features per Gaussian."""
+) -> tuple[np.ndarray, bool]:
+    """Weights and intercepts (N, V + 1) of one task, eq. 12, and whether the fit converged.
+
+    Each of the K Gaussians of a class gives n_generated / K features.
+    """
     per_class = np.bincount(labels, minlength=n_classes)
     counts = np.maximum(1, np.round(n_generated / per_class[labels])).astype(int)
     X = np.concatenate([generate_features(means, covariances, counts, rng, shift_factor), support])
@@ -67,6 +71,10 @@ def fit_sampled(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         # The minimum of scikit-learn's default solver, which takes ten times as long where alpha is large.
-        model = LogisticRegression(C=C, solver="newton-cg", max_iter=1000).fit(X, y, sample_weight=weight)
+        model = LogisticRegression(C=C, solver="newton-cg", max_iter=MAX_ITERATIONS).fit(
+            X, y, sample_weight=weight
+        )
     theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
-    return np.concatenate([-theta, theta]) / 2 if n_classes == 2 else theta
+    if n_classes == 2:
+        theta = np.concatenate([-theta, theta]) / 2
+    return theta, bool(model.n_iter_.max() < MAX_ITERATIONS)

@@ -37,27 +37,38 @@ UNUSED = -1e30
 TINY = 1e-30
 
 
-def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
+def newton(
+    cost: Array,
+    a: Array,
+    b: Array,
+    *,
+    tolerance: float,
+    max_iterations: int,
+    start: Array | None = None,
+) -> BlockSolution:
     """Solve P problems at once; each is damped, tempered and stopped by itself.
 
     Parameters
     ----------
     cost : array (P, S, J)
-        Finite costs divided by epsilon, the small side in the middle.
+        Finite costs divided by epsilon, the lowest of each problem 0, the small side in the middle.
     a, b : arrays (P, J) and (P, S)
         Marginals of unit total; zeros are allowed.
     tolerance : float
         Accepted sum of absolute violations of `b`.
+    start : array (P, S), optional
+        Potential to start from.
     """
     xp = namespace(cost, a, b)
     used = b > 0
     noise, floor, reach = SINGLE if is_single(cost) else DOUBLE
-    spread = xp.max(cost, axis=(1, 2)) - xp.min(cost, axis=(1, 2))
+    spread = xp.max(cost, axis=(1, 2))
     # The share of the cost that counts so far: 1 is the problem itself, less is a larger epsilon.
     share = LADDER_START / xp.maximum(spread, LADDER_START)
     tempered = bool(xp.any(share < 1))
     # To first order in 1/epsilon the potential is the mean cost.
-    point = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
+    point = (cost @ a[:, :, None])[:, :, 0] if start is None else start
+    point = point * share[:, None]
     point = xp.where(used, point, xp.full_like(point, UNUSED))
     step = xp.zeros_like(point)
     columns_before = b

@@ -50,8 +50,8 @@ def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iteration
                 factor = xp.where(climbs, xp.minimum(1 / share, LADDER_FACTOR), one)
                 share = xp.minimum(share * factor, 1.0)
                 scaled = cost * share[:, None, None]
-                potential = xp.where(climbs[:, None], potential * factor[:, None], potential)
-                continue
+                potential = potential * factor[:, None]
+                columns = xp.where(climbs[:, None], -potential, columns)
         potential = xp.where(done[:, None], potential, -columns)
 
     plan = xp.exp((potential + log_b)[:, :, None] + large[:, None, :] - scaled)
