@@ -40,14 +40,15 @@ class Transfer:
     weights : array (tasks, B, targets)
         Transfer weights: columns sum to 1.
     cost : array (tasks, B, targets)
-        Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9.
+        Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9. Rows of base
+        classes that retrieval left out of a task mean nothing.
     plan : array (tasks, B, targets) or None
         High-level plan T_bn.
     low_status : integer array (tasks, B) or None
         Status of each low-level problem; that of a base class left out is CONVERGED.
     high_status : integer array (tasks,) or None
-    low_plans : list of arrays (tasks, J_b, targets) or None
-        M^b for each base class, where asked for.
+    low_plans : list of arrays (tasks, J, targets) or None
+        M^b for each base class, where asked for; rows beyond its own J_b samples are padding and zero.
     """
 
     weights: Array

@@ -44,7 +44,6 @@ def newton(
     *,
     tolerance: float,
     max_iterations: int,
-    start: Array | None = None,
 ) -> BlockSolution:
     """Solve P problems at once; each is damped, tempered and stopped by itself.
 
@@ -56,8 +55,6 @@ def newton(
         Marginals of unit total; zeros are allowed.
     tolerance : float
         Accepted sum of absolute violations of `b`.
-    start : array (P, S), optional
-        Potential to start from.
     """
     xp = namespace(cost, a, b)
     used = b > 0
@@ -67,8 +64,7 @@ def newton(
     share = LADDER_START / xp.maximum(spread, LADDER_START)
     tempered = bool(xp.any(share < 1))
     # To first order in 1/epsilon the potential is the mean cost.
-    point = (cost @ a[:, :, None])[:, :, 0] if start is None else start
-    point = point * share[:, None]
+    point = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
     point = xp.where(used, point, xp.full_like(point, UNUSED))
     step = xp.zeros_like(point)
     columns_before = b
@@ -80,6 +76,8 @@ def newton(
     done = xp.zeros_like(share, dtype=xp.bool)
     anchor = point
     kernel, level_of_peaks = _anchored(cost, a, anchor, share, tempered, floor)
+    # One array for all products with the kernel: fresh memory costs more than the product.
+    product = xp.empty_like(kernel)
     away = done
 
     for iteration in range(max_iterations + 1):
@@ -115,7 +113,10 @@ def newton(
         value_before = xp.where(moved, value, value_before)
         lack_before = xp.where(moved, lack, lack_before)
         refused = xp.where(accepted, zero, refused + 1)
-        newton_step = _newton_direction(kernel, v, ratio / m, columns, gradient)
+        product[...] = kernel
+        product *= ratio / m
+        gram = product @ xp.matrix_transpose(kernel)
+        newton_step = _newton_direction(gram, v, columns, gradient)
         newton_step = xp.minimum(xp.maximum(newton_step, -LONGEST_STEP), LONGEST_STEP)
         step = xp.where(moved[:, None], newton_step, SHORT_STEP * step)
         step = xp.where(done[:, None], still, step)
@@ -137,7 +138,10 @@ def newton(
             tempered = bool(xp.any(share < 1))
             away = climbs
 
-    return BlockSolution(kernel * (v[:, :, None] * ratio), potential, value, iteration, done)
+    product[...] = kernel
+    product *= v[:, :, None]
+    product *= ratio
+    return BlockSolution(product, potential, value, iteration, done)
 
 
 def _anchored(
@@ -148,17 +152,18 @@ def _anchored(
     kernel = anchor[:, :, None] - (cost * share[:, None, None] if tempered else cost)
     peak = xp.max(kernel, axis=1, keepdims=True)
     kernel -= peak
-    return xp.exp(xp.maximum(kernel, floor)), xp.sum(a * peak[:, 0, :], axis=1)
+    if bool(xp.min(kernel) < floor):
+        kernel = xp.maximum(kernel, floor)
+    return xp.exp(kernel), xp.sum(a * peak[:, 0, :], axis=1)
 
 
-def _newton_direction(kernel: Array, v: Array, weight: Array, columns: Array, gradient: Array) -> Array:
-    """Solve (diag(columns) - v v' * (K diag(weight) K')) d = gradient, safely where it is singular."""
-    xp = namespace(kernel)
+def _newton_direction(gram: Array, v: Array, columns: Array, gradient: Array) -> Array:
+    """Solve (diag(columns) - v v' * gram) d = gradient, safely where it is singular."""
+    xp = namespace(gram)
     size = v.shape[1]
-    gram = (kernel * weight) @ xp.matrix_transpose(kernel)
     # Constant shifts leave the plan alone: the curvature there is zero and may as well be that of a column.
     # The ridge is for groups of columns that share no row, as happens when epsilon is tiny.
-    diagonal = columns + (1e-6 if is_single(kernel) else 1e-12) / size
-    curvature = diagonal[:, :, None] * small_identity(size, kernel) - gram * (v[:, :, None] * v[:, None, :])
+    diagonal = columns + (1e-6 if is_single(gram) else 1e-12) / size
+    curvature = diagonal[:, :, None] * small_identity(size, gram) - gram * (v[:, :, None] * v[:, None, :])
     curvature += 1.0 / size**2
     return xp.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,9 @@ SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
 LARGEST_NEWTON_SIDE = 256
 MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
 # Entries of a block of problems that are solved together: small enough to stay in a core's cache.
-BLOCK_ENTRIES = 2**17
+BLOCK_ENTRIES = 2**18
 # Single precision cannot resolve costs that spread over more epsilons than this.
 SINGLE_PRECISION_SPREAD = 300
-# In double precision, problems that are not so wide are solved this far in single precision first.
-ROUGH_TOLERANCE = 1e-3
-ROUGH_ITERATIONS = 30
 
 
 def solve(
@@ -58,7 +54,8 @@ def solve(
     method : {"auto", "newton", "sinkhorn"}
         "auto" takes Newton's method on the smaller side where that has at most 256 points.
     tolerance : float, default 1e-9, or 1e-5 in single precision
-        Accepted sum of absolute violations of the marginals, as a share of the mass.
+        Accepted sum of absolute violations of the marginal of the smaller side, as a share of the mass; the
+        other is met by construction.
     max_iterations : int, default 1000 for Newton, 20000 for Sinkhorn
 
     Returns
@@ -250,11 +247,7 @@ def _solve_block(
     relative[...] = cost
     relative -= lowest[:, None, None]
     relative /= epsilon
-    spent = 0
-    if solver is newton and not is_single(relative) and max_iterations > ROUGH_ITERATIONS:
-        start, spent = _rough_potential(relative, large, small)
-        solver = partial(newton, start=start)
-    found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations - spent)
+    found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations)
     lack_small = xp.sum(found.plan, axis=2) - small
     lack_large = xp.sum(found.plan, axis=1) - large
     error = xp.sum(xp.abs(lack_small), axis=1) + xp.sum(xp.abs(lack_large), axis=1)
@@ -262,25 +255,11 @@ def _solve_block(
     dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
     # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
     primal = dual + xp.sum(lack_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
-    moved = epsilon * xp.sum(found.plan * relative, axis=(1, 2)) + lowest * xp.sum(found.plan, axis=(1, 2))
-    iterations = xp.full((cost.shape[0],), spent + found.iterations, device=device(cost))
+    relative *= found.plan
+    moved = epsilon * xp.sum(relative, axis=(1, 2)) + lowest * xp.sum(small + lack_small, axis=1)
+    iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
     return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)
-
-
-def _rough_potential(cost: Array, large: Array, small: Array) -> tuple[Array, int]:
-    """Newton's potentials in single precision, at half the time, and the iterations spent on them."""
-    xp = namespace(cost)
-    mean = (cost @ large[:, :, None])[:, :, 0]
-    narrow = xp.max(cost, axis=(1, 2)) < SINGLE_PRECISION_SPREAD
-    if not bool(xp.any(narrow)):
-        return mean, 0
-    if not bool(xp.all(narrow)):
-        cost, large, small = _replace(cost, large, small, narrow)
-    single = (xp.astype(x, xp.float32) for x in (cost, large, small))
-    rough = newton(*single, tolerance=ROUGH_TOLERANCE, max_iterations=ROUGH_ITERATIONS)
-    good = narrow & rough.converged
-    return xp.where(good[:, None], xp.astype(rough.potential, mean.dtype), mean), rough.iterations
 
 
 def _entropy(mass: Array) -> Array:
