@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 from hotshot.banks import EmbeddedBank, load_bank
 from hotshot.episodes import Episodes, Task
@@ -80,7 +81,8 @@ def _numbers(shots: str) -> list[int]:
 
 def _accuracies(method: str, bank: EmbeddedBank, tasks: Iterable[Task]) -> np.ndarray:
     scores = []
-    with warnings.catch_warnings():
+    # Problems this small gain nothing from threads, and lose much where the cores are busy.
+    with warnings.catch_warnings(), threadpool_limits(1):
         # The published parameters of Free-Lunch are compared as they are, whatever the scale.
         warnings.simplefilter("ignore", ScaleWarning)
         for task in tasks:
