@@ -1,7 +1,8 @@
 """scikit-learn classifiers: H-OT, Free-Lunch and the baselines that scikit-learn lacks."""
 
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
-from hotshot.estimators.calibrated import FreeLunchClassifier, HOTClassifier
+from hotshot.estimators.free_lunch import FreeLunchClassifier
+from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.named import METHOD_NAMES, named_method
 from hotshot.estimators.parameters import PARAMETER_SETS, parameter_set
 

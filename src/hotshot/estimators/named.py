@@ -11,7 +11,8 @@ from sklearn.svm import LinearSVC
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
-from hotshot.estimators.calibrated import FreeLunchClassifier, HOTClassifier
+from hotshot.estimators.free_lunch import FreeLunchClassifier
+from hotshot.estimators.hot import HOTClassifier
 
 _METHODS: dict[str, Callable[[BaseClasses], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),

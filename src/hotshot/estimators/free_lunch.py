@@ -1,0 +1,125 @@
+"""Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from hotshot import calibration, hierarchy
+from hotshot.base import BaseClasses, Space
+from hotshot.estimators.calibrated import COUNT, CalibratedClassifier
+from hotshot.estimators.hot import HOTClassifier
+from hotshot.method import Method
+
+
+class FreeLunchClassifier(CalibratedClassifier):
+    r"""Distribution calibration from the two nearest base classes with equal weights, as published in [1]_.
+
+    Each support sample borrows :math:`\mu' = (\sum_{i} \mu_i + x) / (k + 1)` and
+    :math:`\Sigma' = \sum_i \Sigma_i / k + \alpha` from the k base classes with the nearest means (eq. 3 of the H-OT
+    paper), and logistic regression is fitted to features drawn from these Gaussians. alpha and C depend on the
+    scale of the features; `normalize="centre-l2"` with `alpha=0` does not.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        The bank to borrow from. None gives plain logistic regression on power-transformed features.
+    k : int
+        Number of base classes that lend to a support sample.
+    power, normalize, n_components, alpha, alpha_rule, head, n_generated, support_weight, C, random_state
+        As in `HOTClassifier`, with the published values as defaults. Base features are transformed only where
+        features are normalised.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_
+        As in `HOTClassifier`.
+    learned_cost_ : array (B, targets)
+        Squared distances to the means.
+
+    References
+    ----------
+    .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, FreeLunchClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(12, 8))
+    >>> y_base = np.repeat(np.arange(10), 50)
+    >>> base = BaseClasses.from_samples(centres[y_base] + 0.3 * rng.normal(size=(500, 8)), y_base)
+    >>> model = FreeLunchClassifier(base, random_state=0).fit(centres[10:], ["new", "newer"])
+    >>> model.predict(centres[10:] + 0.1)
+    array(['new', 'newer'], dtype='<U5')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "k": [COUNT],
+        **{
+            name: HOTClassifier._parameter_constraints[name]
+            for name in (
+                "base",
+                "power",
+                "normalize",
+                "n_components",
+                "alpha",
+                "alpha_rule",
+                "head",
+                "n_generated",
+                "support_weight",
+                "C",
+                "random_state",
+            )
+        },
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        k: int = 2,
+        power: float | str = "auto",
+        normalize: str | None = None,
+        n_components: float | int | None = None,
+        alpha: float = 0.21,
+        alpha_rule: str = "entries",
+        head: str = "sampled",
+        n_generated: int = 750,
+        support_weight: float = 1.0,
+        C: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.k = k
+        self.power = power
+        self.normalize = normalize
+        self.n_components = n_components
+        self.alpha = alpha
+        self.alpha_rule = alpha_rule
+        self.head = head
+        self.n_generated = n_generated
+        self.support_weight = support_weight
+        self.C = C
+        self.random_state = random_state
+
+    def _space(self, power: float) -> Space:
+        return Space(
+            power=power,
+            power_on_base=self.normalize is not None,
+            normalize=self.normalize,
+            n_components=self.n_components,
+        )
+
+    def _method(self) -> Method:
+        return Method(
+            cost=hierarchy.NEAREST,
+            n_retrieved=self.k,
+            mean_rule=calibration.FREE_LUNCH,
+            alpha=self.alpha,
+            alpha_rule=self.alpha_rule,
+            per="sample",
+            head=self.head,
+            n_generated=self.n_generated,
+            support_weight=self.support_weight,
+            C=self.C,
+        )

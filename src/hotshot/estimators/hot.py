@@ -1,0 +1,203 @@
+"""H-OT as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hotshot import calibration, heads, hierarchy
+from hotshot.base import BaseClasses, Space
+from hotshot.estimators.calibrated import COUNT, NOT_NEGATIVE, POSITIVE, CalibratedClassifier
+from hotshot.method import Method
+
+
+class HOTClassifier(CalibratedClassifier):
+    r"""Few-shot classification by distribution calibration with hierarchical optimal transport.
+
+    Each novel class borrows mean and covariance from the base classes, by transfer weights from a transport
+    plan between base classes and support, whose cost comes from a second transport between the samples of each
+    base class and the support [1]_. A linear head is trained on the resulting Gaussians and the support.
+
+    The defaults go beyond the paper: features are centred on the base samples and scaled to unit norm, so that no
+    parameter depends on their scale, and nothing is sampled. `parameter_set` has the published settings.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        The bank to borrow from. None gives plain logistic regression on power-transformed features.
+    power : float or "auto"
+        Of Tukey's ladder, log at 0. "auto" is 0.5 where no base or support feature is negative and 1 elsewhere.
+    power_offset : float
+        Added before the power.
+    power_on_base : bool
+        Whether base features are transformed too, or only support and queries as published.
+    normalize : {"centre-l2", None}
+        Subtract the mean of the base samples, then scale to unit norm. With None, alpha and C depend on the scale
+        of the features.
+    n_components : float, int or None
+        Principal axes of the base samples to keep: as many as hold this share of the variance, so many, or all.
+    sample_weights : {"uniform", "classifier"}
+        Weights of the samples within a base class, the same for all or by a base classifier's probability.
+    temperature : float
+        Of the softmax over those probabilities.
+    cost : str
+        Of the high-level transport: "hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean",
+        "euclidean-weighted"; "nearest" takes equal weights on the `n_retrieved` nearest means instead (2 by
+        default), as Free-Lunch does.
+    epsilon : float
+        Strength of the entropy in both transports.
+    cost_scale : {"published", "over-targets", "free"}
+        Whether the cost is divided by the number of targets: for "hierarchical" and "mean-cosine" only, for
+        all, or for none.
+    n_retrieved : int or None
+        How many base classes, the nearest, may lend to one target; None is all, and so is any larger number.
+    mean_rule : {"mix", "printed", "free-lunch"}
+        How borrowed and own means are joined, see `hotshot.calibration.calibrate`.
+    mix : float or "auto"
+        Share of the base classes in the "mix" rule; "auto" is 0.7 / (0.7 + 0.3 K) at K shots.
+    alpha : float
+        Added to the calibrated covariances.
+    alpha_rule : {"entries", "diagonal"}
+        Where it is added.
+    per : {"class", "sample"}
+        One Gaussian per novel class, around the mean of its support, or one per support sample as published.
+    head : {"bound", "expected", "sampled"}
+        Trained on the closed-form bound of the expected loss, on the expected loss, or on generated features.
+    n_generated : int
+        Generated features per class, drawn or virtual.
+    support_weight : float
+        How many features a support sample counts as.
+    C : float
+        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    random_state : int, RandomState or None
+        Of the sampled head; the others are deterministic.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    coef_, intercept_ : arrays (N, axes) and (N,)
+        The head, on features taken through `transform_`.
+    transform_ : FeatureTransform
+    power_ : float
+        The power that was used.
+    transfer_weights_ : array (targets, B)
+        How much each base class lends to each target, a distribution in each row.
+    target_labels_ : array (targets,)
+        The class of each target.
+    calibrated_means_ : array (targets, axes)
+    learned_cost_, plan_ : arrays (B, targets)
+        Cost and plan of the high-level transport.
+    status_counts_ : dict of Status to int
+        How the transport problems of the fit ended.
+    converged_ : bool
+        Whether the head reached its minimum; a ConvergenceWarning says so where not.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    FreeLunchClassifier : two nearest base classes with equal weights.
+    parameter_set : the published settings.
+
+    References
+    ----------
+    .. [1] Guo, Tian, Zhao, Zhou, Zha: Adaptive Distribution Calibration for Few-Shot Learning with
+       Hierarchical Optimal Transport. NeurIPS 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, HOTClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(12, 8))
+    >>> y_base = np.repeat(np.arange(10), 50)
+    >>> X_base = centres[y_base] + 0.3 * rng.normal(size=(500, 8))
+    >>> base = BaseClasses.from_samples(X_base, y_base)
+    >>> model = HOTClassifier(base).fit(centres[10:], ["new", "newer"])
+    >>> model.predict(centres[10:] + 0.1)
+    array(['new', 'newer'], dtype='<U5')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})],
+        "power_offset": [NOT_NEGATIVE],
+        "power_on_base": ["boolean"],
+        "normalize": [StrOptions({"centre-l2"}), None],
+        "n_components": [Interval(Real, 0, 1, closed="neither"), COUNT, None],
+        "sample_weights": [StrOptions({"uniform", "classifier"})],
+        "temperature": [POSITIVE],
+        "cost": [StrOptions({*hierarchy.COSTS, hierarchy.NEAREST})],
+        "epsilon": [POSITIVE],
+        "cost_scale": [StrOptions(set(hierarchy.COST_SCALES))],
+        "n_retrieved": [COUNT, None],
+        "mean_rule": [StrOptions(set(calibration.MEAN_RULES))],
+        "mix": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "alpha": [NOT_NEGATIVE],
+        "alpha_rule": [StrOptions(set(calibration.ALPHA_RULES))],
+        "per": [StrOptions({"class", "sample"})],
+        "head": [StrOptions(set(heads.HEADS))],
+        "n_generated": [COUNT],
+        "support_weight": [NOT_NEGATIVE],
+        "C": [POSITIVE],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        power_offset: float = 0.0,
+        power_on_base: bool = True,
+        normalize: str | None = "centre-l2",
+        n_components: float | int | None = 0.98,
+        sample_weights: str = "uniform",
+        temperature: float = 1.0,
+        cost: str = "hierarchical",
+        epsilon: float = 0.02,
+        cost_scale: str = "published",
+        n_retrieved: int | None = None,
+        mean_rule: str = "mix",
+        mix: float | str = "auto",
+        alpha: float = 0.0,
+        alpha_rule: str = "entries",
+        per: str = "class",
+        head: str = "bound",
+        n_generated: int = 300,
+        support_weight: float = 20.0,
+        C: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.power_offset = power_offset
+        self.power_on_base = power_on_base
+        self.normalize = normalize
+        self.n_components = n_components
+        self.sample_weights = sample_weights
+        self.temperature = temperature
+        self.cost = cost
+        self.epsilon = epsilon
+        self.cost_scale = cost_scale
+        self.n_retrieved = n_retrieved
+        self.mean_rule = mean_rule
+        self.mix = mix
+        self.alpha = alpha
+        self.alpha_rule = alpha_rule
+        self.per = per
+        self.head = head
+        self.n_generated = n_generated
+        self.support_weight = support_weight
+        self.C = C
+        self.random_state = random_state
+
+    def _space(self, power: float) -> Space:
+        own = {f.name: getattr(self, f.name) for f in fields(Space)}
+        return Space(**{**own, "power": power})
+
+    def _method(self) -> Method:
+        return Method(**{f.name: getattr(self, f.name) for f in fields(Method)})
