@@ -21,7 +21,7 @@ SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
 LARGEST_NEWTON_SIDE = 256
 MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
 # Entries of a block of problems that are solved together: small enough to stay in a core's cache.
-BLOCK_ENTRIES = 2**18
+BLOCK_ENTRIES = 2**17
 # Single precision cannot resolve costs that spread over more epsilons than this.
 SINGLE_PRECISION_SPREAD = 300
 
@@ -106,8 +106,10 @@ def solve(
         flat_cost = xp.matrix_transpose(flat_cost)
         large, small = a, b
 
-    blocks = [
-        _solve_block(
+    plan = xp.empty(flat_cost.shape, dtype=cost.dtype, device=device(cost))
+    values = []
+    for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
+        block_plan, *rest = _solve_block(
             SOLVERS[method],
             flat_cost[block, ...],
             large[block, ...],
@@ -116,10 +118,11 @@ def solve(
             tolerance,
             max_iterations,
         )
-        for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns)))
-    ]
-    plan, moved, primal, dual, error, iterations, converged = (
-        xp.concat(parts, axis=0) for parts in zip(*blocks, strict=True)
+        block_plan *= mass[block, None, None]
+        plan[block, ...] = block_plan
+        values.append(rest)
+    moved, primal, dual, error, iterations, converged = (
+        xp.concat(parts, axis=0) for parts in zip(*values, strict=True)
     )
 
     status = xp.where(usable & ~converged, int(Status.MAX_ITERATIONS), bad)
@@ -131,7 +134,7 @@ def solve(
 
     plan = xp.matrix_transpose(plan) if columns <= rows else plan
     return Solution(
-        plan=xp.reshape(plan * mass[:, None, None], cost.shape),
+        plan=xp.reshape(plan, cost.shape),
         cost=of_mass(moved),
         primal=of_mass(primal, entropy_of_mass),
         dual=of_mass(dual, entropy_of_mass),
