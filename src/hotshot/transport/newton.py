@@ -16,7 +16,7 @@ first. And the kernel is kept relative to an anchor near the potential, so that 
 
 from __future__ import annotations
 
-from hotshot.arrays import Array, is_single, namespace, small_identity
+from hotshot.arrays import Array, is_single, multiply_into, namespace, small_identity
 from hotshot.transport.solution import BlockSolution
 
 # Costs that spread over more epsilons than this are solved at a larger epsilon first, then at one
@@ -30,10 +30,21 @@ LONGEST_STEP = 8.0
 # how far the potential may go from the anchor before the kernel is made anew.
 SINGLE = (1e-6, -30.0, 10.0)
 DOUBLE = (1e-14, -300.0, 30.0)
+ROUGH_REACH = 15.0
 # A refused Newton step is tried once more at this length before a Sinkhorn step is taken.
 SHORT_STEP = 0.15
+# With this many columns or more the first step is an over-relaxed Sinkhorn step: it needs no Hessian and brings
+# Newton's method as far as a step of its own.
+RELAXED_SIDE = 10
+RELAXATION = 1.6
+# The Hessian of the first iterations is made in single precision, which takes half the time: most problems are
+# solved by then, and the others go on with the exact one.
+ROUGH_ITERATIONS = 8
 # Potential of a column without mass: its kernel is zero.
 UNUSED = -1e30
+# Bounds in single precision, clear of slow denormal numbers and of overflow.
+SINGLE_KERNEL_FLOOR = 1e-20
+LARGEST_SINGLE_WEIGHT = 1e30
 TINY = 1e-30
 
 
@@ -76,19 +87,22 @@ def newton(
     done = xp.zeros_like(share, dtype=xp.bool)
     anchor = point
     kernel, level_of_peaks = _anchored(cost, a, anchor, share, tempered, floor)
-    # One array for all products with the kernel: fresh memory costs more than the product.
-    product = xp.empty_like(kernel)
+    rough = _in_single_precision(kernel)
+    product = xp.empty_like(rough)
     away = done
 
     for iteration in range(max_iterations + 1):
         potential = point + step
-        away = away | (xp.max(xp.abs(potential - anchor), axis=1) > reach)
+        is_rough = iteration < ROUGH_ITERATIONS
+        limit = min(reach, ROUGH_REACH) if is_rough else reach
+        away = away | (xp.max(xp.abs(potential - anchor), axis=1) > limit)
         if bool(xp.any(away)):
             # Each problem by its own need, so that no problem's numbers depend on the others in its block.
             anchor = xp.where(away[:, None], potential, anchor)
             fresh_kernel, fresh_level = _anchored(cost, a, anchor, share, tempered, floor)
             kernel = xp.where(away[:, None, None], fresh_kernel, kernel)
             level_of_peaks = xp.where(away, fresh_level, level_of_peaks)
+            rough = _in_single_precision(kernel)
             away = xp.zeros_like(away)
         v = b * xp.exp(potential - anchor)
         m = v[:, None, :] @ kernel
@@ -113,17 +127,19 @@ def newton(
         value_before = xp.where(moved, value, value_before)
         lack_before = xp.where(moved, lack, lack_before)
         refused = xp.where(accepted, zero, refused + 1)
-        product[...] = kernel
-        product *= ratio / m
-        gram = product @ xp.matrix_transpose(kernel)
-        newton_step = _newton_direction(gram, v, columns, gradient)
-        newton_step = xp.minimum(xp.maximum(newton_step, -LONGEST_STEP), LONGEST_STEP)
-        step = xp.where(moved[:, None], newton_step, SHORT_STEP * step)
+        if iteration == ROUGH_ITERATIONS:
+            product = xp.empty_like(kernel)
+        if iteration == 0 and b.shape[1] >= RELAXED_SIDE:
+            next_step = RELAXATION * _sinkhorn_step(b, columns)
+        else:
+            curvature = _curvature(rough if is_rough else kernel, product, ratio / m, v, columns)
+            next_step = xp.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+        next_step = xp.minimum(xp.maximum(next_step, -LONGEST_STEP), LONGEST_STEP)
+        step = xp.where(moved[:, None], next_step, SHORT_STEP * step)
         step = xp.where(done[:, None], still, step)
         slope = xp.where(moved, xp.sum(gradient * step, axis=1), SHORT_STEP * slope)
         if bool(xp.any(refused >= 2)):
-            sinkhorn_step = xp.log(xp.where(used, b / xp.maximum(columns_before, TINY), xp.ones_like(b)))
-            sinkhorn_step = xp.minimum(sinkhorn_step, LONGEST_STEP)
+            sinkhorn_step = xp.minimum(_sinkhorn_step(b, columns_before), LONGEST_STEP)
             step = xp.where((refused >= 2)[:, None], sinkhorn_step, step)
 
         # Even an unfinished plan is one of the epsilon asked for.
@@ -138,10 +154,9 @@ def newton(
             tempered = bool(xp.any(share < 1))
             away = climbs
 
-    product[...] = kernel
-    product *= v[:, :, None]
-    product *= ratio
-    return BlockSolution(product, potential, value, iteration, done)
+    kernel *= v[:, :, None]
+    kernel *= ratio
+    return BlockSolution(kernel, potential, value, iteration, done)
 
 
 def _anchored(
@@ -157,13 +172,30 @@ def _anchored(
     return xp.exp(kernel), xp.sum(a * peak[:, 0, :], axis=1)
 
 
-def _newton_direction(gram: Array, v: Array, columns: Array, gradient: Array) -> Array:
-    """Solve (diag(columns) - v v' * gram) d = gradient, safely where it is singular."""
-    xp = namespace(gram)
+def _sinkhorn_step(b: Array, columns: Array) -> Array:
+    """The change of the potential that meets `b` while the other side stays: log(b / columns)."""
+    xp = namespace(b)
+    return xp.log(xp.where(b > 0, b / xp.maximum(columns, TINY), xp.ones_like(b)))
+
+
+def _in_single_precision(kernel: Array) -> Array:
+    """A copy of a double precision kernel, clear of slow denormal numbers."""
+    xp = namespace(kernel)
+    return kernel if is_single(kernel) else xp.maximum(xp.astype(kernel, xp.float32), SINGLE_KERNEL_FLOOR)
+
+
+def _curvature(kernel: Array, product: Array, weights: Array, v: Array, columns: Array) -> Array:
+    """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
+    xp = namespace(kernel)
     size = v.shape[1]
+    if is_single(kernel):
+        weights = xp.astype(xp.minimum(weights, LARGEST_SINGLE_WEIGHT), kernel.dtype, copy=False)
+    multiply_into(product, kernel, weights)
+    curvature = xp.astype(product @ xp.matrix_transpose(kernel), v.dtype, copy=False)
+    curvature *= v[:, :, None]
+    curvature *= -v[:, None, :]
     # Constant shifts leave the plan alone: the curvature there is zero and may as well be that of a column.
     # The ridge is for groups of columns that share no row, as happens when epsilon is tiny.
-    diagonal = columns + (1e-6 if is_single(gram) else 1e-12) / size
-    curvature = diagonal[:, :, None] * small_identity(size, gram) - gram * (v[:, :, None] * v[:, None, :])
-    curvature += 1.0 / size**2
-    return xp.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
+    ridge = (1e-5 if is_single(kernel) else 1e-12) / size
+    curvature += (columns + ridge)[:, :, None] * small_identity(size, v) + 1.0 / size**2
+    return curvature

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from hotshot.arrays import Array, as_floats, indices, is_single, namespace, slices, to_numpy
+from hotshot.arrays import Array, as_floats, indices, is_single, multiply_into, namespace, slices, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.transport.newton import newton
 from hotshot.transport.sinkhorn import sinkhorn
@@ -118,8 +118,7 @@ def solve(
             tolerance,
             max_iterations,
         )
-        block_plan *= mass[block, None, None]
-        plan[block, ...] = block_plan
+        multiply_into(plan[block, ...], block_plan, mass[block, None, None])
         values.append(rest)
     moved, primal, dual, error, iterations, converged = (
         xp.concat(parts, axis=0) for parts in zip(*values, strict=True)
@@ -247,9 +246,8 @@ def _solve_block(
     # A constant in the cost does not change the plan, but costs precision. The array is made first, so that its
     # layout, and with it every rounding, is the same wherever the problem came from.
     relative = xp.empty(cost.shape, dtype=cost.dtype, device=device(cost))
-    relative[...] = cost
-    relative -= lowest[:, None, None]
-    relative /= epsilon
+    multiply_into(relative, cost, 1 / epsilon)
+    relative -= lowest[:, None, None] / epsilon
     found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations)
     lack_small = xp.sum(found.plan, axis=2) - small
     lack_large = xp.sum(found.plan, axis=1) - large
@@ -258,8 +256,9 @@ def _solve_block(
     dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
     # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
     primal = dual + xp.sum(lack_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
-    relative *= found.plan
-    moved = epsilon * xp.sum(relative, axis=(1, 2)) + lowest * xp.sum(small + lack_small, axis=1)
+    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(
+        small + lack_small, axis=1
+    )
     iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
     return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)
