@@ -10,6 +10,7 @@ from hotshot.estimators import (
     named_method,
     parameter_set,
 )
+from hotshot.evaluation import evaluate
 from hotshot.version import __version__
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "HOTClassifier",
     "MatchingClassifier",
     "__version__",
+    "evaluate",
     "named_method",
     "parameter_set",
 ]

@@ -158,8 +158,8 @@ class BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {"samples": self.samples, "counts": self.counts, "names": self.names}
-        return {**kept, "_prepared": {}, "_centres": {}}
+        # Prepared spaces are large and quickly made again.
+        return {**self.__dict__, "_prepared": {}}
 
     @property
     def n_features(self) -> int:

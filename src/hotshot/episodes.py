@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.features import check_labels
+
+FILE_FORMAT = "hotshot tasks 1"
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,12 @@ class Episodes:
     """
 
     def __init__(self, y: Any, *, ways: int, shots: int, queries: int = 15, seed: int = 0) -> None:
-        for name, value, least in (("ways", ways, 2), ("shots", shots, 1), ("queries", queries, 1)):
+        for name, value, least in (
+            ("ways", ways, 2),
+            ("shots", shots, 1),
+            ("queries", queries, 1),
+            ("seed", seed, 0),
+        ):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
                 raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
         self.names, labels = check_labels(y, len(y))
@@ -72,3 +84,97 @@ class Episodes:
     def take(self, n: int) -> Iterator[Task]:
         """The first n tasks."""
         return (self[i] for i in range(n))
+
+
+class FrozenEpisodes:
+    """Tasks read from a file: `support` (tasks, N * K) and `query` (tasks, N * Q) rows of the samples `y`."""
+
+    def __init__(self, y: np.ndarray, support: np.ndarray, query: np.ndarray, ways: int, seed: int) -> None:
+        self.y, self.support, self.query, self.ways, self.seed = y, support, query, ways, seed
+        self.names = np.unique(y)
+        self.shots = support.shape[1] // ways
+        self.queries = query.shape[1] // ways
+
+    def __len__(self) -> int:
+        return len(self.support)
+
+    def __getitem__(self, index: int) -> Task:
+        support, query = self.support[index], self.query[index]
+        return Task(support, self.y[support], query, self.y[query])
+
+
+def freeze_tasks(
+    path: str | Path,
+    y: Any,
+    *,
+    tasks: int,
+    ways: int = 5,
+    shots: Sequence[int] = (1, 5),
+    queries: int = 15,
+    seed: int = 0,
+) -> str:
+    """Write the first `tasks` tasks for each number of shots to a file, and return its hash.
+
+    Whoever has the same samples in the same order can `load_tasks` and evaluate on exactly these tasks.
+    """
+    if tasks < 1:
+        raise ParameterError(f"tasks must be at least 1, got {tasks}.")
+    arrays: dict[str, np.ndarray] = {}
+    for k in shots:
+        drawn = list(Episodes(y, ways=ways, shots=k, queries=queries, seed=seed).take(tasks))
+        arrays[f"support_{k}"] = np.stack([task.support for task in drawn]).astype(np.int64)
+        arrays[f"query_{k}"] = np.stack([task.query for task in drawn]).astype(np.int64)
+    digest = _hash_of_arrays(arrays)
+    about = {"ways": ways, "shots": list(shots), "queries": queries, "seed": seed, "tasks": tasks}
+    header = {
+        "format": FILE_FORMAT,
+        "about": json.dumps(about),
+        "labels": labels_hash(y),
+        "tasks": digest,
+    }
+    save_file(arrays, Path(path), metadata=header)
+    return digest
+
+
+def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str]:
+    """Frozen tasks by number of shots, and their hash; `y` must be the labels they were drawn from."""
+    try:
+        with safe_open(Path(path), framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.") from None
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} is not a file of tasks: {error}.") from None
+    if header.get("format") != FILE_FORMAT:
+        raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
+    if header.get("tasks") != _hash_of_arrays(arrays):
+        raise InputError(f"The tasks in {path} do not have the hash it names: get the file again.")
+    if header.get("labels") != labels_hash(y):
+        raise InputError(
+            f"The tasks in {path} were drawn from other labels: pass the samples they were drawn from, in order."
+        )
+    about = json.loads(header["about"])
+    names, labels = check_labels(y, len(y))
+    return {
+        k: FrozenEpisodes(
+            names[labels], arrays[f"support_{k}"], arrays[f"query_{k}"], about["ways"], about["seed"]
+        )
+        for k in about["shots"]
+    }, header["tasks"]
+
+
+def labels_hash(y: Any) -> str:
+    """SHA-256 of labels in their order."""
+    names, labels = check_labels(y, len(y))
+    digest = hashlib.sha256(json.dumps([str(name) for name in names]).encode())
+    digest.update(np.ascontiguousarray(labels, dtype=np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def _hash_of_arrays(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

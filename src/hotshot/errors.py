@@ -23,5 +23,9 @@ class TransportError(HotshotError, RuntimeError):
     """A transport problem was not solved and its plan must not be used."""
 
 
+class RunError(HotshotError, RuntimeError):
+    """A run cannot be started, continued or kept."""
+
+
 class ScaleWarning(UserWarning):
     """The features are far from the scale a scale-dependent parameter set was made for."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hotshot import calibration
 from hotshot.base import BaseClasses, PreparedBase, Space
-from hotshot.errors import ScaleWarning
+from hotshot.errors import ParameterError, ScaleWarning
 from hotshot.estimators.common import FewShotClassifier, validated
 from hotshot.estimators.explanation import Explanation, Lender, Loan, Reason
 from hotshot.features import FeatureTransform, choose_power
@@ -46,17 +46,23 @@ class CalibratedClassifier(FewShotClassifier):
     def _method(self) -> Method:
         raise TypeError(f"{type(self).__name__} must define _method.")
 
+    def parts(self, X: np.ndarray) -> tuple[PreparedBase, Method]:
+        """The bank in this classifier's space and the parameters for `fit_tasks`, for novel features like X."""
+        if self.base is None:
+            raise ParameterError(
+                f"{type(self).__name__} without base classes has no calibrated parts: pass base."
+            )
+        return self.base.prepare(self._space(self.base.power(self.power, X))), self._method()
+
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.base is None:
             self._fit_without_base(X, labels)
             return
         X = X.astype(self.base.samples.dtype, copy=False)
-        space = self._space(self.base.power(self.power, X))
-        base = self.base.prepare(space)
-        if space.normalize is None:
+        base, method = self.parts(X)
+        if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        method = self._method()
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        seed = head_seed(self.random_state)
         fitted = fit_tasks(
             base,
             base.transform(X)[None],
@@ -72,7 +78,7 @@ class CalibratedClassifier(FewShotClassifier):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.power_ = space.power
+        self.power_ = base.transform.power
         self.transform_ = base.transform
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
         transfer = fitted.transfer
@@ -166,6 +172,11 @@ class CalibratedClassifier(FewShotClassifier):
                 )
             )
         return tuple(reasons)
+
+
+def head_seed(random_state: Any) -> int:
+    """The seed of the sampled head that a `random_state` stands for."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _own_share(method: Method, labels: np.ndarray, targets: np.ndarray, n_base: int) -> np.ndarray:

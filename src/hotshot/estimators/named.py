@@ -14,7 +14,7 @@ from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, M
 from hotshot.estimators.free_lunch import FreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
 
-_METHODS: dict[str, Callable[[BaseClasses], ClassifierMixin]] = {
+_METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),
     "free-lunch": lambda base: FreeLunchClassifier(base, random_state=0),
     "ot-cosine": lambda base: HOTClassifier(base, cost="cosine"),
@@ -38,7 +38,7 @@ _METHODS: dict[str, Callable[[BaseClasses], ClassifierMixin]] = {
 METHOD_NAMES = tuple(_METHODS)
 
 
-def named_method(name: str, base: BaseClasses) -> ClassifierMixin:
+def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     """A fresh classifier by name, with its default parameters.
 
     Examples

@@ -1,5 +1,7 @@
-"""From tasks to accuracies with intervals."""
+"""From tasks to accuracies with intervals: runner, journal, statistics, tuning."""
 
+from hotshot.evaluation.results import Evaluation, MethodResult
+from hotshot.evaluation.runner import evaluate
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 
-__all__ = ["Estimate", "mean_interval", "paired_difference"]
+__all__ = ["Estimate", "Evaluation", "MethodResult", "evaluate", "mean_interval", "paired_difference"]

@@ -1,0 +1,152 @@
+"""A run is a folder: `run.json` says what was asked, `journal.jsonl` holds what was found, record by record.
+
+The journal is only ever appended to. Each line is a checksum and a JSON document, written at once and forced to the
+disk, so that whatever ends the process leaves whole lines and at most one torn one, which is dropped at the next start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hotshot.errors import RunError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock: there, two processes on one folder are the user's care.
+    fcntl = None  # type: ignore[assignment]
+
+REQUEST, JOURNAL = "run.json", "journal.jsonl"
+
+
+class Journal:
+    """The records of one run, open for appending; use it in a `with` statement.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it is missing.
+    request : dict
+        All that decides the records, as JSON. A folder with another request is refused.
+    about : dict
+        What else is worth knowing (versions); kept from the first start.
+    """
+
+    def __init__(self, folder: str | Path, request: dict[str, Any], about: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        self._request, self._about = request, about
+        self._file: BinaryIO | None = None
+        self.dropped = 0
+
+    def __enter__(self) -> Journal:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._check_request()
+            self._file = open(self.folder / JOURNAL, "a+b", buffering=0)
+        except (FileExistsError, NotADirectoryError):
+            raise RunError(f"{self.folder} is a file, not a run folder: name another.") from None
+        except OSError as error:
+            raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
+        try:
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise RunError(
+                f"Another process is writing to the run folder {self.folder}: wait for it, or name another folder."
+            ) from None
+        self._drop_torn_line()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Every whole record; lines that do not have the checksum they name are counted in `dropped`."""
+        assert self._file is not None
+        self.dropped = 0
+        self._file.seek(0)
+        for line in self._file.read().splitlines():
+            found = decode(line)
+            if found is None:
+                self.dropped += 1
+            else:
+                yield found
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write one record to the disk; where it does not fit, what was written of it is taken back."""
+        assert self._file is not None
+        line = encode(record)
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            written = self._file.write(line)
+            if written != len(line):
+                raise OSError(0, "no space left on the device")
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(end)
+            raise RunError(
+                f"The run folder {self.folder} cannot be written ({error.strerror}): all that was finished before is "
+                "kept, so make room and run the same command again."
+            ) from None
+
+    def _check_request(self) -> None:
+        path = self.folder / REQUEST
+        if not path.exists():
+            if (self.folder / JOURNAL).exists():
+                raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
+            write_json(path, {**self._about, "request": self._request})
+            return
+        try:
+            before = json.loads(path.read_text())["request"]
+        except (ValueError, KeyError, TypeError):
+            raise RunError(f"{path} cannot be read as a request: name another folder.") from None
+        differing = [
+            key
+            for key in sorted({*before, *self._request})
+            if before.get(key) != json.loads(json.dumps(self._request.get(key)))
+        ]
+        if differing:
+            raise RunError(
+                f"The run folder {self.folder} holds another request (it differs in {', '.join(differing)}): "
+                "name another folder, or repeat that request to go on with it."
+            )
+
+    def _drop_torn_line(self) -> None:
+        assert self._file is not None
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+
+
+def encode(record: dict[str, Any]) -> bytes:
+    """One line: the CRC-32 of the document in hexadecimal, a space, the document."""
+    document = json.dumps(record, separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(document), document)
+
+
+def decode(line: bytes) -> dict[str, Any] | None:
+    """The document of a line, or None where the line is not what was written."""
+    checksum, _, document = line.partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(document):
+        return None
+    found = json.loads(document)
+    return found if isinstance(found, dict) else None
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a file that is whole or not there at all."""
+    partial = path.with_suffix(".partial")
+    with open(partial, "w") as file:
+        json.dump(content, file, indent=2)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

@@ -1,0 +1,182 @@
+"""What an evaluation found: accuracies per task, and the statistics a paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import ParameterError
+from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
+from hotshot.evaluation.units import Record
+from hotshot.transport.solution import Status
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method on all tasks of one number of shots.
+
+    Attributes
+    ----------
+    method, shots
+    accuracies : array (tasks,)
+        In [0, 1], in the order of the tasks.
+    recall : dict of class name to float
+        Share of the queries of each novel class that were predicted right, over all tasks it was drawn in.
+    calibration_error : float or None
+        Expected calibration error of the probabilities: mean distance between confidence and accuracy over 15
+        bins of confidence. None for methods without probabilities.
+    statuses : dict of Status to int
+        How the transport problems ended.
+    stopped_early : int
+        Fits that stopped before their minimum.
+    seconds_per_task : float
+        Of one core: draw, fit and predict.
+    """
+
+    method: str
+    shots: int
+    accuracies: np.ndarray
+    recall: dict[Any, float]
+    calibration_error: float | None
+    statuses: dict[Status, int]
+    stopped_early: int
+    seconds_per_task: float
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Mean accuracy with its 95% interval."""
+        return mean_interval(self.accuracies)
+
+    def share_below(self, threshold: float) -> float:
+        """Share of the tasks whose accuracy is below a threshold in [0, 1]."""
+        return float(np.mean(self.accuracies < threshold))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All methods on the same tasks; `print` it for a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from hotshot import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(list("abcdef"), 20)
+    >>> X = np.repeat(rng.normal(size=(6, 4)), 20, axis=0) + 0.1 * rng.normal(size=(120, 4))
+    >>> found = evaluate({"knn": KNeighborsClassifier(1)}, X, y, ways=3, shots=1, tasks=20, n_jobs=1)
+    >>> found["knn", 1].accuracies.shape
+    (20,)
+    """
+
+    results: tuple[MethodResult, ...]
+    ways: int
+    tasks: int
+    reference: str
+
+    def __getitem__(self, key: tuple[str, int]) -> MethodResult:
+        for result in self.results:
+            if (result.method, result.shots) == key:
+                return result
+        raise KeyError(key)
+
+    @property
+    def shots(self) -> list[int]:
+        """Numbers of shots, in the order asked for."""
+        return list(dict.fromkeys(result.shots for result in self.results))
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods, in the order asked for."""
+        return list(dict.fromkeys(result.method for result in self.results))
+
+    def difference(self, method: str, shots: int, reference: str | None = None) -> Estimate:
+        """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval."""
+        other = self[reference or self.reference, shots]
+        return paired_difference(other.accuracies, self[method, shots].accuracies)
+
+    def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
+        """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON."""
+        found = []
+        for result in self.results:
+            own, difference = result.accuracy, self.difference(result.method, result.shots)
+            found.append(
+                {
+                    "method": result.method,
+                    "ways": self.ways,
+                    "shots": result.shots,
+                    "tasks": own.n,
+                    "accuracy": 100 * own.mean,
+                    "accuracy_half_width": 100 * own.half_width,
+                    "reference": self.reference,
+                    "reference_minus_this": 100 * difference.mean,
+                    "reference_minus_this_half_width": 100 * difference.half_width,
+                    "share_below_threshold": result.share_below(threshold),
+                    "threshold": threshold,
+                    "calibration_error": result.calibration_error,
+                    "milliseconds_per_task": 1000 * result.seconds_per_task,
+                    "transport": {status.name.lower(): n for status, n in result.statuses.items()},
+                    "stopped_early": result.stopped_early,
+                    "recall": {str(name): value for name, value in result.recall.items()},
+                }
+            )
+        return found
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.rows():
+            difference = ""
+            if row["method"] != self.reference:
+                difference = (
+                    f"   {self.reference} minus it {row['reference_minus_this']:+.2f} "
+                    f"± {row['reference_minus_this_half_width']:.2f}"
+                )
+            lines.append(
+                f"{self.ways}-way-{row['shots']}-shot  {row['method']:<22} {row['accuracy']:.2f} "
+                f"± {row['accuracy_half_width']:.2f}{difference}"
+            )
+        return "\n".join(lines)
+
+
+def summarise(method: str, shots: int, records: Iterable[Record], names: np.ndarray) -> MethodResult:
+    """The result of a method from its records, in the order of the tasks."""
+    records = sorted(records, key=lambda record: record.unit.start)
+    classes = np.concatenate([record.classes for record in records])
+    correct = np.concatenate([record.correct for record in records])
+    queries = records[0].queries
+    right = np.bincount(classes.ravel(), correct.ravel(), len(names))
+    asked = queries * np.bincount(classes.ravel(), minlength=len(names))
+    statuses: dict[Status, int] = {}
+    for record in records:
+        for status, count in record.statuses.items():
+            key = Status(int(status))
+            statuses[key] = statuses.get(key, 0) + count
+    return MethodResult(
+        method=method,
+        shots=shots,
+        accuracies=correct.sum(axis=1) / (queries * correct.shape[1]),
+        recall={names[c].item(): float(right[c] / asked[c]) for c in np.flatnonzero(asked)},
+        calibration_error=_calibration_error(records),
+        statuses=dict(sorted(statuses.items())),
+        stopped_early=sum(record.stopped_early for record in records),
+        seconds_per_task=sum(record.seconds for record in records) / len(correct),
+    )
+
+
+def _calibration_error(records: list[Record]) -> float | None:
+    bins = [record.bins for record in records if record.bins is not None]
+    if not bins:
+        return None
+    count, confidence, correct = np.sum(bins, axis=0).T
+    return float(np.sum(np.abs(confidence - correct)) / np.sum(count))
+
+
+def check_reference(reference: str | None, methods: Iterable[str]) -> str:
+    """The method that the others are compared to: the one named, or the first."""
+    methods = list(methods)
+    if reference is not None and reference not in methods:
+        raise ParameterError(f"reference must be one of the methods {', '.join(methods)}, got {reference!r}.")
+    return reference or methods[0]

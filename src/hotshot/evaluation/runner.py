@@ -1,0 +1,249 @@
+"""`evaluate`: many methods on the same thousands of tasks, paired, resumable, on all cores or a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy
+import sklearn
+
+from hotshot.base import BaseClasses
+from hotshot.episodes import Episodes, FrozenEpisodes, labels_hash, load_tasks
+from hotshot.errors import InputError, ParameterError
+from hotshot.evaluation.journal import Journal, write_json
+from hotshot.evaluation.plans import Plan, make_plan, resolve_methods
+from hotshot.evaluation.results import Evaluation, check_reference, summarise
+from hotshot.evaluation.units import CHUNK_TASKS, Record, Unit, task_seed, units_of
+from hotshot.evaluation.workers import count_jobs, run_units
+from hotshot.features import check_features
+from hotshot.version import __version__
+
+# Called with every record, with whether it was found in the run folder, and with the total number of units.
+Watcher = Callable[[Record, bool, int], None]
+
+
+def evaluate(
+    methods: Any,
+    X_novel: Any,
+    y_novel: Any,
+    *,
+    base: BaseClasses | None = None,
+    ways: int = 5,
+    shots: int | Sequence[int] = (1, 5),
+    queries: int = 15,
+    tasks: int = 10_000,
+    seed: int = 0,
+    frozen: str | Path | None = None,
+    reference: str | None = None,
+    n_jobs: int = -1,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    watch: Watcher | None = None,
+) -> Evaluation:
+    """Accuracy of methods on N-way-K-shot tasks drawn from novel classes; all methods see the same tasks.
+
+    Parameters
+    ----------
+    methods : name, estimator, list or dict
+        Names of methods (which need `base`), estimators of hotshot with any parameters, or any scikit-learn
+        classifiers; a dict gives them the names they have in the table.
+    X_novel, y_novel : arrays (samples, V) and (samples,)
+        Samples of the novel classes, from which the tasks are drawn.
+    base : BaseClasses, optional
+        For methods given by name.
+    ways, shots, queries : int
+        Classes per task, support and query samples per class; several numbers of shots are evaluated in turn.
+    tasks : int
+        For each number of shots.
+    seed : int
+        Task i depends on the seed and on i alone.
+    frozen : path, optional
+        A file of tasks made by `freeze_tasks`, which then decides ways, shots, queries, tasks and seed.
+    reference : str, optional
+        The method that the others are compared to; the first by default.
+    n_jobs : int
+        Processes, -1 for one per core. The accuracies are the same for any number.
+    scheduler : str, optional
+        Address of a Dask scheduler to compute on instead.
+    out : path, optional
+        Run folder. Whatever ends the run, the same call goes on where it stopped.
+    watch : callable, optional
+        Called with (record, was_known, total) for every finished unit, for a progress bar.
+
+    Returns
+    -------
+    Evaluation
+        Accuracies per task, means with 95% intervals, paired differences, and more.
+    """
+    X = check_features(X_novel, "X_novel")
+    y = np.asarray(check_sized(y_novel, len(X)))
+    episodes, tasks, request = _episodes(y, ways, shots, queries, tasks, seed, frozen)
+    estimators = resolve_methods(methods, base)
+    reference = check_reference(reference, estimators)
+    count_jobs(n_jobs)
+    first = next(iter(episodes.values()))
+    request.update(
+        methods={name: describe(estimator) for name, estimator in estimators.items()},
+        data={"X_novel": array_hash(X), "y_novel": labels_hash(y), **_bank_hashes(estimators)},
+        hotshot=__version__,
+    )
+    plans = {
+        name: make_plan(name, estimator, X, first[0], task_seed(first.seed, 0))
+        for name, estimator in estimators.items()
+    }
+    units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
+    records = collect(plans, episodes, units, request, n_jobs, scheduler, out, watch)
+    results = tuple(
+        summarise(name, k, [r for r in records if (r.unit.method, r.unit.shots) == (name, k)], first.names)
+        for k in episodes
+        for name in estimators
+    )
+    found = Evaluation(results, first.ways, tasks, reference)
+    if out is not None:
+        write_json(Path(out) / "results.json", {"rows": found.rows()})
+    return found
+
+
+def collect(
+    plans: Mapping[str, Plan],
+    episodes: Mapping[int, Episodes | FrozenEpisodes],
+    units: Sequence[Unit],
+    request: dict[str, Any],
+    n_jobs: int,
+    scheduler: str | None,
+    out: str | Path | None,
+    watch: Watcher | None,
+) -> list[Record]:
+    """Records of all units: those in the run folder, and the others computed and kept there."""
+    with Journal(out, request, versions()) if out is not None else nullcontext() as journal:
+        known = {record.unit: record for record in _known(journal, units)}
+        watch = watch or _ignore
+        for record in known.values():
+            watch(record, True, len(units))
+        waiting = [unit for unit in units if unit not in known]
+        for record in run_units((plans, episodes, waiting), n_jobs, scheduler):
+            if journal is not None:
+                journal.append(record.to_json())
+            known[record.unit] = record
+            watch(record, False, len(units))
+    return [known[unit] for unit in units]
+
+
+def _ignore(record: Record, was_known: bool, total: int) -> None:
+    """Watch nothing."""
+
+
+def _known(journal: Journal | None, units: Iterable[Unit]) -> Iterator[Record]:
+    if journal is None:
+        return
+    wanted = set(units)
+    for document in journal:
+        try:
+            record = Record.from_json(document)
+        except (TypeError, KeyError):
+            continue
+        if record.unit in wanted:
+            yield record
+
+
+def _episodes(
+    y: np.ndarray,
+    ways: int,
+    shots: int | Sequence[int],
+    queries: int,
+    tasks: int,
+    seed: int,
+    frozen: str | Path | None,
+) -> tuple[dict[int, Episodes | FrozenEpisodes], int, dict[str, Any]]:
+    """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
+    if frozen is not None:
+        kept, digest = load_tasks(frozen, y)
+        count = len(next(iter(kept.values())))
+        return dict(kept), count, {"frozen": digest, "chunk": CHUNK_TASKS}
+    if not isinstance(tasks, (int, np.integer)) or isinstance(tasks, bool) or tasks < 1:
+        raise ParameterError(f"tasks must be an integer of at least 1, got {tasks!r}.")
+    numbers = [shots] if isinstance(shots, (int, np.integer)) else list(shots)
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ParameterError(f"shots must be one number or several different ones, got {shots!r}.")
+    episodes: dict[int, Episodes | FrozenEpisodes] = {
+        int(k): Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in numbers
+    }
+    request = {
+        "ways": ways,
+        "shots": list(episodes),
+        "queries": queries,
+        "tasks": tasks,
+        "seed": seed,
+        "chunk": CHUNK_TASKS,
+    }
+    return episodes, tasks, request
+
+
+def check_sized(y: Any, samples: int) -> Any:
+    """Labels, one per sample."""
+    try:
+        length = len(y)
+    except TypeError:
+        raise InputError(f"y_novel must hold one label per sample, got {type(y).__name__}.") from None
+    if length != samples:
+        raise InputError(f"y_novel must hold one label per sample ({samples}), got {length}.")
+    return y
+
+
+def describe(estimator: Any) -> dict[str, Any]:
+    """Class and parameters of an estimator as JSON; the bank goes by its hash."""
+    parameters = {
+        name: value if isinstance(value, (bool, int, float, str, type(None))) else _stable_repr(value)
+        for name, value in estimator.get_params(deep=True).items()
+        if not isinstance(value, BaseClasses)
+    }
+    return {"class": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "parameters": parameters}
+
+
+def _stable_repr(value: Any) -> str:
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def _bank_hashes(estimators: Mapping[str, Any]) -> dict[str, str]:
+    banks = {name: getattr(estimator, "base", None) for name, estimator in estimators.items()}
+    hashes = {id(bank): bank_hash(bank) for bank in banks.values() if isinstance(bank, BaseClasses)}
+    return {f"base of {name}": hashes[id(bank)] for name, bank in banks.items() if id(bank) in hashes}
+
+
+def bank_hash(base: BaseClasses) -> str:
+    """SHA-256 of the samples and labels of a bank."""
+    return hashlib.sha256(
+        (array_hash(base.samples) + labels_hash(base.names[base.labels])).encode()
+    ).hexdigest()
+
+
+def array_hash(x: np.ndarray) -> str:
+    """SHA-256 of an array: shape, dtype and content."""
+    digest = hashlib.sha256(json.dumps([list(x.shape), str(x.dtype)]).encode())
+    step = max(1, 2**24 // max(1, x[:1].nbytes))
+    for start in range(0, len(x), step):
+        digest.update(np.ascontiguousarray(x[start : start + step]).data)
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, Any]:
+    """What the run was made with."""
+    return {
+        "versions": {
+            "hotshot": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+            "joblib": joblib.__version__,
+        }
+    }
