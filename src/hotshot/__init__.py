@@ -1,16 +1,18 @@
 """Few-shot classification by hierarchical optimal transport, on features from any extractor."""
 
 from hotshot.base import BaseClasses
+from hotshot.episodes import freeze_tasks
 from hotshot.estimators import (
     CentroidClassifier,
     CosineClassifier,
     FreeLunchClassifier,
     HOTClassifier,
     MatchingClassifier,
+    load_parameters,
     named_method,
     parameter_set,
 )
-from hotshot.evaluation import evaluate
+from hotshot.evaluation import evaluate, tune
 from hotshot.version import __version__
 
 __all__ = [
@@ -22,6 +24,9 @@ __all__ = [
     "MatchingClassifier",
     "__version__",
     "evaluate",
+    "freeze_tasks",
+    "load_parameters",
     "named_method",
     "parameter_set",
+    "tune",
 ]

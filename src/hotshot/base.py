@@ -21,6 +21,8 @@ from hotshot.features import FeatureTransform, check_features, check_labels, cho
 
 # Classes share a padded batch where the smallest has at least this share of the samples of the largest.
 SMALLEST_SHARE_OF_BUCKET = 0.5
+# Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
+MOST_SPACES = 8
 
 
 @dataclass(frozen=True)
@@ -208,9 +210,11 @@ class BaseClasses:
         """The bank in `space`; computed on the first call and kept."""
         # One axis and all of the variance, 1 and 1.0, are equal as keys.
         key = (space, type(space.n_components))
-        if key not in self._prepared:
-            self._prepared[key] = _prepare(self, space)
-        return self._prepared[key]
+        prepared = self._prepared.pop(key, None) or _prepare(self, space)
+        self._prepared[key] = prepared
+        if len(self._prepared) > MOST_SPACES:
+            del self._prepared[next(iter(self._prepared))]
+        return prepared
 
 
 def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:

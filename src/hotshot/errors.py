@@ -27,5 +27,9 @@ class RunError(HotshotError, RuntimeError):
     """A run cannot be started, continued or kept."""
 
 
+class InterruptedRunError(RunError):
+    """The user stopped a run; what was finished is kept."""
+
+
 class ScaleWarning(UserWarning):
     """The features are far from the scale a scale-dependent parameter set was made for."""

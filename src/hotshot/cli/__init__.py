@@ -7,18 +7,20 @@ import sys
 from rich.console import Console
 
 from hotshot.cli.app import app
-from hotshot.errors import HotshotError
+from hotshot.errors import HotshotError, InterruptedRunError
 
-FAILED = 2
+FAILED, INTERRUPTED = 2, 130
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one sentence and exit code 2, never a traceback."""
+    """Run the command line; an error of ours is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
     try:
         app(prog_name="hotshot")
     except HotshotError as error:
         Console(stderr=True, soft_wrap=True).print(f"hotshot: {error}", style="red", markup=False)
-        sys.exit(FAILED)
+        sys.exit(INTERRUPTED if isinstance(error, InterruptedRunError) else FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 __all__ = ["main"]

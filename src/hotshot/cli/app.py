@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +10,9 @@ import typer
 from hotshot import __version__
 from hotshot.banks import BANK_NAMES
 from hotshot.cli.demo import DEMO_METHODS, run_demo
+from hotshot.cli.evaluate import run_evaluate
+from hotshot.cli.tune import run_tune
+from hotshot.estimators import METHOD_NAMES
 
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",
@@ -34,18 +38,138 @@ def options(
     """Few-shot classification by hierarchical optimal transport."""
 
 
+Base = Annotated[Path | None, typer.Option(help="Features of the base classes: .npz with X and y.")]
+Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
+Ways = Annotated[int, typer.Option(help="Classes per task.")]
+Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
+Queries = Annotated[int, typer.Option(help="Query samples per class.")]
+Seed = Annotated[int, typer.Option(help="Seed of the tasks.")]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 is one per core.")]
+Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+
+
 @app.command()
 def demo(
     bank: Annotated[str, typer.Option(help=f"Embedded bank: {', '.join(BANK_NAMES)}.")] = "banking77",
     methods: Annotated[
         str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
     ] = ",".join(DEMO_METHODS),
-    ways: Annotated[int, typer.Option(help="Classes per task.")] = 5,
-    shots: Annotated[str, typer.Option(help="Support samples per class, several in turn.")] = "1,5",
-    queries: Annotated[int, typer.Option(help="Query samples per class.")] = 15,
+    ways: Ways = 5,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
     tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 50,
-    seed: Annotated[int, typer.Option(help="Seed of the tasks.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
 ) -> None:
     """Compare H-OT with its baselines on real features that come with hotshot, and explain one prediction."""
     run_demo(bank, methods.split(","), ways, shots, queries, tasks, seed, json)
+
+
+@app.command()
+def evaluate(
+    base: Base = None,
+    novel: Annotated[
+        Path | None, typer.Option(help="Features of the novel classes: .npz with X and y.")
+    ] = None,
+    bank: Bank = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
+        ),
+    ] = "hot,free-lunch,logistic,centroid-cl2n",
+    ways: Ways = 5,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
+    tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 10_000,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    scheduler: Scheduler = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder; the same command goes on with it. Default: a folder of its own in runs."
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Method the others are compared to; the first by default.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Count tasks with an accuracy below this.")] = 0.5,
+    save_tasks: Annotated[
+        Path | None, typer.Option(help="Freeze the tasks to this file, to share them.")
+    ] = None,
+    load_tasks: Annotated[
+        Path | None, typer.Option(help="Use the tasks frozen in this file; it decides ways, shots and so on.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs go on where they stopped."""
+    run_evaluate(
+        base=base,
+        novel=novel,
+        bank=bank,
+        methods=methods,
+        ways=ways,
+        shots=shots,
+        queries=queries,
+        tasks=tasks,
+        seed=seed,
+        jobs=jobs,
+        scheduler=scheduler,
+        out=out,
+        reference=reference,
+        threshold=threshold,
+        save_tasks=save_tasks,
+        load_tasks=load_tasks,
+        as_json=json,
+    )
+
+
+@app.command()
+def tune(
+    base: Base = None,
+    val: Annotated[
+        Path | None,
+        typer.Option(help="Features of validation classes, neither base nor novel: .npz with X and y."),
+    ] = None,
+    bank: Bank = None,
+    grid: Annotated[
+        list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02; repeat it.")
+    ] = None,
+    search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
+    candidates: Annotated[
+        int | None, typer.Option(help="How many combinations a random search tries.")
+    ] = None,
+    ways: Ways = 5,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
+    tasks: Annotated[int, typer.Option(help="Tasks that the last candidates see.")] = 1000,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    scheduler: Scheduler = None,
+    out: Annotated[Path, typer.Option(help="File for the best parameters.")] = Path("tuned.json"),
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder, so that an interrupted search can go on.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Choose parameters of H-OT on validation classes; weak candidates stop early."""
+    run_tune(
+        base=base,
+        val=val,
+        bank=bank,
+        grid=grid or [],
+        search=search,
+        candidates=candidates,
+        ways=ways,
+        shots=shots,
+        queries=queries,
+        tasks=tasks,
+        seed=seed,
+        jobs=jobs,
+        scheduler=scheduler,
+        out=out,
+        run=run,
+        as_json=json,
+    )

@@ -4,7 +4,7 @@ from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, M
 from hotshot.estimators.free_lunch import FreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.named import METHOD_NAMES, named_method
-from hotshot.estimators.parameters import PARAMETER_SETS, parameter_set
+from hotshot.estimators.parameters import PARAMETER_SETS, load_parameters, parameter_set
 
 __all__ = [
     "METHOD_NAMES",
@@ -14,6 +14,7 @@ __all__ = [
     "FreeLunchClassifier",
     "HOTClassifier",
     "MatchingClassifier",
+    "load_parameters",
     "named_method",
     "parameter_set",
 ]

@@ -13,6 +13,7 @@ from hotshot.errors import ParameterError
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
 from hotshot.estimators.free_lunch import FreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
+from hotshot.estimators.parameters import load_parameters
 
 _METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),
@@ -39,13 +40,24 @@ METHOD_NAMES = tuple(_METHODS)
 
 
 def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
-    """A fresh classifier by name, with its default parameters.
+    """A fresh classifier by name with its default parameters, or `HOTClassifier` with those of a `.json` file.
 
     Examples
     --------
     >>> named_method("centroid-cl2n", None)
     CentroidClassifier()
     """
+    if name.endswith(".json"):
+        return _with_parameters(name, base)
     if name not in _METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHOD_NAMES)}, got {name!r}.")
+        raise ParameterError(
+            f"method must be one of {', '.join(METHOD_NAMES)}, or a .json file of parameters, got {name!r}."
+        )
     return _METHODS[name](base)
+
+
+def _with_parameters(path: str, base: BaseClasses | None) -> HOTClassifier:
+    try:
+        return HOTClassifier(base, **load_parameters(path))
+    except TypeError as error:
+        raise ParameterError(f"{path} holds what is no parameter of HOTClassifier: {error}.") from None

@@ -1,10 +1,12 @@
-"""Named parameter sets: the method as its paper prints it, and as its authors' program does it."""
+"""Parameters by name, as the paper prints them or as its authors' program has them, and parameters from a file."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
-from hotshot.errors import ParameterError
+from hotshot.errors import InputError, ParameterError
 
 _PUBLISHED: dict[str, Any] = {
     "power": 0.5,
@@ -54,3 +56,29 @@ def parameter_set(name: str, **changes: Any) -> dict[str, Any]:
     if name not in PARAMETER_SETS:
         raise ParameterError(f"The parameter sets are {', '.join(map(repr, PARAMETER_SETS))}, got {name!r}.")
     return {**PARAMETER_SETS[name], **changes}
+
+
+FILE_FORMAT = "hotshot parameters 1"
+
+
+def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[str, Any]) -> None:
+    """Write parameters of `HOTClassifier`, and where they come from, as a JSON file."""
+    content = {"format": FILE_FORMAT, "parameters": parameters, "about": about}
+    try:
+        Path(path).write_text(json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise InputError(f"The parameters cannot be written to {path}: {error.strerror}.") from None
+
+
+def load_parameters(path: str | Path) -> dict[str, Any]:
+    """Parameters for `HOTClassifier(base, **parameters)` from a file that `tune` wrote."""
+    try:
+        content = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise InputError(f"The parameters in {path} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or content.get("format") != FILE_FORMAT:
+        raise InputError(f"{path} is not a file of parameters: write one with tune.")
+    parameters: dict[str, Any] = content["parameters"]
+    return parameters

@@ -3,5 +3,15 @@
 from hotshot.evaluation.results import Evaluation, MethodResult
 from hotshot.evaluation.runner import evaluate
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
+from hotshot.evaluation.tuning import Tuning, tune
 
-__all__ = ["Estimate", "Evaluation", "MethodResult", "evaluate", "mean_interval", "paired_difference"]
+__all__ = [
+    "Estimate",
+    "Evaluation",
+    "MethodResult",
+    "Tuning",
+    "evaluate",
+    "mean_interval",
+    "paired_difference",
+    "tune",
+]

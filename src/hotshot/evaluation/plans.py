@@ -170,8 +170,13 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     return resolved
 
 
-def make_plan(name: str, estimator: Any, X: np.ndarray, trial: Task, seed: int) -> Plan:
-    """The plan of one method, tried on one task so that what cannot work fails now and in one sentence."""
+def make_plan(
+    name: str, estimator: Any, X: np.ndarray, trial: Task, seed: int, transformed: dict[int, np.ndarray]
+) -> Plan:
+    """The plan of one method, tried on one task so that what cannot work fails now and in one sentence.
+
+    `transformed` keeps the novel samples in each space, by the identity of its bank, for the plans that follow.
+    """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
     try:
@@ -189,7 +194,9 @@ def make_plan(name: str, estimator: Any, X: np.ndarray, trial: Task, seed: int) 
         return EstimatorPlan(estimator, X)
     X = X.astype(estimator.base.samples.dtype, copy=False)
     base, method = estimator.parts(X)
-    novel = base.transform(X, "X_novel")
+    if id(base) not in transformed:
+        transformed[id(base)] = base.transform(X, "X_novel")
+    novel = transformed[id(base)]
     if method.cost != HIERARCHICAL:
         base = replace(base, buckets=())
     return BatchedPlan(base, novel, method, estimator.random_state)

@@ -86,7 +86,12 @@ def evaluate(
     """
     X = check_features(X_novel, "X_novel")
     y = np.asarray(check_sized(y_novel, len(X)))
-    episodes, tasks, request = _episodes(y, ways, shots, queries, tasks, seed, frozen)
+    if frozen is None:
+        episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
+    else:
+        kept, digest = load_tasks(frozen, y)
+        episodes, tasks = dict(kept), len(next(iter(kept.values())))
+        request = {"frozen": digest, "chunk": CHUNK_TASKS}
     estimators = resolve_methods(methods, base)
     reference = check_reference(reference, estimators)
     count_jobs(n_jobs)
@@ -96,8 +101,9 @@ def evaluate(
         data={"X_novel": array_hash(X), "y_novel": labels_hash(y), **_bank_hashes(estimators)},
         hotshot=__version__,
     )
+    transformed: dict[int, np.ndarray] = {}
     plans = {
-        name: make_plan(name, estimator, X, first[0], task_seed(first.seed, 0))
+        name: make_plan(name, estimator, X, first[0], task_seed(first.seed, 0), transformed)
         for name, estimator in estimators.items()
     }
     units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
@@ -155,20 +161,10 @@ def _known(journal: Journal | None, units: Iterable[Unit]) -> Iterator[Record]:
             yield record
 
 
-def _episodes(
-    y: np.ndarray,
-    ways: int,
-    shots: int | Sequence[int],
-    queries: int,
-    tasks: int,
-    seed: int,
-    frozen: str | Path | None,
+def draw_episodes(
+    y: np.ndarray, ways: int, shots: int | Sequence[int], queries: int, tasks: int, seed: int
 ) -> tuple[dict[int, Episodes | FrozenEpisodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
-    if frozen is not None:
-        kept, digest = load_tasks(frozen, y)
-        count = len(next(iter(kept.values())))
-        return dict(kept), count, {"frozen": digest, "chunk": CHUNK_TASKS}
     if not isinstance(tasks, (int, np.integer)) or isinstance(tasks, bool) or tasks < 1:
         raise ParameterError(f"tasks must be an integer of at least 1, got {tasks!r}.")
     numbers = [shots] if isinstance(shots, (int, np.integer)) else list(shots)
@@ -178,24 +174,24 @@ def _episodes(
         int(k): Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in numbers
     }
     request = {
-        "ways": ways,
+        "ways": int(ways),
         "shots": list(episodes),
-        "queries": queries,
-        "tasks": tasks,
-        "seed": seed,
+        "queries": int(queries),
+        "tasks": int(tasks),
+        "seed": int(seed),
         "chunk": CHUNK_TASKS,
     }
-    return episodes, tasks, request
+    return episodes, int(tasks), request
 
 
-def check_sized(y: Any, samples: int) -> Any:
+def check_sized(y: Any, samples: int, name: str = "y_novel") -> Any:
     """Labels, one per sample."""
     try:
         length = len(y)
     except TypeError:
-        raise InputError(f"y_novel must hold one label per sample, got {type(y).__name__}.") from None
+        raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.") from None
     if length != samples:
-        raise InputError(f"y_novel must hold one label per sample ({samples}), got {length}.")
+        raise InputError(f"{name} must hold one label per sample ({samples}), got {length}.")
     return y
 
 

@@ -1,0 +1,49 @@
+"""What the commands work on: base and novel classes from files or from an embedded bank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hotshot.banks import load_bank
+from hotshot.base import BaseClasses
+from hotshot.errors import InputError, ParameterError
+from hotshot.features import read_features
+
+
+def load_data(
+    base: Path | None, novel: Path | None, bank: str | None, flag: str = "--novel"
+) -> tuple[BaseClasses, np.ndarray, np.ndarray]:
+    """Base classes, and features and labels of the classes that tasks are drawn from."""
+    if bank is not None:
+        if base is not None or novel is not None:
+            raise ParameterError(f"Pass either --bank or --base and {flag}, not both.")
+        embedded = load_bank(bank)
+        return embedded.base, embedded.X_novel, embedded.y_novel
+    if base is None or novel is None:
+        raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
+    X_base, y_base = read_features(base)
+    X, y = read_features(novel)
+    if X_base.shape[1] != X.shape[1]:
+        raise InputError(
+            f"{novel} has {X.shape[1]} features where {base} has {X_base.shape[1]}: "
+            "extract both with the same model."
+        )
+    shared = np.intersect1d(y_base.astype(str), y.astype(str))
+    if len(shared):
+        raise InputError(
+            f"{len(shared)} classes are in both {base} and {novel}, such as '{shared[0]}': "
+            "classes to evaluate on must not be base classes."
+        )
+    return BaseClasses.from_samples(X_base, y_base), X, y
+
+
+def numbers(text: str, flag: str = "--shots") -> list[int]:
+    """Whole numbers with commas between them."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"{flag} must be whole numbers with commas, such as 1,5, got {text!r}."
+        ) from None

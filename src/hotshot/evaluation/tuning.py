@@ -1,0 +1,243 @@
+"""`tune`: parameters of H-OT by grid or random search on validation classes, weak candidates stopped early.
+
+All candidates see the same tasks. Successive halving: everyone starts on a few tasks, the better part goes on to
+more, and only the last few see them all. The default parameters are always among the last, so that the gain over
+them is known, paired and with its interval.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.base import BaseClasses, Space
+from hotshot.episodes import labels_hash
+from hotshot.errors import ParameterError
+from hotshot.estimators import HOTClassifier
+from hotshot.estimators.parameters import save_parameters
+from hotshot.evaluation.plans import make_plan
+from hotshot.evaluation.results import summarise
+from hotshot.evaluation.runner import Watcher, array_hash, bank_hash, check_sized, collect, draw_episodes
+from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
+from hotshot.evaluation.units import CHUNK_TASKS, Record, task_seed, units_of
+from hotshot.features import check_features
+from hotshot.version import __version__
+
+DEFAULT_GRID: dict[str, list[Any]] = {
+    "epsilon": [0.01, 0.02, 0.05],
+    "mix": ["auto", 0.5, 0.7],
+    "n_generated": [100, 300],
+    "support_weight": [5.0, 20.0],
+}
+DEFAULT = "defaults"
+SEARCHES = ("grid", "random")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of parameters and how it did on as many tasks as it lived to see.
+
+    `accuracies` (tasks,) are means over the numbers of shots; `gain` is its paired difference to the default
+    parameters on those tasks.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    accuracies: np.ndarray
+    gain: Estimate
+
+    @property
+    def accuracy(self) -> Estimate:
+        """Mean accuracy with its 95% interval."""
+        return mean_interval(self.accuracies)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Candidates, the best first: by number of tasks seen, then by accuracy."""
+
+    candidates: tuple[Candidate, ...]
+    request: dict[str, Any]
+
+    @property
+    def best(self) -> Candidate:
+        """The candidate that won the last round."""
+        return self.candidates[0]
+
+    def save(self, path: str | Path) -> None:
+        """Write the best parameters as a file for `evaluate` and `load_parameters`."""
+        best = self.best
+        about = {
+            "hotshot": __version__,
+            "validation_accuracy": 100 * best.accuracy.mean,
+            "validation_accuracy_half_width": 100 * best.accuracy.half_width,
+            "gain_over_defaults": 100 * best.gain.mean,
+            "gain_over_defaults_half_width": 100 * best.gain.half_width,
+            "tasks": best.accuracy.n,
+            "candidates": len(self.candidates),
+            "request": self.request,
+        }
+        save_parameters(path, best.parameters, about)
+
+
+def tune(
+    base: BaseClasses,
+    X_val: Any,
+    y_val: Any,
+    *,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    search: str = "grid",
+    n_candidates: int | None = None,
+    ways: int = 5,
+    shots: int | Sequence[int] = (1, 5),
+    queries: int = 15,
+    tasks: int = 1000,
+    seed: int = 0,
+    factor: int = 3,
+    n_jobs: int = -1,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    watch: Watcher | None = None,
+) -> Tuning:
+    """Choose parameters of `HOTClassifier` on validation classes.
+
+    Parameters
+    ----------
+    base : BaseClasses
+    X_val, y_val : arrays (samples, V) and (samples,)
+        Samples of validation classes: neither base classes nor those that the result is reported on.
+    grid : dict of parameter to values
+        What to try; a modest grid by default. The default parameters are tried as well.
+    search : {"grid", "random"}
+        All combinations, or `n_candidates` of them at random.
+    tasks : int
+        Tasks that the last candidates see, for each number of shots; accuracy is averaged over the shots.
+    factor : int
+        Each round keeps one candidate in so many, and gives it so many times the tasks.
+    ways, shots, queries, seed, n_jobs, scheduler, out, watch
+        As in `evaluate`.
+    """
+    X = check_features(X_val, "X_val")
+    y = np.asarray(check_sized(y_val, len(X), "y_val"))
+    grid = dict(DEFAULT_GRID if grid is None else grid)
+    candidates = _candidates(grid, search, n_candidates, seed)
+    if not isinstance(factor, int) or factor < 2:
+        raise ParameterError(f"factor must be an integer of at least 2, got {factor!r}.")
+    episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
+    request.update(
+        tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
+        n_candidates=n_candidates,
+        data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": bank_hash(base)},
+        hotshot=__version__,
+    )
+    first = next(iter(episodes.values()))
+    found: dict[str, list[Record]] = {name: [] for name in candidates}
+    accuracies: dict[str, np.ndarray] = {}
+    alive = list(candidates)
+    budgets = round_budgets(len(alive), tasks, factor)
+    seen = 0
+    for number, budget in enumerate(budgets):
+        for names in _groups_of_one_space(alive, candidates):
+            # One space at a time, so that the memory of many never adds up.
+            transformed: dict[int, np.ndarray] = {}
+            plans = {
+                name: make_plan(
+                    name,
+                    HOTClassifier(base, **candidates[name]),
+                    X,
+                    first[0],
+                    task_seed(first.seed, 0),
+                    transformed,
+                )
+                for name in names
+            }
+            units = [unit for k in episodes for unit in units_of(names, k, seen, budget)]
+            for record in collect(plans, episodes, units, request, n_jobs, scheduler, out, watch):
+                found[record.unit.method].append(record)
+        seen = budget
+        for name in alive:
+            per_shots = [
+                summarise(name, k, [r for r in found[name] if r.unit.shots == k], first.names).accuracies
+                for k in episodes
+            ]
+            accuracies[name] = np.mean(per_shots, axis=0)
+        if number + 1 < len(budgets):
+            keep = math.ceil(len(alive) / factor)
+            best = sorted(alive, key=lambda name: -accuracies[name].mean())[:keep]
+            alive = list(dict.fromkeys([DEFAULT, *best]))
+    default = accuracies[DEFAULT]
+    ranked = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
+    return Tuning(
+        tuple(
+            Candidate(
+                name,
+                candidates[name],
+                accuracies[name],
+                paired_difference(accuracies[name], default[: len(accuracies[name])]),
+            )
+            for name in ranked
+        ),
+        request,
+    )
+
+
+def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
+    """Tasks seen by the end of each round, whole chunks, growing by `factor` up to all of them.
+
+    Examples
+    --------
+    >>> round_budgets(36, 1000, 3)
+    [40, 120, 340, 1000]
+    """
+    rounds = max(1, math.ceil(math.log(candidates, factor)))
+    budgets = [CHUNK_TASKS * math.ceil(tasks / factor**r / CHUNK_TASKS) for r in range(rounds - 1, 0, -1)]
+    return sorted({*(b for b in budgets if b < tasks), tasks})
+
+
+def _groups_of_one_space(names: Sequence[str], candidates: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """Names of candidates whose bank is prepared in the same space."""
+    of_space = {field.name for field in fields(Space)}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        key = json.dumps({k: v for k, v in candidates[name].items() if k in of_space})
+        groups.setdefault(key, []).append(name)
+    return list(groups.values())
+
+
+def _candidates(
+    grid: Mapping[str, Sequence[Any]], search: str, n_candidates: int | None, seed: int
+) -> dict[str, dict[str, Any]]:
+    """Parameters by candidate name, the default ones first."""
+    known = HOTClassifier().get_params()
+    for name, values in grid.items():
+        if name not in known or name in ("base", "random_state"):
+            others = ", ".join(n for n in known if n not in ("base", "random_state"))
+            raise ParameterError(f"{name!r} cannot be tuned: the parameters are {others}.")
+        if isinstance(values, str) or not len(values):
+            raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
+    if search not in SEARCHES:
+        raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, got {search!r}.")
+    choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    if search == "random":
+        if n_candidates is None or n_candidates < 1:
+            raise ParameterError(f"A random search needs n_candidates of at least 1, got {n_candidates!r}.")
+        order = np.random.default_rng(seed).permutation(len(choices))[:n_candidates]
+        choices = [choices[i] for i in sorted(order)]
+    elif n_candidates is not None:
+        raise ParameterError("n_candidates is for search='random'; a grid tries all combinations.")
+    defaults = {name: known[name] for name in grid}
+    named = {_name(choice): choice for choice in choices if choice != defaults}
+    return {DEFAULT: defaults, **named}
+
+
+def _name(choice: dict[str, Any]) -> str:
+    return " ".join(
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in choice.items()
+    )
