@@ -15,12 +15,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from hotshot.arrays import Array, like, unit_vectors
+from hotshot.arrays import Array, like, slices, unit_vectors
 from hotshot.errors import ParameterError
 from hotshot.features import FeatureTransform, check_features, check_labels, choose_power, power_transform
 
 # Classes share a padded batch where the smallest has at least this share of the samples of the largest.
 SMALLEST_SHARE_OF_BUCKET = 0.5
+# Rows of the bank that are transformed together.
+ROWS_AT_ONCE = 2**14
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
 
@@ -150,7 +152,11 @@ class BaseClasses:
             rng = np.random.default_rng(seed)
             groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
             order = np.concatenate([np.sort(rng.permutation(group)[:max_samples]) for group in groups])
-        return cls(X[order], np.bincount(labels[order], minlength=len(names)), names)
+        counts = np.bincount(labels[order], minlength=len(names))
+        if not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all():
+            # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
+            return cls(X, counts, names)
+        return cls(X[order], counts, names)
 
     def __repr__(self) -> str:
         n, width = self.samples.shape
@@ -160,8 +166,9 @@ class BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # Prepared spaces are large and quickly made again.
-        return {**self.__dict__, "_prepared": {}}
+        # What is large and quickly made again stays behind.
+        kept = ("samples", "counts", "names", "_centres", "_smallest")
+        return {"_prepared": {}, **{name: x for name, x in self.__dict__.items() if name in kept}}
 
     @property
     def n_features(self) -> int:
@@ -219,19 +226,19 @@ class BaseClasses:
 
 def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """mu_b = sum_j p_j x_j with p = 1/J_b unless given (eq. 2), summed in float64: (B, V)."""
-    starts = np.cumsum(counts) - counts
-    if weights is None:
-        weights = np.repeat(1.0 / counts, counts)
-    return np.add.reduceat(x * weights[:, None], starts, axis=0, dtype=np.float64).astype(x.dtype)
+    means = np.empty((len(counts), x.shape[1]), dtype=x.dtype)
+    for b, rows in enumerate(_class_rows(counts)):
+        group = x[rows].astype(np.float64)
+        means[b] = group.mean(axis=0) if weights is None else weights[rows].astype(np.float64) @ group
+    return means
 
 
 def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Sigma_b of eq. 2, (B, V, V), summed in float64; a class of one sample borrows the pooled one."""
     width = x.shape[1]
     covariances = np.empty((len(counts), width, width), dtype=x.dtype)
-    for b, group in enumerate(np.split(x, np.cumsum(counts)[:-1])):
-        centred = group - group.mean(axis=0, dtype=np.float64)
-        covariances[b] = centred.T @ centred / max(len(group) - 1, 1)
+    for b, rows in enumerate(_class_rows(counts)):
+        covariances[b] = _scatter(x[rows]) / max(counts[b] - 1, 1)
     if (counts == 1).any():
         covariances[counts == 1] = pooled_covariance(x, counts)
     return covariances
@@ -239,13 +246,24 @@ def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Covariance within classes (V, V); where no class has two samples, that of all samples together."""
-    means = class_means(np.asarray(x, dtype=np.float64), counts)
     freedom = int((counts - 1).sum())
     if freedom == 0:
-        means, counts = x.mean(axis=0, dtype=np.float64, keepdims=True), np.array([len(x)])
-        freedom = max(len(x) - 1, 1)
-    centred = x - np.repeat(means, counts, axis=0)
-    return centred.T @ centred / freedom
+        return _scatter(x) / max(len(x) - 1, 1)
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for rows in _class_rows(counts):
+        total += _scatter(x[rows])
+    return total / freedom
+
+
+def _class_rows(counts: np.ndarray) -> list[slice]:
+    ends = np.cumsum(counts)
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _scatter(group: np.ndarray) -> np.ndarray:
+    """Sum of products of deviations from the mean (V, V), in float64."""
+    centred = group - group.mean(axis=0, dtype=np.float64)
+    return centred.T @ centred
 
 
 def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
@@ -269,25 +287,16 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
 
 
 def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
-    x, counts = base.samples, base.counts
-    scale = _power_of_two_scale(x) if space.normalize else 1.0
+    counts = base.counts
     normalise = space.normalize is not None
-    if scale != 1:
-        x = x * scale
-    if space.power_on_base:
-        x = power_transform(x, space.power, space.power_offset, "X_base")
-    centre = x.mean(axis=0, dtype=np.float64).astype(x.dtype) if normalise else None
-    leading = _leading_axes(x, centre, space.n_components)
-    z = x - centre if normalise else x
-    if leading is not None:
-        z = z @ leading
-    if normalise:
-        z = unit_vectors(z)
+    scale = _power_of_two_scale(base.samples) if normalise else 1.0
+    z, centre, leading = _reduced(base.samples, space, scale)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
     spectrum, rotation = np.linalg.eigh(pooled_covariance(z, counts))
     rotation = rotation[:, ::-1].astype(z.dtype)
-    z = z @ rotation
+    for rows in slices(len(z), ROWS_AT_ONCE):
+        z[rows] = z[rows] @ rotation
     axes = rotation if leading is None else leading @ rotation
 
     if space.sample_weights == "classifier":
@@ -298,34 +307,64 @@ def _prepare(base: BaseClasses, space: Space) -> PreparedBase:
     return PreparedBase(
         names=base.names,
         transform=FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise),
-        buckets=_buckets(units, weights.astype(z.dtype), counts),
         means=class_means(z, counts),
         weighted_means=class_means(z, counts, weights),
         mean_units=class_means(units, counts, weights),
         covariances=class_covariances(z, counts),
         spectrum=np.maximum(spectrum[::-1], 0).astype(z.dtype),
         ones=axes.sum(axis=0),
+        buckets=_buckets(units, weights.astype(z.dtype), counts),
     )
+
+
+def _reduced(
+    samples: np.ndarray, space: Space, scale: float
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
+
+    A few rows at a time, so that no second array of the size of the bank is needed in full precision.
+    """
+    blocks = slices(len(samples), ROWS_AT_ONCE)
+
+    def powers(rows: slice) -> np.ndarray:
+        x = samples[rows] * scale if scale != 1 else samples[rows]
+        return power_transform(x, space.power, space.power_offset, "X_base") if space.power_on_base else x
+
+    centre = None
+    if space.normalize is not None:
+        totals = [powers(rows).sum(axis=0, dtype=np.float64) for rows in blocks]
+        centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
+    leading = None
+    if space.n_components is not None:
+        moment = np.zeros((samples.shape[1], samples.shape[1]))
+        for rows in blocks:
+            x = powers(rows)
+            x = np.asarray(x if centre is None else x - centre, dtype=np.float64)
+            moment += x.T @ x
+        leading = _leading_axes(moment, space.n_components).astype(samples.dtype)
+    width = samples.shape[1] if leading is None else leading.shape[1]
+    z = np.empty((len(samples), width), dtype=samples.dtype)
+    for rows in blocks:
+        x = powers(rows)
+        x = x if centre is None else x - centre
+        x = x if leading is None else x @ leading
+        z[rows] = x if space.normalize is None else unit_vectors(x)
+    return z, centre, leading
 
 
 def _power_of_two_scale(x: np.ndarray) -> float:
     """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
-    largest = float(np.abs(x).max())
+    largest = max(float(x.max()), -float(x.min()))
     limit = np.finfo(x.dtype).maxexp - 8
     return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
 
 
-def _leading_axes(
-    x: np.ndarray, centre: np.ndarray | None, n_components: float | int | None
-) -> np.ndarray | None:
-    """Leading principal axes (V, axes) of the samples, as many as asked for or as hold that share of variance.
+def _leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
+    """Leading principal axes (V, axes) of second moments (V, V): as many, or as hold that share of variance.
 
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """
-    if n_components is None:
-        return None
-    z = np.asarray(x if centre is None else x - centre, dtype=np.float64)
-    variances, axes = np.linalg.eigh(z.T @ z)
+    variances, axes = np.linalg.eigh(moment)
     variances, axes = np.maximum(variances[::-1], 0), axes[:, ::-1]
     if isinstance(n_components, (int, np.integer)):
         if n_components > len(variances):
@@ -336,7 +375,7 @@ def _leading_axes(
     else:
         shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
         count = int(np.searchsorted(shares, n_components - 1e-12)) + 1
-    return axes[:, : max(1, min(count, len(variances)))].astype(x.dtype)
+    return axes[:, : max(1, min(count, len(variances)))]
 
 
 def _buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tuple[Bucket, ...]:
@@ -349,9 +388,9 @@ def _buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tupl
         members = order[counts[order] >= SMALLEST_SHARE_OF_BUCKET * size]
         order = order[len(members) :]
         members = np.sort(members)
-        if (counts[members] == size).all():
-            rows = starts[members][:, None] + np.arange(size)
-            buckets.append(Bucket(members, units[rows], weights[rows]))
+        if len(members) == len(counts) and (counts == size).all():
+            shape = (len(members), size)
+            buckets.append(Bucket(members, units.reshape(*shape, -1), weights.reshape(shape)))
             continue
         padded = np.zeros((len(members), size, units.shape[1]), dtype=units.dtype)
         mass = np.zeros((len(members), size), dtype=units.dtype)

@@ -32,8 +32,8 @@ def test_demo_prints_json_that_agrees_with_itself():
     document = json.loads(run.stdout)
     assert document["request"]["tasks"] == 4
     hot, cosine = document["results"]
-    assert hot["first_minus_this"] == 0
-    assert cosine["first_minus_this"] == pytest.approx(hot["accuracy"] - cosine["accuracy"])
+    assert hot["reference_minus_this"] == 0
+    assert cosine["reference_minus_this"] == pytest.approx(hot["accuracy"] - cosine["accuracy"])
     assert 50 < cosine["accuracy"] <= 100
 
 
@@ -42,7 +42,7 @@ def test_demo_prints_json_that_agrees_with_itself():
     [
         (["--shots", "one"], "--shots must be whole numbers"),
         (["--shots", "0"], "shots must be an integer of at least 1"),
-        (["--tasks", "0"], "--tasks must be at least 1"),
+        (["--tasks", "0"], "tasks must be an integer of at least 1"),
         (["--ways", "31"], "ask for fewer ways"),
         (["--shots", "38"], "ask for fewer"),
         (["--methods", "hot,magic"], "method must be one of"),
