@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 
-def hotshot(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "hotshot", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def test_demo_prints_tables_and_explains_one_prediction():
+def test_demo_prints_tables_and_explains_one_prediction(hotshot):
     run = hotshot("demo", "--tasks", "3", "--methods", "hot,centroid-cl2n,logistic")
     assert run.returncode == 0, run.stderr
     for text in ("5-way-1-shot", "5-way-5-shot", "centroid-cl2n", "±", "borrows from", "CC BY 4.0"):
@@ -27,7 +15,7 @@ def test_demo_prints_tables_and_explains_one_prediction():
     assert not run.stderr
 
 
-def test_demo_prints_json_that_agrees_with_itself():
+def test_demo_prints_json_that_agrees_with_itself(hotshot):
     run = hotshot("demo", "--tasks", "4", "--shots", "1", "--methods", "hot,cosine", "--json")
     document = json.loads(run.stdout)
     assert document["request"]["tasks"] == 4
@@ -50,13 +38,13 @@ def test_demo_prints_json_that_agrees_with_itself():
         (["--bogus"], "No such option"),
     ],
 )
-def test_mistakes_are_one_sentence_and_exit_code_2(arguments, message):
+def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, arguments, message):
     run = hotshot("demo", *arguments)
     assert run.returncode == 2
     assert message in " ".join(run.stderr.split())
     assert "Traceback" not in run.stderr
 
 
-def test_help_and_version():
+def test_help_and_version(hotshot):
     assert "demo" in hotshot("--help").stdout
     assert hotshot("--version").stdout.startswith("hotshot ")

@@ -1,0 +1,169 @@
+"""`hotshot evaluate` and `hotshot tune` from files, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features")
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(14, 5))
+    y = np.repeat([f"class-{c}" for c in range(14)], 12)
+    X = np.repeat(centres, 12, axis=0) + 0.8 * rng.normal(size=(len(y), 5))
+    np.savez(folder / "base.npz", X=X[:96], y=y[:96])
+    np.savez(folder / "novel.npz", X=X[96:], y=y[96:])
+    np.savez(folder / "narrow.npz", X=X[96:, :4], y=y[96:])
+    np.savez(folder / "mixed.npz", X=X[84:], y=y[84:])
+    np.savez(folder / "unnamed.npz", X[96:], y[96:])
+    np.savez(folder / "objects.npz", X=X[96:], y=np.array(list(y[96:]), dtype=object))
+    (folder / "page.npz").write_text("<!DOCTYPE html><html>not found</html>")
+    (folder / "empty.npz").write_text("")
+    return folder
+
+
+def data(files):
+    return ["--base", files / "base.npz", "--novel", files / "novel.npz"]
+
+
+def test_evaluate_prints_tables_and_goes_on_with_its_own_folder(hotshot, files, tmp_path):
+    arguments = ["evaluate", *data(files), *SMALL, "--methods", "hot,centroid-cl2n", "--shots", "1,3"]
+    first = hotshot(*arguments)
+    assert first.returncode == 0, first.stderr
+    for text in ("3-way-1-shot, 45 tasks", "3-way-3-shot", "±", "beyond the mean", "Run folder: runs"):
+        assert text in first.stdout
+    second = hotshot(*arguments)
+    assert "180 tasks were in" in second.stdout
+    assert [line for line in second.stdout.splitlines() if "±" in line] == [
+        line for line in first.stdout.splitlines() if "±" in line
+    ]
+
+
+def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files, tmp_path):
+    out = tmp_path / "run"
+    run = hotshot(
+        "evaluate", *data(files), *SMALL, "--methods", "hot,ridge", "--shots", "1", "--out", out, "--json"
+    )
+    document = json.loads(run.stdout)
+    assert document["results"] == json.loads((out / "results.json").read_text())["rows"]
+    hot, ridge = document["results"]
+    assert ridge["reference_minus_this"] == pytest.approx(hot["accuracy"] - ridge["accuracy"])
+    assert ridge["calibration_error"] is None
+    assert hot["transport"] == {"converged": 45 * 9}
+    assert sum(hot["recall"].values()) / 6 == pytest.approx(hot["accuracy"] / 100, abs=0.05)
+
+
+def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
+    common = ["evaluate", *data(files), "--methods", "centroid", "--jobs", "1", "--json"]
+    frozen = tmp_path / "tasks.safetensors"
+    saved = hotshot(
+        *common, *SMALL, "--shots", "2", "--seed", "7", "--save-tasks", frozen, "--out", tmp_path / "a"
+    )
+    loaded = hotshot(*common, "--load-tasks", frozen, "--out", tmp_path / "b")
+    assert (
+        json.loads(saved.stdout)["results"][0]["accuracy"]
+        == json.loads(loaded.stdout)["results"][0]["accuracy"]
+    )
+
+
+def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
+    out = tmp_path / "run"
+    arguments = [
+        *data(files),
+        "--ways",
+        "3",
+        "--queries",
+        "4",
+        "--tasks",
+        "100000",
+        "--shots",
+        "1",
+        "--jobs",
+        "1",
+    ]
+    command = [sys.executable, "-m", "hotshot", "evaluate", *arguments, "--methods", "hot", "--out", out]
+    process = subprocess.Popen(
+        list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    journal = out / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in " ".join(errors.split())
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--base", "{}/base.npz"], "Pass --base FILE and --novel FILE"),
+        (["--base", "{}/base.npz", "--novel", "{}/nowhere.npz"], "There is no file"),
+        (["--base", "{}/base.npz", "--novel", "{}/narrow.npz"], "extract both with the same model"),
+        (["--base", "{}/base.npz", "--novel", "{}/mixed.npz"], "must not be base classes"),
+        (["--base", "{}/base.npz", "--novel", "{}/page.npz"], "is not an .npz file"),
+        (["--base", "{}/base.npz", "--novel", "{}/empty.npz"], "is not an .npz file"),
+        (["--base", "{}/base.npz", "--novel", "{}/objects.npz"], "is not an .npz file"),
+        (["--base", "{}/base.npz", "--novel", "{}/unnamed.npz"], "must hold two arrays, X and y"),
+        (["--bank", "banking77", "--base", "{}/base.npz"], "not both"),
+        (["--bank", "birds"], "bank must be one of"),
+        (["--bank", "banking77", "--tasks", "0"], "tasks must be an integer of at least 1"),
+        (["--bank", "banking77", "--ways", "31"], "ask for fewer ways"),
+        (["--bank", "banking77", "--shots", "38"], "ask for fewer"),
+        (["--bank", "banking77", "--shots", "one"], "--shots must be whole numbers"),
+        (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
+        (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
+        (["--bank", "banking77", "--methods", "hot=nowhere.json"], "cannot be read"),
+        (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
+        (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
+        (["--bank", "banking77", "--threshold", "2"], "--threshold must be between"),
+        (["--bank", "banking77", "--load-tasks", "nowhere"], "no file of tasks"),
+        (["--bank", "banking77", "--out", "{}/base.npz"], "is a file, not a run folder"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, files, tmp_path, arguments, message):
+    run = hotshot("evaluate", *(a.format(files) for a in arguments))
+    assert run.returncode == 2, run.stdout
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
+
+
+def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
+    common = ["evaluate", *data(files), *SMALL, "--methods", "centroid", "--out", tmp_path / "run"]
+    assert hotshot(*common, "--shots", "1").returncode == 0
+    other = hotshot(*common, "--shots", "2")
+    assert other.returncode == 2
+    assert "holds another request (it differs in shots)" in " ".join(other.stderr.split())
+
+
+def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
+    tuned = tmp_path / "tuned.json"
+    run = hotshot(
+        "tune", "--base", files / "base.npz", "--val", files / "novel.npz", *SMALL, "--shots", "1",
+        "--grid", "epsilon=0.01,0.1", "--grid", "mix=auto,0.2", "--out", tuned,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "minus defaults" in " ".join(run.stdout.split())
+    again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
+    assert again.returncode == 0, again.stderr
+    assert "tuned" in again.stdout
+
+
+@pytest.mark.parametrize("grid", ["epsilon", "=1", "epsilon=", "wings=2"])
+def test_a_bad_grid_is_one_sentence(hotshot, files, grid):
+    run = hotshot("tune", "--base", files / "base.npz", "--val", files / "novel.npz", "--grid", grid)
+    assert run.returncode == 2
+    assert "Traceback" not in run.stderr
+    assert run.stderr.startswith("hotshot: ")

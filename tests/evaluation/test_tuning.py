@@ -1,0 +1,158 @@
+"""Tuning: all candidates on the same tasks, the weak ones stopped early, the result a file that is accepted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
+from hotshot.errors import HotshotError, InputError, RunError
+from hotshot.evaluation.tuning import DEFAULT, round_budgets
+
+GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
+
+
+@pytest.fixture(scope="module")
+def classes():
+    rng = np.random.default_rng(3)
+    centres = rng.normal(size=(20, 6))
+    y = np.repeat(np.arange(20), 30)
+    X = centres[y] + 0.9 * rng.normal(size=(600, 6))
+    base = BaseClasses.from_samples(X[y < 12], y[y < 12])
+    return base, X[y >= 12], y[y >= 12]
+
+
+@pytest.fixture(scope="module")
+def found(classes):
+    return tune(*classes, grid=GRID, ways=4, shots=(1, 3), queries=5, tasks=90, n_jobs=1)
+
+
+def test_every_candidate_was_tried_and_the_defaults_lived_to_the_end(found):
+    assert len(found.candidates) == 9
+    by_name = {candidate.name: candidate for candidate in found.candidates}
+    assert len(by_name[DEFAULT].accuracies) == 90
+    assert by_name[DEFAULT].parameters == {"epsilon": 0.02, "mix": "auto"}
+
+
+def test_weak_candidates_stop_early_and_the_best_is_the_best_of_the_last(found):
+    seen = [len(candidate.accuracies) for candidate in found.candidates]
+    assert seen == sorted(seen, reverse=True)
+    assert min(seen) < 90 == max(seen)
+    last = [candidate for candidate in found.candidates if len(candidate.accuracies) == 90]
+    assert found.best.accuracy.mean == max(candidate.accuracy.mean for candidate in last)
+
+
+def test_a_candidate_has_the_accuracies_that_evaluate_gives_it(classes, found):
+    base, X, y = classes
+    model = HOTClassifier(base, **found.best.parameters)
+    direct = evaluate({"best": model}, X, y, ways=4, shots=(1, 3), queries=5, tasks=90, n_jobs=1)
+    expected = (direct["best", 1].accuracies + direct["best", 3].accuracies) / 2
+    np.testing.assert_array_equal(found.best.accuracies, expected)
+
+
+def test_gain_is_paired_with_the_defaults_on_the_tasks_seen(found):
+    default = next(c for c in found.candidates if c.name == DEFAULT)
+    for candidate in found.candidates:
+        n = len(candidate.accuracies)
+        assert candidate.gain.n == n
+        assert candidate.gain.mean == pytest.approx(np.mean(candidate.accuracies - default.accuracies[:n]))
+
+
+def test_saved_parameters_are_accepted_by_the_estimator_and_by_evaluate(classes, found, tmp_path):
+    base, X, y = classes
+    path = tmp_path / "tuned.json"
+    found.save(path)
+    assert HOTClassifier(base, **load_parameters(path)).get_params()["mix"] == found.best.parameters["mix"]
+    methods = {"tuned": str(path)}
+    again = evaluate(methods, X, y, base=base, ways=4, shots=(1, 3), queries=5, tasks=90, n_jobs=1)
+    np.testing.assert_array_equal(
+        (again["tuned", 1].accuracies + again["tuned", 3].accuracies) / 2, found.best.accuracies
+    )
+    assert json.loads(path.read_text())["about"]["tasks"] == 90
+
+
+def test_a_search_goes_on_where_it_stopped(classes, found, tmp_path):
+    options = {"grid": GRID, "ways": 4, "shots": (1, 3), "queries": 5, "tasks": 90, "n_jobs": 1}
+    count = 0
+
+    def stop_early(record, was_known, total):
+        nonlocal count
+        count += 1
+        if count == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(*classes, **options, out=tmp_path, watch=stop_early)
+    known = []
+    again = tune(
+        *classes, **options, out=tmp_path, watch=lambda record, was_known, total: known.append(was_known)
+    )
+    assert sum(known) == 12
+    assert [c.name for c in again.candidates] == [c.name for c in found.candidates]
+    np.testing.assert_array_equal(again.best.accuracies, found.best.accuracies)
+    with pytest.raises(RunError, match="another request"):
+        tune(*classes, **{**options, "tasks": 100}, out=tmp_path)
+
+
+def test_random_search_tries_as_many_as_asked_and_repeats_itself(classes):
+    options = {
+        "grid": GRID,
+        "search": "random",
+        "n_candidates": 3,
+        "shots": 1,
+        "ways": 3,
+        "queries": 3,
+        "tasks": 20,
+    }
+    first, second = (tune(*classes, **options, n_jobs=1) for _ in range(2))
+    assert [c.name for c in first.candidates] == [c.name for c in second.candidates]
+    assert len(first.candidates) in (3, 4)  # the defaults are tried as well, drawn or not
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": {"wings": [2]}}, "'wings' cannot be tuned"),
+        ({"grid": {"base": [None]}}, "cannot be tuned"),
+        ({"grid": {"epsilon": []}}, "must be a list of values"),
+        ({"grid": {"epsilon": [-1.0]}}, "epsilon"),
+        ({"search": "greedy"}, "search must be one of"),
+        ({"search": "random"}, "n_candidates"),
+        ({"n_candidates": 3}, "n_candidates is for"),
+        ({"factor": 1}, "factor must be"),
+        ({"tasks": 0}, "tasks must be"),
+        ({"ways": 9}, "ask for fewer ways"),
+    ],
+)
+def test_mistakes_are_one_sentence(classes, change, message):
+    options = {"grid": {"epsilon": [0.01]}, "ways": 3, "shots": 1, "queries": 3, "tasks": 20, **change}
+    with pytest.raises(HotshotError, match=message) as caught:
+        tune(*classes, **options, n_jobs=1)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 9, 10, 40])
+@pytest.mark.parametrize("tasks", [1, 19, 20, 90, 1000])
+def test_rounds_grow_in_whole_chunks_up_to_all_tasks(candidates, tasks):
+    budgets = round_budgets(candidates, tasks, 3)
+    assert budgets[-1] == tasks
+    assert budgets == sorted(set(budgets))
+    assert all(budget % 20 == 0 for budget in budgets[:-1])
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "not json", '{"format": "other"}'])
+def test_other_files_are_not_taken_for_parameters(tmp_path, content):
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match="not a file of parameters"):
+        load_parameters(path)
+
+
+def test_parameters_of_another_version_name_what_is_unknown(classes, tmp_path):
+    base, X, y = classes
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"format": "hotshot parameters 1", "parameters": {"wings": 2}}))
+    with pytest.raises(HotshotError, match="wings"):
+        evaluate({"tuned": str(path)}, X, y, base=base, ways=3, shots=1, queries=3, tasks=1, n_jobs=1)
