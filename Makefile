@@ -10,7 +10,8 @@ demo: $(VENV)/installed
 	$(BIN)/hotshot demo
 
 test: $(VENV)/installed-dev lint
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore tests/evaluation/test_dask.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/evaluation/test_dask.py
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -20,6 +21,7 @@ lint: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.transport
 	$(BIN)/python -m benchmarks.estimator
+	$(BIN)/python -m benchmarks.evaluation
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

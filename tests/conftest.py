@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import array_api_compat
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from hotshot.cli import main
 
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("suite")
@@ -37,3 +41,22 @@ def make_bank(n_classes=6, per_class=20, width=8, seed=0, dtype=np.float64, spre
     labels = np.repeat(np.arange(n_classes), per_class)
     X = centres[labels] + spread * rng.normal(size=(len(labels), width))
     return X.astype(dtype), labels
+
+
+@pytest.fixture
+def hotshot(monkeypatch, capsys, tmp_path):
+    """Run a command in an empty folder; returncode, stdout and stderr as of a process."""
+
+    def run(*arguments):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["hotshot", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        written = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=written.out, stderr=written.err)
+
+    return run

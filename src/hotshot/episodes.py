@@ -109,7 +109,7 @@ def freeze_tasks(
     *,
     tasks: int,
     ways: int = 5,
-    shots: Sequence[int] = (1, 5),
+    shots: int | Sequence[int] = (1, 5),
     queries: int = 15,
     seed: int = 0,
 ) -> str:
@@ -120,19 +120,18 @@ def freeze_tasks(
     if tasks < 1:
         raise ParameterError(f"tasks must be at least 1, got {tasks}.")
     arrays: dict[str, np.ndarray] = {}
+    shots = [shots] if isinstance(shots, int) else list(shots)
     for k in shots:
         drawn = list(Episodes(y, ways=ways, shots=k, queries=queries, seed=seed).take(tasks))
         arrays[f"support_{k}"] = np.stack([task.support for task in drawn]).astype(np.int64)
         arrays[f"query_{k}"] = np.stack([task.query for task in drawn]).astype(np.int64)
-    digest = _hash_of_arrays(arrays)
-    about = {"ways": ways, "shots": list(shots), "queries": queries, "seed": seed, "tasks": tasks}
-    header = {
-        "format": FILE_FORMAT,
-        "about": json.dumps(about),
-        "labels": labels_hash(y),
-        "tasks": digest,
-    }
-    save_file(arrays, Path(path), metadata=header)
+    about = json.dumps({"ways": ways, "shots": shots, "queries": queries, "seed": seed, "tasks": tasks})
+    digest = _hash_of_tasks(about, arrays)
+    header = {"format": FILE_FORMAT, "about": about, "labels": labels_hash(y), "tasks": digest}
+    try:
+        save_file(arrays, Path(path), metadata=header)
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"The tasks cannot be written to {path}: {error}.") from None
     return digest
 
 
@@ -148,7 +147,7 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
         raise InputError(f"{path} is not a file of tasks: {error}.") from None
     if header.get("format") != FILE_FORMAT:
         raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
-    if header.get("tasks") != _hash_of_arrays(arrays):
+    if header.get("tasks") != _hash_of_tasks(header.get("about", ""), arrays):
         raise InputError(f"The tasks in {path} do not have the hash it names: get the file again.")
     if header.get("labels") != labels_hash(y):
         raise InputError(
@@ -172,8 +171,8 @@ def labels_hash(y: Any) -> str:
     return digest.hexdigest()
 
 
-def _hash_of_arrays(arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
+def _hash_of_tasks(about: str, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(about.encode())
     for name in sorted(arrays):
         digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
         digest.update(np.ascontiguousarray(arrays[name]).tobytes())

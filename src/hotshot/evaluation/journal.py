@@ -10,6 +10,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,7 +46,6 @@ class Journal:
     def __enter__(self) -> Journal:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._check_request()
             self._file = open(self.folder / JOURNAL, "a+b", buffering=0)
         except (FileExistsError, NotADirectoryError):
             raise RunError(f"{self.folder} is a file, not a run folder: name another.") from None
@@ -54,12 +54,19 @@ class Journal:
         try:
             if fcntl is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             self._file.close()
             raise RunError(
                 f"Another process is writing to the run folder {self.folder}: wait for it, or name another folder."
             ) from None
-        self._drop_torn_line()
+        except OSError:
+            pass  # A file system without locks: two processes on one folder are the user's care.
+        try:
+            self._check_request()
+            self._drop_torn_line()
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -89,7 +96,8 @@ class Journal:
                 raise OSError(0, "no space left on the device")
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._file.truncate(end)
+            with suppress(OSError):
+                self._file.truncate(end)
             raise RunError(
                 f"The run folder {self.folder} cannot be written ({error.strerror}): all that was finished before is "
                 "kept, so make room and run the same command again."
@@ -98,14 +106,19 @@ class Journal:
     def _check_request(self) -> None:
         path = self.folder / REQUEST
         if not path.exists():
-            if (self.folder / JOURNAL).exists():
+            if (self.folder / JOURNAL).stat().st_size:
                 raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
-            write_json(path, {**self._about, "request": self._request})
+            try:
+                write_json(path, {**self._about, "request": self._request})
+            except OSError as error:
+                raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
             return
         try:
             before = json.loads(path.read_text())["request"]
-        except (ValueError, KeyError, TypeError):
-            raise RunError(f"{path} cannot be read as a request: name another folder.") from None
+        except (OSError, ValueError, KeyError, TypeError):
+            before = None
+        if not isinstance(before, dict):
+            raise RunError(f"{path} cannot be read as a request: name another folder.")
         differing = [
             key
             for key in sorted({*before, *self._request})
@@ -137,7 +150,10 @@ def decode(line: bytes) -> dict[str, Any] | None:
     checksum, _, document = line.partition(b" ")
     if checksum != b"%08x" % zlib.crc32(document):
         return None
-    found = json.loads(document)
+    try:
+        found = json.loads(document)
+    except ValueError:
+        return None
     return found if isinstance(found, dict) else None
 
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.episodes import Task
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
-from hotshot.estimators import METHOD_NAMES, named_method
+from hotshot.estimators import METHOD_NAMES, METHODS_WITHOUT_BASE, named_method
 from hotshot.estimators.calibrated import CalibratedClassifier, head_seed
 from hotshot.heads.objective import softmax
 from hotshot.hierarchy import HIERARCHICAL
@@ -137,6 +137,8 @@ class EstimatorPlan:
 
 
 Plan = BatchedPlan | EstimatorPlan
+# A prepared bank and the novel samples in its space.
+Transformed = tuple[PreparedBase, np.ndarray]
 
 
 def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
@@ -144,9 +146,8 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     if isinstance(methods, str):
         methods = [methods]
     if not isinstance(methods, dict):
-        if not hasattr(methods, "__iter__"):
-            methods = [methods]
-        listed = list(methods)
+        # Ensembles can be iterated over, but are one estimator.
+        listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
         names = [m if isinstance(m, str) else type(m).__name__ for m in listed]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -159,31 +160,44 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     resolved = {}
     for name, method in methods.items():
         if isinstance(method, str):
-            method = named_method(method, base)
-            if base is None and hasattr(method, "base") and name != "logistic":
+            if base is None and method not in METHODS_WITHOUT_BASE:
+                named_method(method, base)
                 raise ParameterError(f"Method '{name}' needs base classes: pass base.")
+            method = named_method(method, base)
+        if isinstance(method, type):
+            raise ParameterError(
+                f"Method '{name}' must be an instance, got the class itself: write {method.__name__}()."
+            )
         if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
             raise ParameterError(
                 f"Method '{name}' must be a method's name or a scikit-learn classifier, got {type(method).__name__}."
             )
+        if str(name) in resolved:
+            raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")
         resolved[str(name)] = method
     return resolved
 
 
 def make_plan(
-    name: str, estimator: Any, X: np.ndarray, trial: Task, seed: int, transformed: dict[int, np.ndarray]
+    name: str,
+    estimator: Any,
+    X: np.ndarray,
+    trials: Sequence[Task],
+    seed: int,
+    transformed: list[Transformed],
 ) -> Plan:
-    """The plan of one method, tried on one task so that what cannot work fails now and in one sentence.
+    """The plan of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 
-    `transformed` keeps the novel samples in each space, by the identity of its bank, for the plans that follow.
+    `transformed` keeps the novel samples in each space for the plans that follow.
     """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
-            model.predict(X[trial.query])
+            for trial in trials:
+                model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
+                model.predict(X[trial.query])
     except HotshotError as error:
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError) as error:
@@ -194,9 +208,10 @@ def make_plan(
         return EstimatorPlan(estimator, X)
     X = X.astype(estimator.base.samples.dtype, copy=False)
     base, method = estimator.parts(X)
-    if id(base) not in transformed:
-        transformed[id(base)] = base.transform(X, "X_novel")
-    novel = transformed[id(base)]
+    novel = next((samples for bank, samples in transformed if bank is base), None)
+    if novel is None:
+        novel = base.transform(X, "X_novel")
+        transformed.append((base, novel))
     if method.cost != HIERARCHICAL:
         base = replace(base, buckets=())
     return BatchedPlan(base, novel, method, estimator.random_state)

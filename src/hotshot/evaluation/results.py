@@ -110,10 +110,10 @@ class Evaluation:
                     "shots": result.shots,
                     "tasks": own.n,
                     "accuracy": 100 * own.mean,
-                    "accuracy_half_width": 100 * own.half_width,
+                    "accuracy_half_width": _finite(100 * own.half_width),
                     "reference": self.reference,
                     "reference_minus_this": 100 * difference.mean,
-                    "reference_minus_this_half_width": 100 * difference.half_width,
+                    "reference_minus_this_half_width": _finite(100 * difference.half_width),
                     "share_below_threshold": result.share_below(threshold),
                     "threshold": threshold,
                     "calibration_error": result.calibration_error,
@@ -128,17 +128,25 @@ class Evaluation:
     def __str__(self) -> str:
         lines = []
         for row in self.rows():
+            own, gap = (
+                self[row["method"], row["shots"]].accuracy,
+                self.difference(row["method"], row["shots"]),
+            )
             difference = ""
             if row["method"] != self.reference:
                 difference = (
-                    f"   {self.reference} minus it {row['reference_minus_this']:+.2f} "
-                    f"± {row['reference_minus_this_half_width']:.2f}"
+                    f"   {self.reference} minus it {100 * gap.mean:+.2f} ± {100 * gap.half_width:.2f}"
                 )
             lines.append(
-                f"{self.ways}-way-{row['shots']}-shot  {row['method']:<22} {row['accuracy']:.2f} "
-                f"± {row['accuracy_half_width']:.2f}{difference}"
+                f"{self.ways}-way-{row['shots']}-shot  {row['method']:<22} {100 * own.mean:.2f} "
+                f"± {100 * own.half_width:.2f}{difference}"
             )
         return "\n".join(lines)
+
+
+def _finite(value: float) -> float | None:
+    """A single task has no interval, and JSON no infinity."""
+    return value if np.isfinite(value) else None
 
 
 def summarise(method: str, shots: int, records: Iterable[Record], names: np.ndarray) -> MethodResult:

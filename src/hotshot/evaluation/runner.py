@@ -6,8 +6,10 @@ import hashlib
 import json
 import platform
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,9 @@ import sklearn
 
 from hotshot.base import BaseClasses
 from hotshot.episodes import Episodes, FrozenEpisodes, labels_hash, load_tasks
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.evaluation.journal import Journal, write_json
-from hotshot.evaluation.plans import Plan, make_plan, resolve_methods
+from hotshot.evaluation.plans import Plan, Transformed, make_plan, resolve_methods
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
 from hotshot.evaluation.units import CHUNK_TASKS, Record, Unit, task_seed, units_of
 from hotshot.evaluation.workers import count_jobs, run_units
@@ -98,12 +100,13 @@ def evaluate(
     first = next(iter(episodes.values()))
     request.update(
         methods={name: describe(estimator) for name, estimator in estimators.items()},
-        data={"X_novel": array_hash(X), "y_novel": labels_hash(y), **_bank_hashes(estimators)},
+        data={"X_novel": array_hash(X), "y_novel": labels_hash(y)},
         hotshot=__version__,
     )
-    transformed: dict[int, np.ndarray] = {}
+    transformed: list[Transformed] = []
+    trials = [e[0] for e in episodes.values()]
     plans = {
-        name: make_plan(name, estimator, X, first[0], task_seed(first.seed, 0), transformed)
+        name: make_plan(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
         for name, estimator in estimators.items()
     }
     units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
@@ -115,8 +118,19 @@ def evaluate(
     )
     found = Evaluation(results, first.ways, tasks, reference)
     if out is not None:
-        write_json(Path(out) / "results.json", {"rows": found.rows()})
+        write_results(Path(out), found)
     return found
+
+
+def write_results(folder: Path, found: Evaluation) -> None:
+    """Write the statistics beside the journal they were made from."""
+    try:
+        write_json(folder / "results.json", {"rows": found.rows()})
+    except OSError as error:
+        raise RunError(
+            f"The run is complete but {folder / 'results.json'} cannot be written ({error.strerror}): make room and "
+            "run the same command again."
+        ) from None
 
 
 def collect(
@@ -136,11 +150,12 @@ def collect(
         for record in known.values():
             watch(record, True, len(units))
         waiting = [unit for unit in units if unit not in known]
-        for record in run_units((plans, episodes, waiting), n_jobs, scheduler):
-            if journal is not None:
-                journal.append(record.to_json())
-            known[record.unit] = record
-            watch(record, False, len(units))
+        with closing(run_units((plans, episodes, waiting), n_jobs, scheduler)) as records:
+            for record in records:
+                if journal is not None:
+                    journal.append(record.to_json())
+                known[record.unit] = record
+                watch(record, False, len(units))
     return [known[unit] for unit in units]
 
 
@@ -167,11 +182,12 @@ def draw_episodes(
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
     if not isinstance(tasks, (int, np.integer)) or isinstance(tasks, bool) or tasks < 1:
         raise ParameterError(f"tasks must be an integer of at least 1, got {tasks!r}.")
-    numbers = [shots] if isinstance(shots, (int, np.integer)) else list(shots)
-    if not numbers or len(set(numbers)) < len(numbers):
+    numbers: list[Any] = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
+    if not numbers or any(numbers.count(k) > 1 for k in numbers):
         raise ParameterError(f"shots must be one number or several different ones, got {shots!r}.")
     episodes: dict[int, Episodes | FrozenEpisodes] = {
-        int(k): Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in numbers
+        k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed)
+        for k in (int(k) if isinstance(k, np.integer) else k for k in numbers)
     }
     request = {
         "ways": int(ways),
@@ -196,25 +212,23 @@ def check_sized(y: Any, samples: int, name: str = "y_novel") -> Any:
 
 
 def describe(estimator: Any) -> dict[str, Any]:
-    """Class and parameters of an estimator as JSON; the bank goes by its hash."""
-    parameters = {
-        name: value if isinstance(value, (bool, int, float, str, type(None))) else _stable_repr(value)
-        for name, value in estimator.get_params(deep=True).items()
-        if not isinstance(value, BaseClasses)
-    }
+    """Class and parameters of an estimator as JSON; banks and arrays go by their hashes."""
+    parameters = {name: _described(value) for name, value in estimator.get_params(deep=True).items()}
     return {"class": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "parameters": parameters}
 
 
-def _stable_repr(value: Any) -> str:
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+def _described(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    if isinstance(value, BaseClasses):
+        return f"{value!r} {bank_hash(value)}"
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return f"array {array_hash(np.atleast_1d(value))}"
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _bank_hashes(estimators: Mapping[str, Any]) -> dict[str, str]:
-    banks = {name: getattr(estimator, "base", None) for name, estimator in estimators.items()}
-    hashes = {id(bank): bank_hash(bank) for bank in banks.values() if isinstance(bank, BaseClasses)}
-    return {f"base of {name}": hashes[id(bank)] for name, bank in banks.items() if id(bank) in hashes}
-
-
+@lru_cache(maxsize=16)
 def bank_hash(base: BaseClasses) -> str:
     """SHA-256 of the samples and labels of a bank."""
     return hashlib.sha256(

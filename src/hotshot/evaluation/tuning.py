@@ -22,7 +22,7 @@ from hotshot.episodes import labels_hash
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
-from hotshot.evaluation.plans import make_plan
+from hotshot.evaluation.plans import Transformed, make_plan
 from hotshot.evaluation.results import summarise
 from hotshot.evaluation.runner import Watcher, array_hash, bank_hash, check_sized, collect, draw_episodes
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
@@ -146,13 +146,13 @@ def tune(
     for number, budget in enumerate(budgets):
         for names in _groups_of_one_space(alive, candidates):
             # One space at a time, so that the memory of many never adds up.
-            transformed: dict[int, np.ndarray] = {}
+            transformed: list[Transformed] = []
             plans = {
                 name: make_plan(
                     name,
                     HOTClassifier(base, **candidates[name]),
                     X,
-                    first[0],
+                    [e[0] for e in episodes.values()],
                     task_seed(first.seed, 0),
                     transformed,
                 )

@@ -1,0 +1,427 @@
+"""A run folder keeps every finished record: what was torn, changed or refused by the disk is computed again."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsClassifier
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import HOTClassifier, evaluate
+from hotshot.errors import RunError
+from hotshot.evaluation import journal as journals
+from hotshot.evaluation.journal import Journal, decode, encode
+
+BASE = ragged_bank()
+X, Y = make_bank(4, 8, 6, seed=1, spread=0.9)
+METHODS = {"nearest": KNeighborsClassifier(1), "means": HOTClassifier(BASE, cost="mean-cosine")}
+# Two methods, two numbers of shots, three chunks of which the last is not full.
+UNITS = 12
+
+
+def run(out, methods=METHODS, X=X, y=Y, **request):
+    """The evaluation, and which units were known and which computed."""
+    known, computed = [], []
+
+    def watch(record, was_known, total):
+        assert total == UNITS
+        (known if was_known else computed).append(record.unit)
+
+    small = {"ways": 3, "shots": (1, 2), "queries": 3, "tasks": 45, "n_jobs": 1}
+    return evaluate(methods, X, y, out=out, watch=watch, **{**small, **request}), known, computed
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A finished run: its folder, not to be changed, and what it found."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    found, known, computed = run(folder)
+    assert (len(known), len(computed)) == (0, UNITS)
+    return folder, found
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    """A copy of the finished run."""
+    return shutil.copytree(whole[0], tmp_path / "run")
+
+
+def assert_same(found, expected):
+    for one, other in zip(found.results, expected.results, strict=True):
+        assert (one.method, one.shots) == (other.method, other.shots)
+        assert np.array_equal(one.accuracies, other.accuracies)
+        assert one.recall == other.recall
+        assert one.calibration_error == other.calibration_error
+        assert one.statuses == other.statuses
+
+
+def lines_of(folder):
+    return (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# Going on
+
+
+def test_a_run_folder_does_not_change_what_is_found(whole):
+    without, _, _ = run(None)
+    assert_same(whole[1], without)
+
+
+def test_a_finished_run_computes_nothing_again(whole, folder):
+    before = lines_of(folder)
+    found, known, computed = run(folder)
+    assert (len(set(known)), computed) == (UNITS, [])
+    assert_same(found, whole[1])
+    assert lines_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("kept", "n_jobs"), [([], 1), ([0], 1), ([3, 7, 11], 1), ([3, 7, 11], 2), (list(range(11)), 1)]
+)
+def test_only_what_is_missing_is_computed(whole, folder, kept, n_jobs):
+    lines = [lines_of(folder)[i] for i in kept]
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+    found, known, computed = run(folder, n_jobs=n_jobs)
+    assert [decode(line.strip())["unit"] for line in lines] == [vars(unit) for unit in known]
+    assert len(computed) == UNITS - len(kept)
+    assert not set(known) & set(computed)
+    assert_same(found, whole[1])
+    assert len(lines_of(folder)) == UNITS
+
+
+def test_the_order_of_records_does_not_matter(whole, folder):
+    (folder / "journal.jsonl").write_bytes(b"".join(reversed(lines_of(folder))))
+    found, _, computed = run(folder)
+    assert not computed
+    assert_same(found, whole[1])
+
+
+def test_a_request_says_what_it_was_made_with(whole):
+    about = json.loads((whole[0] / "run.json").read_text())
+    assert set(about["request"]["methods"]) == {"nearest", "means"}
+    assert about["request"]["tasks"] == 45
+    assert about["versions"]["numpy"] == np.__version__
+
+
+def test_results_are_written_beside_the_journal(whole):
+    rows = json.loads((whole[0] / "results.json").read_text())["rows"]
+    assert rows == whole[1].rows()
+
+
+@pytest.mark.parametrize(
+    ("change", "differing"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"tasks": 44}, "tasks"),
+        ({"ways": 2, "queries": 2}, "queries, ways"),
+        ({"shots": (2, 1)}, "shots"),
+        ({"methods": {**METHODS, "nearest": KNeighborsClassifier(2)}}, "methods"),
+        ({"methods": {"near": METHODS["nearest"], "means": METHODS["means"]}}, "methods"),
+        ({"methods": {"nearest": METHODS["nearest"]}}, "methods"),
+        (
+            {"methods": {**METHODS, "means": HOTClassifier(ragged_bank(seed=1), cost="mean-cosine")}},
+            "methods",
+        ),
+        ({"X": X + 1e-9}, "data"),
+        ({"X": X.astype(np.float32)}, "data"),
+        ({"y": Y[::-1]}, "data"),
+    ],
+)
+def test_another_request_is_refused_and_leaves_the_folder_alone(folder, change, differing):
+    before = contents(folder)
+    with pytest.raises(RunError, match=rf"holds another request \(it differs in {differing}\): name another"):
+        run(folder, **change)
+    assert contents(folder) == before
+
+
+def test_the_same_request_in_other_words_goes_on(whole, folder):
+    change = {
+        "methods": {"means": HOTClassifier(ragged_bank(), cost="mean-cosine"), **METHODS},
+        "X": X.tolist(),
+        "y": list(Y),
+        "shots": [np.int64(1), 2],
+        "seed": np.int64(0),
+    }
+    found, _, computed = run(folder, **change)
+    assert not computed
+    assert np.array_equal(found["means", 2].accuracies, whole[1]["means", 2].accuracies)
+
+
+# Torn and changed lines
+
+
+def truncated(folder, missing):
+    content = (folder / "journal.jsonl").read_bytes()
+    (folder / "journal.jsonl").write_bytes(content[: len(content) - missing])
+
+
+@pytest.mark.parametrize("missing", [1, 2, 50, "line but one byte", "line", "line and newline", "two lines"])
+def test_a_run_cut_anywhere_ends_with_the_same_results(whole, folder, missing):
+    lines = lines_of(folder)
+    last, both = len(lines[-1]), len(lines[-1]) + len(lines[-2])
+    sizes = {
+        "line but one byte": last - 1,
+        "line": last,
+        "line and newline": last + 1,
+        "two lines": both,
+    }
+    missing = sizes.get(missing, missing)
+    truncated(folder, missing)
+    found, known, computed = run(folder)
+    lost = 1 if missing <= last else 2
+    assert (len(known), len(computed)) == (UNITS - lost, lost)
+    assert_same(found, whole[1])
+    assert all(decode(line.strip()) is not None for line in lines_of(folder))
+
+
+def test_a_journal_cut_at_any_byte_of_its_last_two_records_becomes_whole_again(tmp_path):
+    records = [{"unit": i, "correct": [[1, 2]] * (i + 1), "name": "é\n"} for i in range(4)]
+    with Journal(tmp_path, {}, {}) as journal:
+        for record in records:
+            journal.append(record)
+    content = (tmp_path / "journal.jsonl").read_bytes()
+    ends = np.cumsum([len(line) for line in content.splitlines(keepends=True)])
+    for cut in range(ends[1], len(content) + 1):
+        (tmp_path / "journal.jsonl").write_bytes(content[:cut])
+        with Journal(tmp_path, {}, {}) as journal:
+            found = list(journal)
+            assert found == records[: int(np.sum(ends <= cut))]
+            assert journal.dropped == 0
+            for record in records[len(found) :]:
+                journal.append(record)
+            assert list(journal) == records
+        assert (tmp_path / "journal.jsonl").read_bytes() == content
+
+
+@pytest.mark.parametrize("damage", ["document", "checksum", "garbage", "blank", "zeros", "newline inside"])
+@pytest.mark.parametrize("place", [0, 5, UNITS - 1])
+def test_a_line_without_its_checksum_is_computed_again(whole, folder, damage, place):
+    lines = lines_of(folder)
+    line = lines[place]
+    lines[place] = {
+        "document": line.replace(b'"start":', b'"start":1', 1),
+        "checksum": bytes([line[0] ^ 1]) + line[1:],
+        "garbage": b"\xff\xfe\x00 no JSON\n",
+        "blank": b"\n",
+        "zeros": bytes(len(line) - 1) + b"\n",
+        "newline inside": line[:40] + b"\n" + line[40:],
+    }[damage]
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+    found, known, computed = run(folder)
+    assert (len(known), len(computed)) == (UNITS - 1, 1)
+    assert_same(found, whole[1])
+    assert len(run(folder)[1]) == UNITS
+
+
+def test_lines_without_their_checksum_are_counted(tmp_path):
+    with Journal(tmp_path, {}, {}) as journal:
+        for i in range(3):
+            journal.append({"unit": i})
+        lines = lines_of(tmp_path)
+        (tmp_path / "journal.jsonl").write_bytes(lines[0] + b"x" + lines[1] + lines[2])
+        assert [record["unit"] for record in journal] == [0, 2]
+        assert journal.dropped == 1
+
+
+def test_records_of_another_shape_are_computed_again(whole, folder):
+    lines = lines_of(folder)
+    document = decode(lines[4].strip())
+    lines[4] = encode({key: value for key, value in document.items() if key != "bins"})
+    lines[5] = encode({**document, "unit": {"shots": 1}})
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+    found, known, _ = run(folder)
+    assert len(known) == UNITS - 2
+    assert_same(found, whole[1])
+
+
+def test_records_of_units_that_were_not_asked_for_are_passed_over(whole, folder):
+    document = decode(lines_of(folder)[0].strip())
+    stranger = {**document, "unit": {**document["unit"], "start": 400, "stop": 420}}
+    with (folder / "journal.jsonl").open("ab") as file:
+        file.write(encode(stranger))
+    found, known, computed = run(folder)
+    assert (len(known), computed) == (UNITS, [])
+    assert_same(found, whole[1])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4))
+def test_a_record_is_one_line_and_is_read_as_written(record):
+    line = encode(record)
+    assert line.splitlines() == [line[:-1]]
+    assert decode(line[:-1]) == record
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.data())
+def test_no_single_changed_byte_goes_unnoticed(record, data):
+    line = encode(record)[:-1]
+    place = data.draw(st.integers(0, len(line) - 1))
+    change = data.draw(st.integers(1, 255))
+    assert decode(line[:place] + bytes([line[place] ^ change]) + line[place + 1 :]) is None
+
+
+# Folders that cannot be used
+
+
+def test_a_file_is_no_run_folder(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    for out in (path, path / "below"):
+        with pytest.raises(RunError, match="is a file, not a run folder: name another"):
+            run(out)
+    assert path.read_text() == "mine"
+
+
+def test_missing_folders_are_made(tmp_path):
+    run(tmp_path / "a" / "b", {"nearest": METHODS["nearest"], "again": METHODS["nearest"]})
+    assert (tmp_path / "a" / "b" / "journal.jsonl").exists()
+
+
+def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
+    with Journal(tmp_path, {}, {}) as first:
+        first.append({"unit": 1})
+        with pytest.raises(RunError, match="Another process is writing"), Journal(tmp_path, {}, {}):
+            pass
+        first.append({"unit": 2})
+    with Journal(tmp_path, {}, {}) as second:
+        assert [record["unit"] for record in second] == [1, 2]
+
+
+def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process(tmp_path):
+    with Journal(tmp_path, {}, {}) as journal:
+        journal.append({"unit": 1})
+        with (tmp_path / "journal.jsonl").open("ab") as file:
+            file.write(b"0123 being writ")
+        with pytest.raises(RunError), Journal(tmp_path, {}, {}):
+            pass
+        assert lines_of(tmp_path)[-1] == b"0123 being writ"
+
+
+def test_a_request_without_a_journal_starts_from_nothing(whole, folder):
+    (folder / "journal.jsonl").unlink()
+    found, known, computed = run(folder)
+    assert (len(known), len(computed)) == (0, UNITS)
+    assert_same(found, whole[1])
+
+
+def test_a_journal_without_its_request_is_refused(folder):
+    (folder / "run.json").unlink()
+    before = contents(folder)
+    with pytest.raises(RunError, match=r"has a journal but no run\.json: name another folder"):
+        run(folder)
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b"a request"])
+def test_a_request_that_cannot_be_read_is_refused(folder, content):
+    (folder / "run.json").write_bytes(content)
+    before = contents(folder)
+    with pytest.raises(RunError, match=r"run\.json cannot be read as a request: name another folder"):
+        run(folder)
+    assert contents(folder) == before
+
+
+# A full disk
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk with `room` bytes left, which says so by an error or by a short count."""
+
+    room = 0
+    says = "error"
+
+    def write(self, line):
+        written = super().write(line[: self.room])
+        type(self).room -= written
+        if written < len(line) and self.says == "error":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written
+
+
+@pytest.fixture(params=["error", "short count"])
+def full_disk(request, monkeypatch):
+    """A function to give the disk so much room for journals from now on."""
+
+    def opened(path, mode, **more):
+        if path.name == "journal.jsonl":
+            return FullDisk(path, mode)
+        return open(path, mode, **more)
+
+    def with_room(room):
+        FullDisk.room, FullDisk.says = room, request.param
+        monkeypatch.setattr(journals, "open", opened, raising=False)
+
+    return with_room
+
+
+@pytest.mark.parametrize("torn", [0, 1, 9, 30])
+def test_a_record_that_does_not_fit_is_taken_back(tmp_path, full_disk, torn):
+    records = [{"unit": i, "correct": [1, 2, 3]} for i in range(3)]
+    size = len(encode(records[0]))
+    full_disk(2 * size + torn)
+    with Journal(tmp_path, {}, {}) as journal:
+        journal.append(records[0])
+        journal.append(records[1])
+        with pytest.raises(
+            RunError, match=r"\([Nn]o space left on .*device\): all that .* make room and run"
+        ):
+            journal.append(records[2])
+        assert (tmp_path / "journal.jsonl").stat().st_size == 2 * size
+        assert list(journal) == records[:2]
+        FullDisk.room = size
+        journal.append(records[2])
+    with Journal(tmp_path, {}, {}) as journal:
+        assert list(journal) == records
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_run_on_a_full_disk_keeps_what_fitted_and_ends_with_the_same_results(
+    whole, tmp_path, full_disk, monkeypatch, n_jobs
+):
+    lines = lines_of(whole[0])
+    full_disk(sum(map(len, lines[:5])) - 20)
+    with pytest.raises(RunError, match="make room and run the same command again"):
+        run(tmp_path / "run", n_jobs=n_jobs)
+    kept = lines_of(tmp_path / "run")
+    assert len(kept) >= 3
+    assert all(decode(line.strip()) is not None for line in kept)
+    assert not (tmp_path / "run" / "results.json").exists()
+    monkeypatch.undo()
+    found, known, computed = run(tmp_path / "run")
+    assert (len(known), len(computed)) == (len(kept), UNITS - len(kept))
+    assert_same(found, whole[1])
+
+
+def test_a_limit_of_the_system_is_met_like_a_full_disk(whole, tmp_path):
+    resource = pytest.importorskip("resource")
+    room = sum(map(len, lines_of(whole[0])[:4])) + 100
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), before[1]))
+    try:
+        with pytest.raises(RunError, match="make room and run the same command again"):
+            run(tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    kept = lines_of(tmp_path / "run")
+    assert len(kept) >= 3
+    found, known, _ = run(tmp_path / "run")
+    assert len(known) == len(kept)
+    assert_same(found, whole[1])

@@ -1,0 +1,161 @@
+"""What a hurried evaluation gets wrong: requests that look alike, early ends, odd methods, changed bytes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import HOTClassifier, evaluate
+from hotshot.episodes import Episodes, freeze_tasks, load_tasks
+from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.evaluation.journal import decode
+from hotshot.evaluation.plans import make_plan
+from hotshot.evaluation.runner import describe
+
+BASE = ragged_bank(spread=0.8)
+X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
+NEAREST = KNeighborsClassifier(1)
+
+
+def few(methods, X=X, y=Y, **request):
+    return evaluate(
+        methods, X, y, **{"ways": 3, "shots": 2, "queries": 4, "tasks": 7, "n_jobs": 1, **request}
+    )
+
+
+def test_plans_hold_the_samples_in_their_own_space():
+    positive = type(BASE)(np.abs(BASE.samples), BASE.counts, BASE.names)
+    novel, transformed, kept = np.abs(X), [], []
+    trial = Episodes(Y, ways=3, shots=1, queries=3)[0]
+    for i in range(40):
+        method = HOTClassifier(positive, cost="mean-cosine", power=0.3 + i / 100)
+        plan = make_plan("m", method, novel, [trial], 0, transformed)
+        kept.append(plan)
+        assert np.array_equal(plan.novel, plan.base.transform(novel)), i
+
+
+def test_a_nested_bank_belongs_to_the_request(tmp_path):
+    few({"p": make_pipeline(StandardScaler(), HOTClassifier(BASE))}, out=tmp_path)
+    with pytest.raises(RunError, match="methods"):
+        few({"p": make_pipeline(StandardScaler(), HOTClassifier(ragged_bank(seed=9)))}, out=tmp_path)
+
+
+def test_a_large_array_as_parameter_belongs_to_the_request():
+    one, other = (KNeighborsClassifier(1, metric_params={"w": np.arange(2000.0)}) for _ in range(2))
+    other.metric_params["w"][700] = -1
+    assert describe(one) != describe(other)
+
+
+def test_an_ensemble_is_one_method():
+    assert few(RandomForestClassifier(n_estimators=2)).methods == ["RandomForestClassifier"]
+
+
+@pytest.mark.parametrize(
+    "methods", [KNeighborsClassifier, [KNeighborsClassifier], {"a": KNeighborsClassifier}]
+)
+def test_a_class_in_place_of_an_estimator_is_refused(methods):
+    with pytest.raises(ParameterError):
+        few(methods)
+
+
+def test_logistic_needs_no_base_under_any_name():
+    few({"plain": "logistic"})
+
+
+def test_a_method_called_logistic_needs_its_base():
+    with pytest.raises(ParameterError, match="needs base"):
+        few({"logistic": "hot"})
+
+
+def test_centroid_needs_no_base():
+    few("centroid")
+
+
+@pytest.mark.parametrize("shots", [1.5, None, [[1]]])
+def test_shots_that_are_no_numbers_are_refused(shots):
+    with pytest.raises(ParameterError, match="shots"):
+        few(NEAREST, shots=shots)
+
+
+def test_a_method_is_tried_at_every_number_of_shots():
+    seen = []
+    with pytest.raises(InputError, match="Method 'far' cannot be fitted"):
+        few({"far": KNeighborsClassifier(5)}, shots=(5, 1), watch=lambda *a: seen.append(a))
+    assert not seen
+
+
+def test_any_changed_byte_of_a_frozen_file_is_refused(tmp_path):
+    path = tmp_path / "tasks"
+    freeze_tasks(path, Y, tasks=3, ways=3, shots=[1], queries=2)
+    content = path.read_bytes()
+    for place, change in itertools.product(range(len(content)), (1, 4)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ change]) + content[place + 1 :])
+        with pytest.raises(InputError):
+            load_tasks(path, Y)
+
+
+@pytest.mark.parametrize("content", ['{"request": null}', '{"request": [1]}', '{"request": "x"}'])
+def test_a_request_that_is_no_object_is_refused(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(RunError, match="cannot be read as a request"):
+        few(NEAREST, out=tmp_path)
+
+
+@pytest.mark.parametrize("line", [b"00000000", b"00000000 "])
+def test_a_line_of_zeros_is_no_record(line):
+    assert decode(line) is None
+
+
+def test_results_that_cannot_be_written_are_a_run_error(tmp_path):
+    (tmp_path / "results.json").mkdir()
+    with pytest.raises(RunError):
+        few(NEAREST, out=tmp_path)
+
+
+def test_results_are_json_for_every_reader(tmp_path):
+    few(NEAREST, tasks=1, out=tmp_path)
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    json.loads((tmp_path / "results.json").read_text(), parse_constant=refuse)
+
+
+def test_ending_early_says_nothing_of_joblib(recwarn):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        few(NEAREST, tasks=400, n_jobs=2, watch=stop)
+    assert not recwarn.list
+
+
+def test_freeze_tasks_takes_one_number_of_shots(tmp_path):
+    freeze_tasks(tmp_path / "f", Y, tasks=3, ways=3, shots=1, queries=2)
+
+
+def test_freeze_tasks_to_a_missing_folder_is_one_sentence(tmp_path):
+    with pytest.raises(HotshotError):
+        freeze_tasks(tmp_path / "no" / "f", Y, tasks=3, ways=3, shots=[1], queries=2)
+
+
+def test_a_description_does_not_depend_on_addresses():
+    one, other = (
+        describe(make_pipeline(RandomForestClassifier(random_state=np.random.RandomState(0))))
+        for _ in range(2)
+    )
+    assert one == other
+
+
+def test_names_that_become_the_same_are_refused():
+    with pytest.raises(ParameterError):
+        few({1: NEAREST, "1": KNeighborsClassifier(2)})

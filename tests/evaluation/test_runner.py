@@ -1,0 +1,478 @@
+"""`evaluate` gives what the estimators give one task at a time, whoever computes it, and refuses what cannot work."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
+from hotshot.episodes import Episodes, freeze_tasks, load_tasks
+from hotshot.errors import HotshotError, InputError, ParameterError
+from hotshot.evaluation import plans
+from hotshot.evaluation.units import CHUNK_TASKS
+
+BASE = ragged_bank(spread=0.8)
+X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
+SMALL = {"ways": 3, "shots": 2, "queries": 4}
+NEAREST = KNeighborsClassifier(1)
+
+
+def few(methods, X=X, y=Y, **request):
+    """An evaluation in this process, of 7 tasks where nothing else is said."""
+    return evaluate(methods, X, y, **{**SMALL, "tasks": 7, "n_jobs": 1, **request})
+
+
+def one_by_one(estimator, tasks, X=X, y=Y, **request):
+    """A fresh estimator for each task: its task, the fitted model, and the model's predictions."""
+    for task in Episodes(y, **{**SMALL, **request}).take(tasks):
+        model = clone(estimator).fit(X[task.support], task.support_labels)
+        yield task, model, model.predict(X[task.query])
+
+
+def plain_accuracies(estimator, tasks, **request):
+    return [
+        np.mean(predicted == task.query_labels)
+        for task, _, predicted in one_by_one(estimator, tasks, **request)
+    ]
+
+
+ESTIMATORS = {
+    "hot": named_method("hot", BASE),
+    "ot-cosine": named_method("ot-cosine", BASE),
+    "ot-mean-cosine": named_method("ot-mean-cosine", BASE),
+    "ot-euclidean-weighted": named_method("ot-euclidean-weighted", BASE),
+    "per sample": HOTClassifier(BASE, per="sample"),
+    "expected": HOTClassifier(BASE, head="expected"),
+    "sampled": HOTClassifier(BASE, head="sampled", n_generated=30, random_state=5),
+    "free-lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
+    "logistic": named_method("logistic", None),
+    "centroid": CentroidClassifier(BASE),
+    "nearest": NEAREST,
+    "pipeline": make_pipeline(StandardScaler(), NEAREST),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("shots", [1, 3])
+def test_accuracies_are_those_of_the_estimator_used_one_task_at_a_time(name, shots):
+    found = few({name: ESTIMATORS[name]}, tasks=23, shots=shots, seed=2)
+    expected = plain_accuracies(ESTIMATORS[name], 23, shots=shots, seed=2)
+    assert len(set(expected)) > 2
+    assert np.array_equal(found[name, shots].accuracies, expected)
+
+
+def test_single_precision_banks_give_the_estimators_accuracies():
+    estimator = HOTClassifier(ragged_bank(spread=0.8, dtype=np.float32))
+    found = few({"single": estimator}, tasks=21)
+    assert np.array_equal(found["single", 2].accuracies, plain_accuracies(estimator, 21))
+
+
+def test_estimators_given_are_not_changed():
+    estimator = RandomForestClassifier(n_estimators=2)
+    few({"forest": estimator, "hot": (hot := HOTClassifier(BASE))})
+    assert estimator.random_state is None
+    assert not hasattr(estimator, "classes_")
+    assert not hasattr(hot, "classes_")
+
+
+def test_transport_statuses_are_counted_over_all_tasks():
+    found = few(["hot"], base=BASE, tasks=22)["hot", 2]
+    counts: dict = {}
+    for _, model, _ in one_by_one(HOTClassifier(BASE), 22):
+        for status, count in model.status_counts_.items():
+            counts[status] = counts.get(status, 0) + count
+    assert found.statuses == counts
+    assert sum(counts.values()) > 0
+
+
+# Methods as names, lists, dicts, estimators
+
+
+@pytest.mark.parametrize(
+    ("methods", "names"),
+    [
+        ("hot", ["hot"]),
+        (["ot-mean-cosine", "cosine"], ["ot-mean-cosine", "cosine"]),
+        (("cosine", NEAREST), ["cosine", "KNeighborsClassifier"]),
+        ({"ours": "hot", "theirs": NEAREST}, ["ours", "theirs"]),
+        (NEAREST, ["KNeighborsClassifier"]),
+        (HOTClassifier(BASE), ["HOTClassifier"]),
+        (make_pipeline(StandardScaler(), NEAREST), ["Pipeline"]),
+    ],
+)
+def test_methods_may_be_names_estimators_lists_and_dicts(methods, names):
+    found = few(methods, base=BASE, tasks=3, shots=(2, 1))
+    assert found.methods == names
+    assert found.shots == [2, 1]
+    assert [(r.method, r.shots) for r in found.results] == [(name, k) for k in (2, 1) for name in names]
+
+
+def test_a_name_stands_for_its_named_method():
+    found = few({"a": "hot", "b": HOTClassifier(BASE)}, base=BASE, tasks=21)
+    assert np.array_equal(found["a", 2].accuracies, found["b", 2].accuracies)
+    assert found["a", 2].calibration_error == found["b", 2].calibration_error
+
+
+def test_a_pair_that_was_not_evaluated_is_a_key_error():
+    with pytest.raises(KeyError):
+        few(NEAREST, tasks=1)["KNeighborsClassifier", 5]
+
+
+# Statistics
+
+
+def test_difference_is_paired_over_the_tasks():
+    found = few(["hot", "cosine", "ridge"], base=BASE, tasks=30, reference="cosine")
+    cosine, ridge = found["cosine", 2].accuracies, found["ridge", 2].accuracies
+    gap = found.difference("ridge", 2)
+    low, high = stats.t.interval(0.95, 29, (cosine - ridge).mean(), stats.sem(cosine - ridge))
+    assert (gap.low, gap.high) == (pytest.approx(low), pytest.approx(high))
+    assert found.difference("cosine", 2, "hot").mean == pytest.approx(
+        np.mean(found["hot", 2].accuracies - cosine)
+    )
+
+
+def test_the_first_method_is_the_reference_by_default():
+    found = few(["ridge", "cosine"], tasks=21)
+    assert found.reference == "ridge"
+    assert found.difference("ridge", 2).mean == 0
+    assert found.difference("cosine", 2) == found.difference("cosine", 2, "ridge")
+
+
+def test_rows_hold_the_statistics_in_percent():
+    found = few({"nearest": NEAREST, "ridge": RidgeClassifier()}, tasks=25)
+    row = found.rows(threshold=0.7)[1]
+    values = np.array(plain_accuracies(RidgeClassifier(), 25))
+    assert row["method"] == "ridge"
+    assert (row["ways"], row["shots"], row["tasks"]) == (3, 2, 25)
+    assert row["accuracy"] == pytest.approx(100 * values.mean())
+    assert row["accuracy_half_width"] == pytest.approx(100 * stats.t.ppf(0.975, 24) * stats.sem(values))
+    assert row["share_below_threshold"] == np.mean(values < 0.7)
+    assert row["reference"] == "nearest"
+    gap = np.array(plain_accuracies(NEAREST, 25)) - values
+    assert row["reference_minus_this"] == pytest.approx(100 * gap.mean())
+    assert row["milliseconds_per_task"] > 0
+
+
+def test_the_printed_table_has_a_line_per_method_and_number_of_shots():
+    found = few({"nearest": NEAREST, "ridge": RidgeClassifier()}, shots=(1, 2))
+    lines = str(found).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("3-way-1-shot  nearest")
+    assert f"{100 * found['ridge', 2].accuracy.mean:.2f} ±" in lines[3]
+    assert "nearest minus it" in lines[3]
+    assert "minus" not in lines[0]
+
+
+@pytest.mark.parametrize("name", ["hot", "nearest"])
+def test_recall_is_the_share_of_a_classes_queries_predicted_right(name):
+    found = few({name: ESTIMATORS[name]}, tasks=27)[name, 2]
+    asked, right = dict.fromkeys(range(5), 0), dict.fromkeys(range(5), 0)
+    for task, _, predicted in one_by_one(ESTIMATORS[name], 27):
+        for truth, guess in zip(task.query_labels, predicted, strict=True):
+            asked[truth] += 1
+            right[truth] += guess == truth
+    assert found.recall == pytest.approx({c: right[c] / asked[c] for c in range(5)})
+
+
+def test_classes_never_drawn_have_no_recall():
+    y = np.repeat(np.arange(20), 6)
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    drawn = {c for task in Episodes(y, ways=2, shots=1, queries=2).take(3) for c in task.query_labels}
+    found = few(NEAREST, X, y, ways=2, shots=1, queries=2, tasks=3)
+    assert set(found["KNeighborsClassifier", 1].recall) == drawn
+
+
+@pytest.mark.parametrize("name", ["hot", "per sample", "centroid"])
+def test_calibration_error_is_the_mean_gap_of_confidence_and_accuracy_over_15_bins(name):
+    confidence, right = [], []
+    for task, model, predicted in one_by_one(ESTIMATORS[name], 27):
+        confidence.extend(model.predict_proba(X[task.query]).max(axis=1))
+        right.extend(predicted == task.query_labels)
+    confidence, right = np.array(confidence), np.array(right)
+    edges = np.linspace(0, 1, 16)
+    error = 0.0
+    for low, high in itertools.pairwise(edges):
+        inside = (confidence >= low) & (confidence < high)
+        if inside.any():
+            error += inside.mean() * abs(confidence[inside].mean() - right[inside].mean())
+    found = few({name: ESTIMATORS[name]}, tasks=27)[name, 2].calibration_error
+    assert found == pytest.approx(error, abs=1e-6)
+    assert found > 0.01
+
+
+def test_full_confidence_is_counted_in_the_last_bin():
+    found = few(NEAREST, tasks=21)["KNeighborsClassifier", 2]
+    assert found.calibration_error == pytest.approx(1 - found.accuracy.mean)
+
+
+def test_methods_without_probabilities_have_no_calibration_error():
+    assert few({"ridge": RidgeClassifier()})["ridge", 2].calibration_error is None
+
+
+# Repeatability
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Methods of every kind of plan, two of them with random draws and no random_state."""
+    return {
+        "hot": HOTClassifier(BASE),
+        "sampled": HOTClassifier(BASE, head="sampled", n_generated=10),
+        "forest": RandomForestClassifier(n_estimators=3),
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(mixed):
+    """What this process finds by itself, on tasks that do not fill their last chunk."""
+    return few(mixed, tasks=CHUNK_TASKS + 7, shots=(1, 2))
+
+
+def assert_same(found, expected):
+    assert [(r.method, r.shots) for r in found.results] == [(r.method, r.shots) for r in expected.results]
+    for one, other in zip(found.results, expected.results, strict=True):
+        assert np.array_equal(one.accuracies, other.accuracies)
+        assert one.recall == other.recall
+        assert one.calibration_error == other.calibration_error
+        assert one.statuses == other.statuses
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_results_do_not_depend_on_the_number_of_processes(n_jobs, mixed, alone):
+    assert_same(few(mixed, tasks=CHUNK_TASKS + 7, shots=(1, 2), n_jobs=n_jobs), alone)
+
+
+@pytest.mark.parametrize("tasks", [1, CHUNK_TASKS - 1, CHUNK_TASKS, CHUNK_TASKS + 1])
+def test_a_task_does_not_depend_on_how_many_follow(tasks, mixed, alone):
+    found = few(mixed, tasks=tasks)
+    for name in mixed:
+        assert found[name, 2].accuracies.shape == (tasks,)
+        assert np.array_equal(found[name, 2].accuracies, alone[name, 2].accuracies[:tasks])
+
+
+@pytest.mark.parametrize("name", ["hot", "per sample", "free-lunch"])
+def test_results_do_not_depend_on_how_many_tasks_fit_into_memory(name, monkeypatch):
+    together = few({name: ESTIMATORS[name]}, tasks=20)
+    # A task has at most 6 targets and 6 axes: three tasks or more at once, and never twenty.
+    monkeypatch.setattr(plans, "BATCH_ENTRIES", 3 * 6**3)
+    apart = few({name: ESTIMATORS[name]}, tasks=20)
+    assert np.array_equal(apart[name, 2].accuracies, together[name, 2].accuracies)
+    assert apart[name, 2].statuses == together[name, 2].statuses
+
+
+@pytest.mark.parametrize("name", ["sampled", "forest"])
+def test_random_draws_follow_the_seed_of_the_run(name, mixed, alone):
+    other = few({name: mixed[name]}, tasks=27, seed=1)
+    assert not np.array_equal(other[name, 2].accuracies, alone[name, 2].accuracies)
+
+
+class Seeded(KNeighborsClassifier):
+    """Nearest neighbour that tells with which random_state it was fitted."""
+
+    seeds: ClassVar[list] = []
+
+    def __init__(self, random_state=None):
+        super().__init__(1)
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.seeds.append(self.random_state)
+        return super().fit(X, y)
+
+
+def seeds_used(estimator, **request):
+    """Seeds of the tasks, without that of the fit which is only tried."""
+    Seeded.seeds.clear()
+    few({"seeded": estimator}, **request)
+    return Seeded.seeds[1:]
+
+
+def test_every_task_has_a_seed_of_its_own():
+    seeds = seeds_used(Seeded(), tasks=25, seed=3)
+    assert len(set(seeds)) == 25
+    assert seeds_used(Seeded(), tasks=8, seed=3) == seeds[:8]
+    assert seeds_used(make_pipeline(StandardScaler(), Seeded()), tasks=8, seed=3) == seeds[:8]
+    assert not set(seeds_used(Seeded(), tasks=8, seed=4)) & set(seeds)
+    assert seeds_used(Seeded(random_state=11), tasks=8) == [11] * 8
+
+
+def test_fits_that_stop_early_are_counted_and_not_warned_of():
+    hasty = LogisticRegression(max_iter=1)
+    found = few({"hasty": hasty, "patient": LogisticRegression(max_iter=1000)}, tasks=21)
+    assert found["hasty", 2].stopped_early == 21
+    assert found["patient", 2].stopped_early == 0
+
+
+# Samples of any labels and sizes
+
+
+def test_classes_may_have_unequal_sizes():
+    novel = ragged_bank((9, 30, 7, 15), seed=4, spread=1)
+    order = np.random.default_rng(0).permutation(len(novel.samples))
+    X, y = novel.samples[order], novel.labels[order]
+    found = few({"hot": HOTClassifier(BASE), "nearest": NEAREST}, X, y, tasks=25)
+    for name, estimator in (("hot", HOTClassifier(BASE)), ("nearest", NEAREST)):
+        assert np.array_equal(found[name, 2].accuracies, plain_accuracies(estimator, 25, X=X, y=y))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["ant", "bee", "cat", "dog", "elk"], [-3, 10, 11, 200, 1000]],
+    ids=["strings", "integers"],
+)
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_labels_may_be_of_any_sortable_type(names, kind):
+    methods = {"hot": HOTClassifier(BASE), "nearest": NEAREST}
+    found = few(methods, y=kind([names[c] for c in Y]), tasks=21)
+    expected = few(methods, tasks=21)
+    for name in methods:
+        assert np.array_equal(found[name, 2].accuracies, expected[name, 2].accuracies)
+        assert found[name, 2].recall == {names[c]: r for c, r in expected[name, 2].recall.items()}
+
+
+# What cannot work
+
+WITH_NAN = np.where(np.arange(len(X))[:, None] == 17, np.nan, X)
+HOT = {"methods": "hot", "base": BASE}
+
+REFUSED = {
+    "no tasks": ({"tasks": 0}, ParameterError, "tasks must be an integer of at least 1, got 0"),
+    "half a task": ({"tasks": 1.5}, ParameterError, "tasks must be an integer of at least 1, got 1.5"),
+    "too many ways": ({"ways": 6}, InputError, "6-way tasks need 6 classes, got 5"),
+    "one way": ({"ways": 1}, ParameterError, "ways must be an integer of at least 2, got 1"),
+    "too few samples": ({"queries": 11}, InputError, "has 12 samples where 2 shots and 11 queries need 13"),
+    "no queries": ({"queries": 0}, ParameterError, "queries must be an integer of at least 1, got 0"),
+    "no shots": ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
+    "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"several different ones, got \(1, 2, 1\)"),
+    "negative seed": ({"seed": -1}, ParameterError, "seed must be an integer of at least 0, got -1"),
+    "unknown method": ({"methods": "hott"}, ParameterError, "method must be one of hot, .*, got 'hott'"),
+    "no methods": ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
+    "no methods by name": ({"methods": {}}, ParameterError, "methods is empty"),
+    "no base": ({"methods": ["cosine", "hot"]}, ParameterError, "Method 'hot' needs base classes: pass base"),
+    "other width": ({**HOT, "X": X[:, :5]}, InputError, "Method 'hot': .*5 features"),
+    "NaN": ({"X": WITH_NAN}, InputError, "X_novel holds NaN or infinity in 6 entries, the first in row 17"),
+    "flat features": ({"X": X[:, 0]}, InputError, "X_novel must be a 2-dimensional"),
+    "too few labels": ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got 59"),
+    "no labels": ({"y": None}, InputError, "y_novel must hold one label per sample, got NoneType"),
+    "a NaN label": ({"y": np.where(Y == 1, np.nan, Y)}, InputError, "y holds NaN"),
+    "unknown reference": (
+        {"reference": "best"},
+        ParameterError,
+        "reference must be one of the methods KNeighborsClassifier, got 'best'",
+    ),
+    "no processes": ({"n_jobs": 0}, ParameterError, "n_jobs must be a positive integer, or -1 .*, got 0"),
+    "half a process": ({"n_jobs": 1.5}, ParameterError, "n_jobs must be .*, got 1.5"),
+    "one name twice": (
+        {"methods": [KNeighborsClassifier(1), KNeighborsClassifier(3)]},
+        ParameterError,
+        "methods has 'KNeighborsClassifier' more than once: pass a dict",
+    ),
+    "no estimator": (
+        {"methods": {"odd": object()}},
+        ParameterError,
+        "Method 'odd' must be a method's name or a scikit-learn classifier, got object",
+    ),
+    "a number as method": ({"methods": 3}, ParameterError, "Method 'int' must be .*, got int"),
+    "a transformer": ({"methods": StandardScaler()}, ParameterError, "Method 'StandardScaler' must be"),
+    "a RandomState": (
+        {"methods": {"mine": HOTClassifier(BASE, random_state=np.random.RandomState(0))}},
+        ParameterError,
+        "random_state of method 'mine' must be an integer or None",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_work_is_refused_in_one_sentence_before_any_task(case):
+    change, kind, message = REFUSED[case]
+    seen = []
+    request = {"methods": NEAREST, "watch": lambda *found: seen.append(found), **change}
+    with pytest.raises(HotshotError, match=message) as error:
+        few(request.pop("methods"), **request)
+    assert isinstance(error.value, kind)
+    assert_one_sentence(str(error.value))
+    assert not seen
+
+
+def assert_one_sentence(message):
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert not re.search(r"\. [A-Z]", message)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (HOTClassifier(BASE, epsilon=-1), "Method 'mine': The 'epsilon' parameter of HOTClassifier"),
+        (KNeighborsClassifier(7), "Method 'mine' cannot be fitted to a task: Expected n_neighbors"),
+        (KNeighborsClassifier(weights="odd"), "Method 'mine' cannot be fitted to a task: The 'weights'"),
+    ],
+)
+def test_what_an_estimator_complains_of_is_said_with_the_name_of_its_method(method, message):
+    with pytest.raises(HotshotError, match=message) as error:
+        few({"fine": NEAREST, "mine": method})
+    assert "\n" not in str(error.value)
+
+
+# Frozen tasks
+
+
+@pytest.fixture
+def frozen(tmp_path):
+    path = tmp_path / "tasks.safetensors"
+    freeze_tasks(path, Y, tasks=23, ways=3, shots=(1, 2), queries=4, seed=6)
+    return path
+
+
+def test_frozen_tasks_give_what_their_seed_gives(frozen, mixed):
+    found = evaluate(mixed, X, Y, frozen=frozen, n_jobs=2)
+    expected = few(mixed, tasks=23, shots=(1, 2), seed=6)
+    assert (found.ways, found.tasks, found.shots) == (3, 23, [1, 2])
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("other", [Y[::-1], np.where(Y == 0, 9, Y), Y.astype(str).astype(object) + "x"])
+def test_frozen_tasks_of_other_labels_are_refused(frozen, other):
+    with pytest.raises(InputError, match="drawn from other labels") as error:
+        evaluate(NEAREST, X, other, frozen=frozen, n_jobs=1)
+    assert_one_sentence(str(error.value))
+
+
+def test_any_changed_byte_of_the_frozen_rows_is_refused(frozen):
+    content = frozen.read_bytes()
+    data = 8 + int.from_bytes(content[:8], "little")
+    assert len(content) - data == 23 * 8 * 3 * (1 + 2 + 4 + 4)
+    for place in range(data, len(content), 5):
+        frozen.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(InputError, match="do not have the hash"):
+            load_tasks(frozen, Y)
+    with pytest.raises(InputError, match="do not have the hash") as error:
+        evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
+    assert_one_sentence(str(error.value))
+
+
+@pytest.mark.parametrize("length", [0, 7, 100, -1])
+def test_a_frozen_file_cut_short_is_refused(frozen, length):
+    frozen.write_bytes(frozen.read_bytes()[:length])
+    with pytest.raises(InputError, match="is not a file of tasks"):
+        evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
+
+
+def test_a_missing_frozen_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"There is no file of tasks at .*none: write one") as error:
+        evaluate(NEAREST, X, Y, frozen=tmp_path / "none", n_jobs=1)
+    assert_one_sentence(str(error.value))
