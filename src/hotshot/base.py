@@ -6,6 +6,8 @@ such as the axes, the means and covariances of eq. 2 and the sample weights, is 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from hotshot.arrays import Array, like, slices, unit_vectors
+from hotshot.arrays import Array, array_hash, like, slices, unit_vectors
 from hotshot.errors import ParameterError
 from hotshot.features import FeatureTransform, check_features, check_labels, choose_power, power_transform
 
@@ -179,6 +181,13 @@ class BaseClasses:
     def labels(self) -> np.ndarray:
         """Index of the class of each sample (samples,)."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of samples, counts and names: two banks with the same one give the same results."""
+        names = json.dumps([str(name) for name in self.names])
+        parts = (array_hash(self.samples), array_hash(self.counts), names)
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     @cached_property
     def _smallest(self) -> float:

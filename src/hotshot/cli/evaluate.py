@@ -57,7 +57,8 @@ def run_evaluate(
         "methods": chosen,
     }
     out = out or Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
-    total = tasks * len(wanted) * len(chosen)
+    # A file of tasks that was made elsewhere knows their number, we do not yet.
+    total = None if load_tasks is not None and save_tasks is None else tasks * len(wanted) * len(chosen)
     with Watching(console, total) as watching, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ScaleWarning)
         try:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
-from functools import lru_cache
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
 from hotshot.episodes import Episodes, FrozenEpisodes, labels_hash, load_tasks
 from hotshot.errors import InputError, ParameterError, RunError
@@ -103,23 +101,32 @@ def evaluate(
         data={"X_novel": array_hash(X), "y_novel": labels_hash(y)},
         hotshot=__version__,
     )
-    transformed: list[Transformed] = []
-    trials = [e[0] for e in episodes.values()]
-    plans = {
-        name: make_plan(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
-        for name, estimator in estimators.items()
-    }
     units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
-    records = collect(plans, episodes, units, request, n_jobs, scheduler, out, watch)
-    results = tuple(
-        summarise(name, k, [r for r in records if (r.unit.method, r.unit.shots) == (name, k)], first.names)
-        for k in episodes
-        for name in estimators
-    )
-    found = Evaluation(results, first.ways, tasks, reference)
-    if out is not None:
-        write_results(Path(out), found)
+    # The folder first: what is refused should be refused before any work.
+    with open_journal(out, request) as journal:
+        transformed: list[Transformed] = []
+        trials = [e[0] for e in episodes.values()]
+        plans = {
+            name: make_plan(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
+            for name, estimator in estimators.items()
+        }
+        records = collect(plans, episodes, units, journal, n_jobs, scheduler, watch)
+        results = tuple(
+            summarise(
+                name, k, [r for r in records if (r.unit.method, r.unit.shots) == (name, k)], first.names
+            )
+            for k in episodes
+            for name in estimators
+        )
+        found = Evaluation(results, first.ways, tasks, reference)
+        if journal is not None:
+            write_results(journal.folder, found)
     return found
+
+
+def open_journal(out: str | Path | None, request: dict[str, Any]) -> AbstractContextManager[Journal | None]:
+    """The journal of a run folder, for a `with` statement; None without a folder."""
+    return nullcontext() if out is None else Journal(out, request, versions())
 
 
 def write_results(folder: Path, found: Evaluation) -> None:
@@ -137,25 +144,23 @@ def collect(
     plans: Mapping[str, Plan],
     episodes: Mapping[int, Episodes | FrozenEpisodes],
     units: Sequence[Unit],
-    request: dict[str, Any],
+    journal: Journal | None,
     n_jobs: int,
     scheduler: str | None,
-    out: str | Path | None,
     watch: Watcher | None,
 ) -> list[Record]:
-    """Records of all units: those in the run folder, and the others computed and kept there."""
-    with Journal(out, request, versions()) if out is not None else nullcontext() as journal:
-        known = {record.unit: record for record in _known(journal, units)}
-        watch = watch or _ignore
-        for record in known.values():
-            watch(record, True, len(units))
-        waiting = [unit for unit in units if unit not in known]
-        with closing(run_units((plans, episodes, waiting), n_jobs, scheduler)) as records:
-            for record in records:
-                if journal is not None:
-                    journal.append(record.to_json())
-                known[record.unit] = record
-                watch(record, False, len(units))
+    """Records of all units: those in the journal, and the others computed and kept there."""
+    known = {record.unit: record for record in _known(journal, units)}
+    watch = watch or _ignore
+    for record in known.values():
+        watch(record, True, len(units))
+    waiting = [unit for unit in units if unit not in known]
+    with closing(run_units((plans, episodes, waiting), n_jobs, scheduler)) as records:
+        for record in records:
+            if journal is not None:
+                journal.append(record.to_json())
+            known[record.unit] = record
+            watch(record, False, len(units))
     return [known[unit] for unit in units]
 
 
@@ -221,28 +226,11 @@ def _described(value: Any) -> Any:
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
     if isinstance(value, BaseClasses):
-        return f"{value!r} {bank_hash(value)}"
+        return f"{value!r} {value.fingerprint}"
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"array {array_hash(np.atleast_1d(value))}"
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
         return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-
-
-@lru_cache(maxsize=16)
-def bank_hash(base: BaseClasses) -> str:
-    """SHA-256 of the samples and labels of a bank."""
-    return hashlib.sha256(
-        (array_hash(base.samples) + labels_hash(base.names[base.labels])).encode()
-    ).hexdigest()
-
-
-def array_hash(x: np.ndarray) -> str:
-    """SHA-256 of an array: shape, dtype and content."""
-    digest = hashlib.sha256(json.dumps([list(x.shape), str(x.dtype)]).encode())
-    step = max(1, 2**24 // max(1, x[:1].nbytes))
-    for start in range(0, len(x), step):
-        digest.update(np.ascontiguousarray(x[start : start + step]).data)
-    return digest.hexdigest()
 
 
 def versions() -> dict[str, Any]:

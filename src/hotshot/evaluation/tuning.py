@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses, Space
 from hotshot.episodes import labels_hash
 from hotshot.errors import ParameterError
@@ -24,7 +25,7 @@ from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.plans import Transformed, make_plan
 from hotshot.evaluation.results import summarise
-from hotshot.evaluation.runner import Watcher, array_hash, bank_hash, check_sized, collect, draw_episodes
+from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.evaluation.units import CHUNK_TASKS, Record, task_seed, units_of
 from hotshot.features import check_features
@@ -134,7 +135,7 @@ def tune(
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
         n_candidates=n_candidates,
-        data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": bank_hash(base)},
+        data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": base.fingerprint},
         hotshot=__version__,
     )
     first = next(iter(episodes.values()))
@@ -143,35 +144,36 @@ def tune(
     alive = list(candidates)
     budgets = round_budgets(len(alive), tasks, factor)
     seen = 0
-    for number, budget in enumerate(budgets):
-        for names in _groups_of_one_space(alive, candidates):
-            # One space at a time, so that the memory of many never adds up.
-            transformed: list[Transformed] = []
-            plans = {
-                name: make_plan(
-                    name,
-                    HOTClassifier(base, **candidates[name]),
-                    X,
-                    [e[0] for e in episodes.values()],
-                    task_seed(first.seed, 0),
-                    transformed,
-                )
-                for name in names
-            }
-            units = [unit for k in episodes for unit in units_of(names, k, seen, budget)]
-            for record in collect(plans, episodes, units, request, n_jobs, scheduler, out, watch):
-                found[record.unit.method].append(record)
-        seen = budget
-        for name in alive:
-            per_shots = [
-                summarise(name, k, [r for r in found[name] if r.unit.shots == k], first.names).accuracies
-                for k in episodes
-            ]
-            accuracies[name] = np.mean(per_shots, axis=0)
-        if number + 1 < len(budgets):
-            keep = math.ceil(len(alive) / factor)
-            best = sorted(alive, key=lambda name: -accuracies[name].mean())[:keep]
-            alive = list(dict.fromkeys([DEFAULT, *best]))
+    with open_journal(out, request) as journal:
+        for number, budget in enumerate(budgets):
+            for names in _groups_of_one_space(alive, candidates):
+                # One space at a time, so that the memory of many never adds up.
+                transformed: list[Transformed] = []
+                plans = {
+                    name: make_plan(
+                        name,
+                        HOTClassifier(base, **candidates[name]),
+                        X,
+                        [e[0] for e in episodes.values()],
+                        task_seed(first.seed, 0),
+                        transformed,
+                    )
+                    for name in names
+                }
+                units = [unit for k in episodes for unit in units_of(names, k, seen, budget)]
+                for record in collect(plans, episodes, units, journal, n_jobs, scheduler, watch):
+                    found[record.unit.method].append(record)
+            seen = budget
+            for name in alive:
+                per_shots = [
+                    summarise(name, k, [r for r in found[name] if r.unit.shots == k], first.names).accuracies
+                    for k in episodes
+                ]
+                accuracies[name] = np.mean(per_shots, axis=0)
+            if number + 1 < len(budgets):
+                keep = math.ceil(len(alive) / factor)
+                best = sorted(alive, key=lambda name: -accuracies[name].mean())[:keep]
+                alive = list(dict.fromkeys([DEFAULT, *best]))
     default = accuracies[DEFAULT]
     ranked = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
     return Tuning(
