@@ -18,48 +18,43 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import subprocess
-import sys
-import tempfile
 import time
 import warnings
-from collections import defaultdict
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import sklearn
 from joblib.externals.loky import get_reusable_executor
-from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-import hotshot.evaluation.plans as plans
 from benchmarks import reference
+from benchmarks.memory import MEMORY_SIZES, memory
+from benchmarks.stages import stages
+from benchmarks.synthetic import (
+    MINI_IMAGENET,
+    QUERIES,
+    WAYS,
+    Data,
+    console,
+    episodes_of,
+    make_data,
+    make_table,
+    prepare,
+    shrunk,
+)
 from hotshot import (
-    BaseClasses,
     FreeLunchClassifier,
     HOTClassifier,
     evaluate,
-    hierarchy,
-    method,
     parameter_set,
 )
-from hotshot.episodes import Episodes
 from hotshot.errors import ScaleWarning
 from hotshot.evaluation import MethodResult, mean_interval
-from hotshot.evaluation.units import run_unit, units_of
-from hotshot.heads import problem
 
-WAYS, QUERIES = 5, 15
-NOVEL_CLASSES, NOVEL_SAMPLES = 20, 600
-HIDDEN = 96
-MINI_IMAGENET = (64, 600, 640)
 CORES = os.cpu_count() or 1
 PROJECTED_TASKS = 10_000
 # B and J of the paper's Table 4, and the milliseconds it reports for H-OT by shots, on its authors' machine.
@@ -70,28 +65,6 @@ TABLE_4 = {
 }
 PROCEDURES = {"H-OT": reference.hierarchical_transport, "Free-Lunch": reference.free_lunch}
 ARRANGED = partial(reference.hierarchical_transport, solver=reference.arranged_sinkhorn)
-MEMORY_SIZES = {"mini": (64, 600), "tiered": (351, 1281)}
-SAMPLE_SECONDS = 0.2
-STAGES = (
-    "drawing tasks", "cosines", "low-level transport", "learned cost", "high-level transport",
-    "other transfer weights", "calibrated means", "mixed covariances", "head", "predict", "indexing and counting",
-)  # fmt: skip
-
-console = Console(width=120)
-
-
-@dataclass(frozen=True)
-class Data:
-    """Base samples of B classes, which lie class by class, and the novel samples."""
-
-    base: BaseClasses
-    X: np.ndarray
-    y: np.ndarray
-
-    @property
-    def sizes(self) -> str:
-        """B, J and V."""
-        return f"B={len(self.base.names)}, J={self.base.counts[0]}, V={self.base.n_features}"
 
 
 @dataclass(frozen=True)
@@ -112,45 +85,6 @@ class Timing:
         """Mean in percent with its 95% interval."""
         found = mean_interval(100 * self.accuracies)
         return f"{found.mean:.2f} ± {found.half_width:.2f}" if found.n > 1 else f"{found.mean:.2f}"
-
-
-def features(out: np.ndarray, per_class: int, width: int, seed: int, first: int = 0) -> np.ndarray:
-    """Fill `out` (classes * per_class, width), one class at a time.
-
-    One ReLU layer over Gaussian classes in 96 dimensions of falling variance. 90% and 98% of the variance are in about
-    as many axes as on features of a small ResNet on miniImageNet, where it is 43 and 273 of 640.
-    """
-    layer = np.random.default_rng(seed).normal(size=(HIDDEN, width)).astype(np.float32) / 4
-    scales = np.arange(1, HIDDEN + 1, dtype=np.float32) ** -1.0
-    for c, rows in enumerate(range(0, len(out), per_class)):
-        rng = np.random.default_rng([seed, first + c])
-        centre = rng.normal(size=HIDDEN)
-        noise = rng.standard_normal((per_class, HIDDEN), dtype=np.float32)
-        hidden = scales * (centre.astype(np.float32) + 1.5 * noise)
-        own = 0.02 * rng.standard_normal((per_class, width), dtype=np.float32)
-        np.maximum(hidden @ layer + own, 0, out=out[rows : rows + per_class])
-    return out
-
-
-def make_data(B: int, J: int, V: int, seed: int) -> Data:
-    """A bank, and novel classes that follow its own."""
-    X_base = features(np.empty((B * J, V), dtype=np.float32), J, V, seed)
-    base = BaseClasses.from_samples(X_base, np.repeat(np.arange(B), J))
-    X = np.empty((NOVEL_CLASSES * NOVEL_SAMPLES, V), dtype=np.float32)
-    y = np.repeat(np.arange(NOVEL_CLASSES), NOVEL_SAMPLES)
-    return Data(base, features(X, NOVEL_SAMPLES, V, seed, first=B), y)
-
-
-def episodes_of(data: Data, shots: int, seed: int) -> Episodes:
-    return Episodes(data.y, ways=WAYS, shots=shots, queries=QUERIES, seed=seed)
-
-
-def prepare(model: Any, data: Data, seed: int) -> float:
-    """Seconds of one fit, which prepares the bank for all that follow."""
-    task = episodes_of(data, 1, seed)[0]
-    start = time.perf_counter()
-    model.fit(data.X[task.support], task.support_labels)
-    return time.perf_counter() - start
 
 
 def time_hotshot(model: Any, data: Data, shots: int, tasks: int, seed: int, n_jobs: int = -1) -> Timing:
@@ -348,100 +282,6 @@ def growth_row(setting: dict[str, int], options: argparse.Namespace) -> tuple[st
     return (str(model.coef_.shape[1]), *(f"{value:.2f}" for value in milliseconds))
 
 
-class Stopwatch:
-    """Seconds by stage; what an inner stage takes is not the outer one's."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.stack: list[str] = []
-        self.last = 0.0
-
-    def charge(self) -> None:
-        """Book the time since the last call to the innermost stage."""
-        now = time.perf_counter()
-        if self.stack:
-            self.seconds[self.stack[-1]] += now - self.last
-        self.last = now
-
-    def wrap(self, stage: str, function: Callable) -> Callable:
-        """The function, timed as a stage."""
-
-        def run(*args: Any, **options: Any) -> Any:
-            self.charge()
-            self.stack.append(stage)
-            try:
-                return function(*args, **options)
-            finally:
-                self.charge()
-                self.stack.pop()
-
-        return run
-
-    def wrap_solve(self, solve: Callable) -> Callable:
-        """The problems of the low level are those of all base classes: one axis more."""
-        low, high = self.wrap("low-level transport", solve), self.wrap("high-level transport", solve)
-
-        def run(cost: np.ndarray, *args: Any, **options: Any) -> Any:
-            if cost.ndim == 3:
-                return high(cost, *args, **options)
-            found = low(cost, *args, **options)
-            self.stack[-1] = "learned cost"
-            return found
-
-        return run
-
-
-def stage_seconds(plan: plans.BatchedPlan, episodes: Episodes, tasks: int) -> dict[str, float]:
-    """Run the units of `evaluate` in this process with a stopwatch around the functions of each stage."""
-    watch = Stopwatch()
-    run = watch.wrap("indexing and counting", run_unit)
-    units = units_of(["it"], episodes.shots, 0, tasks)
-    run_unit(plan, episodes, units[0])
-    with ExitStack() as patches:
-        for owner, name, stage in (
-            (Episodes, "__getitem__", "drawing tasks"),
-            (hierarchy, "_low_level", "cosines"),
-            (method, "transfer_weights", "other transfer weights"),
-            (method, "calibrate", "calibrated means"),
-            (problem, "covariance_stack", "mixed covariances"),
-            (method, "fit_heads", "head"),
-            (method.FittedTasks, "decision", "predict"),
-            (plans, "softmax", "predict"),
-        ):
-            wrapped = watch.wrap(stage, getattr(owner, name))
-            patches.enter_context(patch.object(owner, name, wrapped))
-        patches.enter_context(patch.object(hierarchy, "solve", watch.wrap_solve(hierarchy.solve)))
-        for unit in units:
-            run(plan, episodes, unit)
-    return {stage: watch.seconds[stage] for stage in STAGES}
-
-
-def stages(options: argparse.Namespace) -> None:
-    """Table D: where the time of the default goes, on one thread."""
-    data = make_data(*shrunk(options, *MINI_IMAGENET), options.seed)
-    base, parameters = HOTClassifier(data.base).parts(data.X)
-    plan = plans.BatchedPlan(base, base.transform(data.X), parameters, None)
-    classes, axes = base.means.shape
-    # Multiplications and additions of the two stages that are products of matrices; targets are classes.
-    work = {
-        "cosines": 2 * WAYS * len(data.base.samples) * axes,
-        "mixed covariances": 2 * WAYS * classes * axes**2,
-    }
-    for shots in (1, 5):
-        spent = stage_seconds(plan, episodes_of(data, shots, options.seed), options.repeats)
-        total = sum(spent.values())
-        table = make_table(
-            f"hotshot default, 5-way-{shots}-shot, {data.sizes}, {axes} axes, one thread, {options.repeats} tasks",
-            "stage", "ms a task", "share", "GFLOP/s",
-        )  # fmt: skip
-        for stage, seconds in spent.items():
-            rate = f"{work[stage] * options.repeats / seconds / 1e9:.0f}" if stage in work else ""
-            table.add_row(stage, f"{1e3 * seconds / options.repeats:.3f}", f"{seconds / total:.1%}", rate)
-        table.add_section()
-        table.add_row("all", f"{1e3 * total / options.repeats:.3f}", "", "")
-        console.print(table)
-
-
 def multiply_rate(options: argparse.Namespace) -> None:
     """Table E: what the machine multiplies."""
     size = 2048 // options.shrink
@@ -455,103 +295,6 @@ def multiply_rate(options: argparse.Namespace) -> None:
                 best = min(timed(lambda x=x: x @ x)[1] for _ in range(6))
             table.add_row(np.dtype(dtype).name, str(threads), f"{2 * size**3 / best / 1e9:.0f}")
     console.print(table)
-
-
-def memory(options: argparse.Namespace, name: str) -> None:
-    """Table F: peak memory of one evaluation of the default in a process of its own, features on disk."""
-    B, J, V = shrunk(options, *MEMORY_SIZES[name], 640)
-    with tempfile.TemporaryDirectory() as folder:
-        for part, classes, per_class, first in (
-            ("base", B, J, 0),
-            ("novel", NOVEL_CLASSES, NOVEL_SAMPLES, B),
-        ):
-            shape = (classes * per_class, V)
-            file = np.lib.format.open_memmap(f"{folder}/{part}.npy", "w+", np.float32, shape)
-            features(file, per_class, V, options.seed, first)
-            del file
-        samples, ends = watched(f"evaluate_folder({folder!r}, {B}, {options.repeats}, {options.seed})")
-    table = make_table(
-        f"{name}: B={B}, J={J}, V={V}, base features of {4 * B * J * V / 1e9:.2f} GB on disk; default, 1 and 5 "
-        f"shots of {options.repeats} tasks; PSS of all its processes",
-        "phase", "peak GB", "seconds",
-    )  # fmt: skip
-    start = begin = samples[0][0]
-    for phase, end in ends.items():
-        peaks = [size for at, size in samples if begin <= at <= end]
-        table.add_row(phase, f"{max(peaks) / 1e9:.2f}" if peaks else "", f"{end - begin:.1f}")
-        begin = end
-    table.add_section()
-    table.add_row("all", f"{max(size for _, size in samples) / 1e9:.2f}", f"{begin - start:.1f}")
-    console.print(table)
-
-
-def evaluate_folder(folder: str, classes: int, tasks: int, seed: int) -> None:
-    """What the process of `memory` runs; prints when each phase ended."""
-    print("imports", time.time())
-    X_base, X = (np.load(f"{folder}/{part}.npy", mmap_mode="r") for part in ("base", "novel"))
-    base = BaseClasses.from_samples(X_base, np.repeat(np.arange(classes), len(X_base) // classes))
-    del X_base
-    data = Data(base, X, np.repeat(np.arange(NOVEL_CLASSES), NOVEL_SAMPLES))
-    print("from_samples", time.time())
-    model = HOTClassifier(base)
-    prepare(model, data, seed)
-    print("prepare", time.time())
-    evaluate(model, data.X, data.y, ways=WAYS, shots=(1, 5), queries=QUERIES, tasks=tasks, seed=seed)
-    print("evaluate", time.time())
-
-
-def watched(call: str) -> tuple[list[tuple[float, int]], dict[str, float]]:
-    """Times and bytes of all processes of a call in a new interpreter, and when the phases it prints ended."""
-    command = [sys.executable, "-c", f"from benchmarks import evaluation; evaluation.{call}"]
-    samples = [(time.time(), 0)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            samples.append((time.time(), tree_memory(process.pid)))
-            time.sleep(SAMPLE_SECONDS)
-        phases = [line.split() for line in process.stdout.read().splitlines()]
-    if process.returncode:
-        raise SystemExit(f"The measured process ended with {process.returncode}.")
-    return samples, {name: float(end) for name, end in phases}
-
-
-def tree_memory(root: int) -> int:
-    """Bytes of a process and all its descendants."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue  # It has ended meanwhile.
-    tree = [root]
-    for pid in tree:
-        tree.extend(child for child, parent in parents.items() if parent == pid)
-    return sum(process_memory(Path(f"/proc/{pid}")) for pid in tree)
-
-
-def process_memory(folder: Path) -> int:
-    """Proportional set size: what processes share is divided among them; the resident size where it is not told."""
-    try:
-        lines = (folder / "smaps_rollup").read_text().splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    except (OSError, StopIteration):
-        pass
-    try:
-        return int((folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError):
-        return 0
-
-
-def shrunk(options: argparse.Namespace, B: int, J: int, V: int) -> tuple[int, int, int]:
-    """Sizes for a trial of the program: divided by --shrink, but enough for the method."""
-    return max(4, B // options.shrink), max(8, J // options.shrink), max(16, V // options.shrink)
-
-
-def make_table(title: str, first: str, *others: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column(first, no_wrap=True)
-    for name in others:
-        table.add_column(name, justify="right")
-    return table
 
 
 PARTS = {

@@ -1,4 +1,7 @@
-"""On a Dask cluster the results are those of one process, also where workers die on the way."""
+"""On a Dask cluster the results are those of one process, also where workers die on the way.
+
+`make test` runs this file by itself: the event loops of Dask want a process that has not run a thousand other tests.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def evaluate(
         Names of methods (which need `base`), estimators of hotshot with any parameters, or any scikit-learn
         classifiers; a dict gives them the names they have in the table.
     X_novel, y_novel : arrays (samples, V) and (samples,)
-        Samples of the novel classes, from which the tasks are drawn.
+        Samples of the novel classes, from which the tasks are drawn. All of them decide what `power="auto"` is.
     base : BaseClasses, optional
         For methods given by name.
     ways, shots, queries : int
