@@ -78,29 +78,37 @@ def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
 
 def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
     out = tmp_path / "run"
-    arguments = [
+    sizes = ["--ways", "3", "--queries", "4", "--tasks", "100000", "--shots", "1", "--jobs", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "hotshot",
+        "evaluate",
         *data(files),
-        "--ways",
-        "3",
-        "--queries",
-        "4",
-        "--tasks",
-        "100000",
-        "--shots",
-        "1",
-        "--jobs",
-        "1",
+        *sizes,
+        "--methods",
+        "hot",
+        "--out",
+        out,
     ]
-    command = [sys.executable, "-m", "hotshot", "evaluate", *arguments, "--methods", "hot", "--out", out]
     process = subprocess.Popen(
-        list(map(str, command)), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        list(map(str, command)),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell starts what runs in its background deaf to Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    journal = out / "journal.jsonl"
-    deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    try:
+        journal = out / "journal.jsonl"
+        deadline = time.monotonic() + 60
+        while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 130
     assert "the same command goes on from there" in " ".join(errors.split())
     assert "Traceback" not in errors

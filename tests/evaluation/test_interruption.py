@@ -28,6 +28,7 @@ REQUEST = {"ways": 3, "shots": [1], "queries": 3, "tasks": 400}
 # Imports once, then starts a process for every line it reads: a folder and a number of jobs.
 SCRIPT = f"""
 import os
+import signal
 import sys
 import time
 import traceback
@@ -57,6 +58,8 @@ def run(folder, n_jobs):
 
 
 if __name__ == "__main__":
+    # A shell starts what runs in its background deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
