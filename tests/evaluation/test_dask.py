@@ -23,8 +23,6 @@ from hotshot.errors import RunError
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [
-    # A cluster and processes that are killed, one after another where several workers run the tests.
-    pytest.mark.xdist_group("processes"),
     # Sockets of workers that were killed are closed whenever Python finds the time.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning:distributed"),
 ]

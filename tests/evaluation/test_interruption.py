@@ -19,9 +19,6 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 
-# A cluster and processes that are killed, one after another where several workers run the tests.
-pytestmark = pytest.mark.xdist_group("processes")
-
 UNITS = 40
 REQUEST = {"ways": 3, "shots": [1], "queries": 3, "tasks": 400}
 
