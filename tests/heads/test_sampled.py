@@ -149,6 +149,31 @@ def test_two_classes_have_two_opposite_halves(monkeypatch):
     np.testing.assert_allclose(probabilities(theta, X), model.predict_proba(X), atol=1e-3)
 
 
+def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature():
+    means, covariances, _, labels, support, support_labels = random_task()
+    problem = sampled._problem_of_means(
+        means, covariances, None, labels, support, support_labels, 3, 2.0, 0.5
+    )
+    counts = np.array([40, 20, 20, 15, 15, 15])
+    generated = generate_features(means, covariances, counts, np.random.default_rng(0))
+    theta = np.random.default_rng(1).normal(size=(1, 3, 5))
+    here = sampled.sampled_objective(problem, theta, generated=generated, counts=counts)
+    for place in np.ndindex(3, 5):
+        step = np.zeros_like(theta)
+        step[(0, *place)] = 1e-6
+        ahead, behind = (
+            sampled.sampled_objective(problem, theta + sign * step, generated=generated, counts=counts).value[
+                0
+            ]
+            for sign in (1, -1)
+        )
+        assert here.gradient[(0, *place)] == pytest.approx((ahead - behind) / 2e-6, rel=1e-4, abs=1e-4)
+    logits = generated @ theta[0, :, :-1].T + theta[0, :, -1]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    total = here.rays[0, :, : len(means)].sum(axis=1)
+    np.testing.assert_allclose(total, (p * (1 - p)).sum(axis=0))
+
+
 # --- through fit_heads ------------------------------------------------------------------------------------
 
 
