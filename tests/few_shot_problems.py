@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotshot.base import BaseClasses, Space
+from hotshot.base.covariances import Dense
 from hotshot.heads.problem import HeadProblem
 
 RAGGED = (7, 12, 3, 30, 1, 13)
@@ -61,7 +62,7 @@ def random_problem(n_classes=3, width=4, per_class=1, shots=1, tasks=2, spread=1
         points=points,
         members=np.tile(np.eye(n_classes)[labels], (tasks, 1, 1)),
         counts=rng.uniform(0.5, 5, size=(tasks, len(labels))),
-        covariances=covariances,
+        covariances=Dense(covariances),
         mixing=None,
         n_gaussians=n_gaussians,
         spectrum=np.einsum("tgvv->v", covariances) / (tasks * n_gaussians),

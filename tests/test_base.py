@@ -264,14 +264,14 @@ def test_prepared_statistics_are_those_of_the_transformed_samples(space):
         np.testing.assert_allclose(prepared.weighted_means[b], weights[own] @ z[own], atol=1e-7)
         np.testing.assert_allclose(prepared.mean_units[b], weights[own] @ units[own], atol=1e-7)
         covariance = np.cov(z[own].T) if own.sum() > 1 else pooled(z, bank.labels)
-        np.testing.assert_allclose(prepared.covariances[b], covariance, atol=1e-10)
+        np.testing.assert_allclose(prepared.covariances.matrices[b], covariance, atol=1e-10)
 
 
 def test_pooled_covariance_is_the_diagonal_of_the_spectrum_largest_first(space):
     bank = ragged_bank()
     prepared = bank.prepare(space)
     freedom = bank.counts - 1
-    within = np.einsum("b,bvw->vw", freedom / freedom.sum(), prepared.covariances)
+    within = np.einsum("b,bvw->vw", freedom / freedom.sum(), prepared.covariances.matrices)
     np.testing.assert_allclose(within, np.diag(prepared.spectrum), atol=1e-10)
     assert (np.diff(prepared.spectrum) <= 0).all()
     assert prepared.spectrum.min() >= 0
@@ -352,7 +352,7 @@ def test_a_share_keeps_the_fewest_leading_axes_that_hold_it(share):
 def test_a_count_keeps_that_many_axes(count):
     prepared = ragged_bank().prepare(Space(n_components=count))
     assert prepared.means.shape == (len(RAGGED), count)
-    assert prepared.covariances.shape == (len(RAGGED), count, count)
+    assert prepared.covariances.matrices.shape == (len(RAGGED), count, count)
 
 
 def test_more_axes_than_features_are_refused():
@@ -385,7 +385,7 @@ def test_a_sample_on_the_centre_stays_zero():
     bank = BaseClasses.from_samples([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0, 0, 1])
     prepared = bank.prepare(Space())
     np.testing.assert_array_equal(prepared.means[1], [0, 0])
-    assert np.isfinite(prepared.covariances).all()
+    assert np.isfinite(prepared.covariances.matrices).all()
 
 
 # --- buckets ----------------------------------------------------------------------------------------------
@@ -458,7 +458,7 @@ def test_pickle_keeps_the_samples_and_leaves_out_what_was_prepared():
     np.testing.assert_array_equal(again.samples, bank.samples)
     np.testing.assert_array_equal(again.counts, bank.counts)
     np.testing.assert_array_equal(again.names, bank.names)
-    np.testing.assert_array_equal(again.prepare(Space()).covariances, prepared.covariances)
+    np.testing.assert_array_equal(again.prepare(Space()).covariances.matrices, prepared.covariances.matrices)
 
 
 def test_repr_counts_classes_samples_and_features():
@@ -476,10 +476,10 @@ def test_automatic_power_looks_at_bank_and_support(samples, support, expected):
 def test_a_prepared_bank_moves_to_every_array_library(xp):
     prepared = ragged_bank().prepare(Space())
     moved = prepared.to(xp.asarray([0.0], dtype=xp.float32))
-    floats = [moved.means, moved.covariances, moved.spectrum, moved.ones, moved.transform.centre]
+    floats = [moved.means, moved.covariances.matrices, moved.spectrum, moved.ones, moved.transform.centre]
     floats += [moved.buckets[0].units, moved.buckets[0].mass, moved.weighted_means, moved.mean_units]
     assert all(type(x) is type(xp.asarray([0.0])) and x.dtype == xp.float32 for x in floats)
-    np.testing.assert_allclose(to_numpy(moved.covariances), prepared.covariances, atol=1e-6)
+    np.testing.assert_allclose(to_numpy(moved.covariances.matrices), prepared.covariances.matrices, atol=1e-6)
     novel = np.random.default_rng(0).normal(size=(3, 6))
     got = to_numpy(moved.transform(xp.asarray(novel, dtype=xp.float32)))
     np.testing.assert_allclose(got, prepared.transform(novel), atol=1e-5)

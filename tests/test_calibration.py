@@ -10,7 +10,8 @@ import pytest
 from few_shot_problems import RAGGED, prepared_bank, ragged_bank, random_tasks, random_theta, random_weights
 from hotshot.arrays import like, to_numpy
 from hotshot.base import Space
-from hotshot.calibration import MEAN_RULES, automatic_mix, calibrate, class_targets, covariance_stack
+from hotshot.base.covariances import Dense
+from hotshot.calibration import MEAN_RULES, automatic_mix, calibrate, class_targets, head_covariances
 from hotshot.heads.bound import bound_objective
 from hotshot.heads.expected import expected_objective
 from hotshot.heads.problem import head_problem
@@ -49,7 +50,7 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
             borrowed = sum(weights[t, b, n] * base.means[b] for b in range(B))
             expected = naive_mean(rule, borrowed, targets[t, n], m=0.6, k=3)
             np.testing.assert_allclose(means[t, n], expected, rtol=1e-10, atol=1e-14)
-            lent = sum(weights[t, b, n] * base.covariances[b] for b in range(B))
+            lent = sum(weights[t, b, n] * base.covariances.matrices[b] for b in range(B))
             lent = lent / B if rule == "printed" else lent
             np.testing.assert_allclose(covariances[t, n], lent, rtol=1e-10, atol=1e-14)
 
@@ -123,14 +124,14 @@ def test_automatic_mix_falls_with_the_shots(xp):
 def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_classes(shots, dense):
     base = prepared_bank()
     gaussians = calibrate(base, *random_case(base, shots), alpha=0.3)
-    stack, mixing = covariance_stack(base, gaussians)
+    stack, mixing = head_covariances(base, gaussians)
     expected = gaussians.covariances(base)
     if dense:
         assert mixing is None
-        np.testing.assert_allclose(stack, expected)
+        np.testing.assert_allclose(stack.matrices, expected)
     else:
-        assert stack.shape == (1, B, 6, 6)
-        mixed = np.einsum("tgb,bvw->tgvw", mixing, stack[0])
+        assert stack.count == B + 1
+        mixed = stack.mixtures(mixing.reshape(-1, B + 1)).reshape(expected.shape)
         np.testing.assert_allclose(mixed, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -148,7 +149,7 @@ def test_both_forms_give_the_same_head(xp, objective, alpha_rule, mean_rule, alp
         there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0
     )
     assert mixed.mixing is not None
-    dense = replace(mixed, covariances=gaussians.covariances(there), mixing=None)
+    dense = replace(mixed, covariances=Dense(gaussians.covariances(there)), mixing=None)
     theta = like(random_theta(mixed), support)
     a, b = objective(mixed, theta), objective(dense, theta)
     np.testing.assert_allclose(to_numpy(a.value), to_numpy(b.value), rtol=1e-10)

@@ -212,7 +212,7 @@ def test_nearest_is_free_lunch(base, n_retrieved, k):
             near = np.argsort([((mean - x) ** 2).sum() for mean in base.means])[:k]
             expected = (sum(base.means[b] for b in near) + x) / (k + 1)
             np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
-            covariance = sum(base.covariances[b] for b in near) / k
+            covariance = sum(base.covariances.matrices[b] for b in near) / k
             np.testing.assert_allclose(fitted.gaussians.covariances(base)[t, n], covariance, atol=1e-12)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import array_api_compat
@@ -73,6 +75,17 @@ def like(x: np.ndarray, reference: Array) -> Array:
     xp = namespace(reference)
     dtype = reference.dtype if x.dtype.kind == "f" else None
     return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
+
+
+def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
+    """`value` with every array of floats in it changed: in fields of dataclasses and in tuples, however deep."""
+    if isinstance(value, tuple):
+        return tuple(map_arrays(item, change) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value)(**{f.name: map_arrays(getattr(value, f.name), change) for f in fields(value)})
+    if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.generic):
+        return change(value) if namespace(value).isdtype(value.dtype, "real floating") else value
+    return value
 
 
 def one_hot(labels: Array, n: int, dtype: Any) -> Array:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from hotshot.arrays import Array, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
+from hotshot.base.covariances import Covariances, Dense, Diagonal, Joined
 
 MIX, PRINTED, FREE_LUNCH = "mix", "printed", "free-lunch"
 MEAN_RULES = (MIX, PRINTED, FREE_LUNCH)
@@ -47,10 +50,9 @@ class CalibratedGaussians:
     def mixed_covariances(self, base: PreparedBase) -> Array:
         """Dense mixtures of the base covariances (tasks, Gaussians, V, V), before the shift."""
         xp = namespace(self.weights)
-        n_classes, width, _ = base.covariances.shape
-        flat = xp.reshape(base.covariances, (n_classes, width * width))
-        rows = xp.reshape(self.weights, (-1, n_classes))
-        return xp.reshape(rows @ flat, (*self.weights.shape[:2], width, width))
+        tasks, n_gaussians, n_classes = self.weights.shape
+        mixed = base.covariances.mixtures(xp.reshape(self.weights, (tasks * n_gaussians, n_classes)))
+        return xp.reshape(mixed, (tasks, n_gaussians, *mixed.shape[1:]))
 
     def covariances(self, base: PreparedBase) -> Array:
         """Dense covariances (tasks, Gaussians, V, V)."""
@@ -130,17 +132,22 @@ def _shift_factor(base: PreparedBase, alpha: float, alpha_rule: str) -> Array | 
     return alpha**0.5 * base.ones[:, None]
 
 
-def covariance_stack(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, Array | None]:
-    """Covariances to multiply with, and how the Gaussians mix them.
+def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Covariances, Array | None]:
+    """Covariances for a head to multiply with, and how the Gaussians mix them.
 
-    Either the dense covariance of each Gaussian, (tasks, Gaussians, V, V) and None, or, where there are more
-    Gaussians than base classes, the base covariances (1, B, V, V) and the weights (tasks, Gaussians, B).
+    Either one for each Gaussian, and None, or, where that would take more memory than the base covariances do, these
+    (and the shift), and the weights (tasks, Gaussians, K).
     """
-    if gaussians.weights.shape[1] <= base.means.shape[0]:
-        return gaussians.covariances(base), None
-    stack = base.covariances
-    if gaussians.shift is not None:
-        # The weights of one Gaussian sum to the same number for all, so the shift can be lent as well.
-        total = float(namespace(stack).sum(gaussians.weights[0, 0, :]))
-        stack = stack + gaussians.shift / total
-    return stack[None, ...], gaussians.weights
+    lent, factor = base.covariances, gaussians.shift_factor
+    xp = namespace(gaussians.weights)
+    if isinstance(lent, Diagonal) and (factor is None or factor.shape[1] > 1):
+        variances = gaussians.weights @ lent.variances
+        return Diagonal(variances if factor is None else variances + xp.sum(factor * factor, axis=1)), None
+    _, n_gaussians, n_classes = gaussians.weights.shape
+    width = base.means.shape[1]
+    if isinstance(lent, Diagonal) or n_gaussians * width**2 <= lent.size:
+        return Dense(gaussians.covariances(base)), None
+    if gaussians.shift is None:
+        return lent, gaussians.weights
+    both = Joined((lent, Dense(gaussians.shift[None, ...])), (np.arange(n_classes), np.array([n_classes])))
+    return both, xp.concat([gaussians.weights, xp.ones_like(gaussians.weights[..., :1])], axis=2)

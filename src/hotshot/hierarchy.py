@@ -28,6 +28,8 @@ COSTS = (HIERARCHICAL, MEAN_COSINE, *DIRECT_COSTS)
 # The learned cost and its closed-form relative are shares of a plan, so they fall with the number of targets.
 PUBLISHED_OVER_TARGETS = (HIERARCHICAL, MEAN_COSINE)
 LEAST_WEIGHT = 1e-30
+# Banks of up to this many classes are transported from as a whole; of larger ones each target has its nearest.
+ALL_UP_TO, RETRIEVED = 512, 100
 COST_SCALES = ("published", "over-targets", "free")
 
 
@@ -66,7 +68,7 @@ def transfer_weights(
     cost: str = HIERARCHICAL,
     epsilon: float = 0.01,
     cost_scale: str = "published",
-    n_retrieved: int | None = None,
+    n_retrieved: int | str | None = None,
     keep_low_plans: bool = False,
 ) -> Transfer:
     r"""High-level transport between uniform base classes and uniform targets, eq. 6.
@@ -87,18 +89,20 @@ def transfer_weights(
     cost_scale : {"published", "over-targets", "free"}
         Whether the cost is divided by the number of targets, which sets how sharp the plan is: as published
         (divided for "hierarchical" and "mean-cosine" only), for every cost, or for none.
-    n_retrieved : int, optional
-        How many base classes, the nearest ones, may lend to a target; all by default. The transport runs over
-        all classes that are near some target, and each target keeps its own.
+    n_retrieved : int, "auto" or None
+        How many base classes, the nearest ones, may lend to a target. The transport runs over all classes that are
+        near some target, and each target keeps its own. None is all; "auto" is all up to 512 classes, else 100.
     keep_low_plans : bool
         Whether the low-level plans are returned too.
     """
     xp = namespace(targets, base.means)
     n_targets, n_classes = targets.shape[1], base.means.shape[0]
     near = None
-    if n_retrieved is not None and n_retrieved < n_classes:
+    if n_retrieved == "auto":
+        n_retrieved = None if n_classes <= ALL_UP_TO else RETRIEVED
+    if n_retrieved is not None and int(n_retrieved) < n_classes:
         kind = MEAN_COSINE if cost == HIERARCHICAL else cost
-        near = _nearest(_closed_form_cost(base, targets, kind), n_retrieved)
+        near = _nearest(_closed_form_cost(base, targets, kind), int(n_retrieved))
 
     low_status = low_plans = None
     if cost == HIERARCHICAL:

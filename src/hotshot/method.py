@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Method:
     cost: str = HIERARCHICAL
     epsilon: float = 0.02
     cost_scale: str = "published"
-    n_retrieved: int | None = None
+    n_retrieved: int | str | None = "auto"
     mean_rule: str = MIX
     mix: float | str = "auto"
     alpha: float = 0.0
@@ -36,6 +37,11 @@ class Method:
     n_generated: int = 300
     support_weight: float = 20.0
     C: float = 1.0
+
+    def neighbours(self, n_classes: int) -> int:
+        """How many of B base classes lend where the nearest do so in equal parts."""
+        wanted = self.n_retrieved if isinstance(self.n_retrieved, Integral) else FREE_LUNCH_NEIGHBOURS
+        return min(int(wanted), n_classes)
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ def fit_tasks(
     else:
         targets, target_labels = support, labels
         shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
-    neighbours = min(method.n_retrieved or FREE_LUNCH_NEIGHBOURS, base.means.shape[0])
+    neighbours = method.neighbours(base.means.shape[0])
     if method.cost == NEAREST:
         transfer = nearest_weights(base, targets, neighbours)
     else:

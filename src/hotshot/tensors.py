@@ -74,7 +74,8 @@ def map_tensors(path: str | Path) -> TensorFile:
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata are not text")
-    held = np.memmap(path, dtype=np.uint8, mode="r") if size > start else np.empty(start, dtype=np.uint8)
+    # Plain arrays over the mapped bytes: what is computed from them is no map any more.
+    held = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
     tensors, brain = {}, set()
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):

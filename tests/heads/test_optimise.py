@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
 from few_shot_problems import prepared_bank, probabilities, random_problem, random_tasks, random_weights
-from hotshot.arrays import like, to_numpy
+from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base import BaseClasses, Space
+from hotshot.base.covariances import Dense
 from hotshot.calibration import calibrate
 from hotshot.heads import fit_heads
 from hotshot.heads.bound import bound_objective
@@ -39,9 +40,11 @@ def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, 
 
 def task_of(problem, t):
     names = ["points", "members", "counts"]
-    names += [] if problem.covariances.shape[0] == 1 else ["covariances"]
     names += [] if problem.mixing is None else ["mixing"]
-    return replace(problem, **{name: getattr(problem, name)[t : t + 1] for name in names})
+    own = {name: getattr(problem, name)[t : t + 1] for name in names}
+    if problem.mixing is None:
+        own["covariances"] = Dense(problem.covariances.matrices[t : t + 1])
+    return replace(problem, **own)
 
 
 def zeros(problem):
@@ -192,10 +195,10 @@ def test_a_hard_task_does_not_disturb_the_others(objective):
 
 def with_duplicate_classes(problem):
     """Classes 0 and 1 have the same Gaussian and the same support sample."""
-    points, covariances = problem.points.copy(), problem.covariances.copy()
+    points, covariances = problem.points.copy(), problem.covariances.matrices.copy()
     points[:, 1], points[:, 4] = points[:, 0], points[:, 3]
     covariances[:, 1] = covariances[:, 0]
-    return replace(problem, points=points, covariances=covariances)
+    return replace(problem, points=points, covariances=Dense(covariances))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -210,9 +213,9 @@ def test_classes_that_coincide_share_their_probability(objective):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_all_classes_coinciding_gives_uniform_probabilities(objective):
     problem = bank_problem(tasks=1)
-    points, covariances = problem.points.copy(), problem.covariances.copy()
+    points, covariances = problem.points.copy(), problem.covariances.matrices.copy()
     points[:], covariances[:] = points[:, :1], covariances[:, :1]
-    problem = replace(problem, points=points, covariances=covariances)
+    problem = replace(problem, points=points, covariances=Dense(covariances))
     theta = minimise(problem, objective, zeros(problem)).theta
     np.testing.assert_allclose(probabilities(theta[0], points[0, :1, :-1]), 1 / 3, atol=1e-4)
 
@@ -220,8 +223,7 @@ def test_all_classes_coinciding_gives_uniform_probabilities(objective):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_single_precision_reaches_nearly_the_same_minimum(objective):
     problem = bank_problem()
-    names = ("points", "members", "counts", "covariances", "spectrum")
-    single = replace(problem, **{name: getattr(problem, name).astype(np.float32) for name in names})
+    single = map_arrays(problem, lambda x: x.astype(np.float32))
     found = minimise(single, objective, zeros(problem).astype(np.float32))
     assert found.theta.dtype == np.float32
     best = objective(problem, minimise(problem, objective, zeros(problem)).theta).value
@@ -232,7 +234,7 @@ def test_single_precision_reaches_nearly_the_same_minimum(objective):
 
 
 def without_covariance(base):
-    return replace(base, covariances=np.zeros_like(base.covariances))
+    return replace(base, covariances=Dense(np.zeros_like(base.covariances.matrices)))
 
 
 @pytest.mark.parametrize("head", ["bound", "expected"])

@@ -64,10 +64,10 @@ def test_spread_of_logits_is_w_sigma_w(gaussian_shots):
     for t in range(2):
         for g in range(problem.n_gaussians):
             if problem.mixing is None:
-                covariance = problem.covariances[t, g]
+                covariance = problem.covariances.matrices[t, g]
             else:
                 covariance = sum(
-                    m * s for m, s in zip(problem.mixing[t, g], problem.covariances[0], strict=True)
+                    m * s for m, s in zip(problem.mixing[t, g], problem.covariances.matrices, strict=True)
                 )
             expected = weights[t] @ covariance @ weights[t].T
             np.testing.assert_allclose(spread[t, g], expected, rtol=1e-9, atol=1e-12)
@@ -78,14 +78,14 @@ def test_more_gaussians_than_base_classes_share_the_base_covariances():
     many, *_ = random_head_problem(np, (4, 4, 4), (1, 1, 1))
     assert few.mixing is None
     assert many.mixing is not None
-    assert many.covariances.shape == (1, 6, 6, 6)
+    assert many.covariances.count == 6
 
 
 @pytest.mark.parametrize("gaussian_shots", [(1, 1, 1), (4, 4, 4)])
 @given(st.integers(0, 999))
 def test_unmix_is_the_transpose_of_mix(gaussian_shots, seed):
     problem, *_ = random_head_problem(np, gaussian_shots, (1, 1, 1))
-    kept = problem.covariances.shape[1]
+    kept = problem.covariances.count
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(2, kept, 3, 3)), rng.normal(size=(2, problem.n_gaussians, 3, 3))
     assert np.sum(mix(problem, x) * y) == pytest.approx(np.sum(x * unmix(problem, y)), rel=1e-9, abs=1e-9)

@@ -184,7 +184,7 @@ def _own_share(method: Method, labels: np.ndarray, targets: np.ndarray, n_base: 
     if method.mean_rule == calibration.PRINTED:
         return np.full(len(targets), 0.5)
     if method.mean_rule == calibration.FREE_LUNCH:
-        return np.full(len(targets), 1 / (1 + min(method.n_retrieved or 2, n_base)))
+        return np.full(len(targets), 1 / (1 + method.neighbours(n_base)))
     if method.mix == "auto":
         return 1 - calibration.automatic_mix(np.bincount(labels)[targets])
     return np.full(len(targets), 1 - float(method.mix))

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot import calibration, heads, hierarchy
 from hotshot.base import BaseClasses, Space
+from hotshot.base.prepared import COVARIANCE_FORMS
 from hotshot.estimators.calibrated import COUNT, NOT_NEGATIVE, POSITIVE, CalibratedClassifier
 from hotshot.method import Method
 
@@ -43,6 +44,10 @@ class HOTClassifier(CalibratedClassifier):
         Weights of the samples within a base class, the same for all or by a base classifier's probability.
     temperature : float
         Of the softmax over those probabilities.
+    covariance : {"auto", "dense", "factored", "diagonal", "pooled"}
+        How base covariances are kept. "auto" is exact and chooses by the size of the bank: dense matrices, or
+        ("factored") the samples themselves in banks of many classes with few samples. "diagonal" and "pooled" are
+        approximations: variances of each class along the axes of the pooled covariance, or that one for all classes.
     cost : str
         Of the high-level transport: "hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean",
         "euclidean-weighted"; "nearest" takes equal weights on the `n_retrieved` nearest means instead (2 by
@@ -52,8 +57,9 @@ class HOTClassifier(CalibratedClassifier):
     cost_scale : {"published", "over-targets", "free"}
         Whether the cost is divided by the number of targets: for "hierarchical" and "mean-cosine" only, for
         all, or for none.
-    n_retrieved : int or None
-        How many base classes, the nearest, may lend to one target; None is all, and so is any larger number.
+    n_retrieved : int, "auto" or None
+        How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
+        is all in banks of up to 512 classes, 100 in larger ones.
     mean_rule : {"mix", "printed", "free-lunch"}
         How borrowed and own means are joined, see `hotshot.calibration.calibrate`.
     mix : float or "auto"
@@ -130,10 +136,11 @@ class HOTClassifier(CalibratedClassifier):
         "n_components": [Interval(Real, 0, 1, closed="neither"), COUNT, None],
         "sample_weights": [StrOptions({"uniform", "classifier"})],
         "temperature": [POSITIVE],
+        "covariance": [StrOptions(set(COVARIANCE_FORMS))],
         "cost": [StrOptions({*hierarchy.COSTS, hierarchy.NEAREST})],
         "epsilon": [POSITIVE],
         "cost_scale": [StrOptions(set(hierarchy.COST_SCALES))],
-        "n_retrieved": [COUNT, None],
+        "n_retrieved": [COUNT, StrOptions({"auto"}), None],
         "mean_rule": [StrOptions(set(calibration.MEAN_RULES))],
         "mix": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "alpha": [NOT_NEGATIVE],
@@ -157,10 +164,11 @@ class HOTClassifier(CalibratedClassifier):
         n_components: float | int | None = 0.98,
         sample_weights: str = "uniform",
         temperature: float = 1.0,
+        covariance: str = "auto",
         cost: str = "hierarchical",
         epsilon: float = 0.02,
         cost_scale: str = "published",
-        n_retrieved: int | None = None,
+        n_retrieved: int | str | None = "auto",
         mean_rule: str = "mix",
         mix: float | str = "auto",
         alpha: float = 0.0,
@@ -180,6 +188,7 @@ class HOTClassifier(CalibratedClassifier):
         self.n_components = n_components
         self.sample_weights = sample_weights
         self.temperature = temperature
+        self.covariance = covariance
         self.cost = cost
         self.epsilon = epsilon
         self.cost_scale = cost_scale

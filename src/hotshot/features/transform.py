@@ -9,7 +9,9 @@ and unit norm go beyond the paper and make its constants independent of the scal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from hotshot.arrays import Array, namespace, unit_vectors
 from hotshot.errors import InputError
@@ -65,6 +67,13 @@ class FeatureTransform:
     centre: Array | None
     axes: Array | None
     unit: bool
+
+    def same_as(self, other: FeatureTransform | None) -> bool:
+        """Whether both give the same numbers."""
+        if other is None:
+            return False
+        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
     def __call__(self, x: Array, name: str = "X") -> Array:
         """Transform features (…, V) to (…, axes)."""

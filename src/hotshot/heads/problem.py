@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from hotshot.arrays import Array, namespace, one_hot
+from hotshot.arrays import Array, map_arrays, namespace, one_hot
 from hotshot.base import PreparedBase
-from hotshot.calibration import CalibratedGaussians, covariance_stack
+from hotshot.base.covariances import Covariances, Lent
+from hotshot.calibration import CalibratedGaussians, head_covariances
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class HeadProblem:
         One-hot classes of the points.
     counts : array (tasks, P)
         Weights n_g and u.
-    covariances : array (tasks or 1, K, V, V)
+    covariances : Covariances
+        K of them, for all tasks or for each.
     mixing : array (tasks, G, K) or None
         How each Gaussian mixes the covariances; None where they are its own and K = G.
     n_gaussians : int
@@ -42,7 +44,7 @@ class HeadProblem:
     points: Array
     members: Array
     counts: Array
-    covariances: Array
+    covariances: Covariances
     mixing: Array | None
     n_gaussians: int
     spectrum: Array
@@ -86,7 +88,7 @@ def head_problem(
     support_members = xp.matrix_transpose(one_hot(labels, n_classes, support.dtype))
     points = xp.concat([gaussians.means, support], axis=1)
     points = xp.concat([points, xp.ones_like(points[..., :1])], axis=2)
-    covariances, mixing = covariance_stack(base, gaussians)
+    covariances, mixing = head_covariances(base, gaussians)
     spectrum, shift_ray = _metric(base, gaussians)
     return HeadProblem(
         points=points,
@@ -116,17 +118,13 @@ def _metric(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, 
 def in_double(problem: HeadProblem) -> HeadProblem:
     """The same problem in double precision."""
     xp = namespace(problem.points)
-    arrays = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    arrays = {name: x for name, x in arrays.items() if x is not None and not isinstance(x, (int, float))}
-    return replace(problem, **{name: xp.astype(x, xp.float64) for name, x in arrays.items()})
+    return map_arrays(problem, lambda x: xp.astype(x, xp.float64))
 
 
-def spread_of_logits(problem: HeadProblem, weights: Array) -> tuple[Array, Array]:
-    """A_g = W Sigma_g W' of every Gaussian (tasks, G, N, N), and W Sigma_k of every covariance kept."""
-    xp = namespace(weights)
-    lent = weights[:, None, ...] @ problem.covariances
-    spread = lent @ xp.matrix_transpose(weights)[:, None, ...]
-    return mix(problem, spread), lent
+def spread_of_logits(problem: HeadProblem, weights: Array) -> tuple[Array, Lent]:
+    """A_g = W Sigma_g W' of every Gaussian (tasks, G, N, N), and what the covariances lend."""
+    lent = problem.covariances.lend(weights)
+    return mix(problem, problem.covariances.spread(lent, weights)), lent
 
 
 def mix(problem: HeadProblem, per_covariance: Array) -> Array:
@@ -150,11 +148,6 @@ def _combine(coefficients: Array, matrices: Array) -> Array:
     return xp.reshape(flat, (tasks, coefficients.shape[1], rows, columns))
 
 
-def pull_back(problem: HeadProblem, spread_gradient: Array, lent: Array) -> Array:
+def pull_back(problem: HeadProblem, spread_gradient: Array, lent: Lent) -> Array:
     """Gradient in W of a function of the A_g, given its symmetric gradient in them: 2 sum_k X_k W Sigma_k."""
-    xp = namespace(lent)
-    per_covariance = unmix(problem, spread_gradient)
-    tasks, kept, n_classes, _ = per_covariance.shape
-    width = lent.shape[-1]
-    left = xp.reshape(xp.permute_dims(per_covariance, (0, 2, 1, 3)), (tasks, n_classes, kept * n_classes))
-    return 2 * (left @ xp.reshape(lent, (tasks, kept * n_classes, width)))
+    return problem.covariances.pull(unmix(problem, spread_gradient), lent)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from hotshot.base.covariances import Dense
 from hotshot.heads.objective import Evaluation, assemble, softmax
 from hotshot.heads.optimise import minimise
 from hotshot.heads.problem import HeadProblem
@@ -160,7 +161,7 @@ def _problem_of_means(
         points=points[None],
         members=np.eye(n_classes, dtype=points.dtype)[np.concatenate([labels, support_labels])][None],
         counts=counts.astype(points.dtype)[None],
-        covariances=covariances[None, :0],
+        covariances=Dense(covariances[:0]),
         mixing=None,
         n_gaussians=len(means),
         spectrum=spectrum,

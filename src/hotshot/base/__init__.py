@@ -1,0 +1,24 @@
+r"""Base classes: the bank of many-sample classes that novel classes borrow from.
+
+A bank keeps the samples of its classes, in memory or mapped from a folder. What depends on the bank and on the
+transform of its features alone, such as the axes, the means and covariances of eq. 2 and the sample weights, is
+prepared once and kept with it.
+"""
+
+from hotshot.base.classes import BaseClasses
+from hotshot.base.prepared import Bucket, PreparedBase, Space, default_space
+from hotshot.base.statistics import class_covariances, class_means, classifier_weights, pooled_covariance
+from hotshot.base.streaming import ClassStatistics
+
+__all__ = [
+    "BaseClasses",
+    "Bucket",
+    "ClassStatistics",
+    "PreparedBase",
+    "Space",
+    "class_covariances",
+    "class_means",
+    "classifier_weights",
+    "default_space",
+    "pooled_covariance",
+]

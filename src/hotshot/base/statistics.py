@@ -1,0 +1,74 @@
+"""Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from hotshot.errors import ParameterError
+
+
+def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """mu_b = sum_j p_j x_j with p = 1/J_b unless given (eq. 2), summed in float64: (B, V)."""
+    means = np.empty((len(counts), x.shape[1]), dtype=x.dtype)
+    for b, rows in enumerate(class_rows(counts)):
+        group = x[rows].astype(np.float64)
+        means[b] = group.mean(axis=0) if weights is None else weights[rows].astype(np.float64) @ group
+    return means
+
+
+def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Sigma_b of eq. 2, (B, V, V), summed in float64; a class of one sample borrows the pooled one."""
+    width = x.shape[1]
+    covariances = np.empty((len(counts), width, width), dtype=x.dtype)
+    for b, rows in enumerate(class_rows(counts)):
+        covariances[b] = _scatter(x[rows]) / max(counts[b] - 1, 1)
+    if (counts == 1).any():
+        covariances[counts == 1] = pooled_covariance(x, counts)
+    return covariances
+
+
+def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Covariance within classes (V, V); where no class has two samples, that of all samples together."""
+    freedom = int((counts - 1).sum())
+    if freedom == 0:
+        return _scatter(x) / max(len(x) - 1, 1)
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for rows in class_rows(counts):
+        total += _scatter(x[rows])
+    return total / freedom
+
+
+def class_rows(counts: np.ndarray) -> list[slice]:
+    """Where the samples of each class stand."""
+    ends = np.cumsum(counts)
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _scatter(group: np.ndarray) -> np.ndarray:
+    """Sum of products of deviations from the mean (V, V), in float64."""
+    centred = group - group.mean(axis=0, dtype=np.float64)
+    return centred.T @ centred
+
+
+def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
+    """p_j = softmax over the class of s_j / temperature, s_j the base classifier's probability of the class.
+
+    The classifier is a multinomial logistic regression on all base samples (below eq. 7).
+    """
+    if not temperature > 0:
+        raise ParameterError(f"temperature must be positive, got {temperature!r}.")
+    if labels[0] == labels[-1]:
+        return np.full(len(x), 1.0 / len(x))
+    with warnings.catch_warnings():
+        # Nearly converged probabilities are good enough for weights.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier = LogisticRegression(max_iter=300).fit(x, labels)
+    probability = classifier.predict_proba(x)[np.arange(len(x)), labels]
+    surest = np.zeros(labels[-1] + 1)
+    np.maximum.at(surest, labels, probability)
+    weights = np.exp((probability - surest[labels]) / temperature)
+    return weights / np.bincount(labels, weights)[labels]
