@@ -73,15 +73,15 @@ def evaluate_folder(folder: str, classes: int, tasks: int, seed: int) -> None:
     print("evaluate", time.time())
 
 
-def watched(call: str) -> tuple[list[tuple[float, int]], dict[str, float]]:
+def watched(call: str, module: str = "memory") -> tuple[list[tuple[float, int]], dict[str, float]]:
     """Times and bytes of all processes of a call in a new interpreter, and when the phases it prints ended."""
-    command = [sys.executable, "-c", f"from benchmarks import memory; memory.{call}"]
+    command = [sys.executable, "-c", f"from benchmarks import {module}; {module}.{call}"]
     samples = [(time.time(), 0)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             samples.append((time.time(), tree_memory(process.pid)))
             time.sleep(SAMPLE_SECONDS)
-        phases = [line.split() for line in process.stdout.read().splitlines()]
+        phases = [line.rsplit(maxsplit=1) for line in process.stdout.read().splitlines()]
     if process.returncode:
         raise SystemExit(f"The measured process ended with {process.returncode}.")
     return samples, {name: float(end) for name, end in phases}

@@ -15,6 +15,7 @@ from array_api_compat import device
 
 from hotshot.arrays import Array, indices, namespace, to_numpy, unit_vectors
 from hotshot.base import Bucket, PreparedBase
+from hotshot.errors import ParameterError
 from hotshot.transport import pairwise_cost, solve
 
 HIERARCHICAL, MEAN_COSINE, NEAREST = "hierarchical", "mean-cosine", "nearest"
@@ -106,6 +107,11 @@ def transfer_weights(
 
     low_status = low_plans = None
     if cost == HIERARCHICAL:
+        if not base.buckets:
+            raise ParameterError(
+                "These base classes keep no samples, which the hierarchical cost needs: pass cost='mean-cosine', "
+                "or a bank with samples."
+            )
         class_cost, low_status, low_plans = _learned_cost(base, targets, epsilon, near, keep_low_plans)
     else:
         class_cost = _closed_form_cost(base, targets, cost)

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash
-from hotshot.base.prepared import PreparedBase, Space, prepare
+from hotshot.arrays import array_hash, slices
+from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
+from hotshot.base.prepared import ROWS_AT_ONCE, PreparedBase, Space, default_space, prepare
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
+from hotshot.base.storage import StoredBank, new_folder, read_bank, write_bank
 from hotshot.errors import ParameterError
 from hotshot.features import check_features, check_labels, choose_power, power_transform
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
+STATISTICS_FORMS = ("dense", "diagonal", "pooled")
+
+# One axis and all of the variance, 1 and 1.0, are equal as parts of a space but are not the same.
+Key = tuple[Space, type]
 
 
 class BaseClasses:
     """Classes with many labelled samples, to borrow means and covariances from.
 
-    Use `BaseClasses.from_samples`. A bank does not change once made, so that estimators share it freely.
+    Make one with `from_samples`, with `from_batches` or `from_partitions` where the features do not fit in memory,
+    or with `load`. A bank does not change once made, so that estimators share it freely.
 
     Attributes
     ----------
@@ -30,16 +40,30 @@ class BaseClasses:
         Class labels, sorted.
     counts : array (B,)
         Samples per class.
-    samples : array (sum(counts), V)
-        Features, class by class in the order of `names`.
+    samples : array (sum(counts), V) or None
+        Features, class by class in the order of `names`; None in a bank of statistics.
+    dtype : dtype
+        In which the features are computed with, float32 or float64.
+    n_features : int
+        Width of the features, V.
+    about : dict
+        Where the features come from, as far as the bank was told.
     """
 
-    def __init__(self, samples: np.ndarray, counts: np.ndarray, names: np.ndarray) -> None:
-        self.samples = samples
-        self.counts = counts
-        self.names = names
-        self._prepared: dict[tuple[Space, type], PreparedBase] = {}
-        self._centres: dict[float, np.ndarray] = {}
+    def __init__(self, stored: StoredBank) -> None:
+        self.samples = stored.samples
+        self.counts = stored.counts
+        self.names = stored.names
+        self.n_features = stored.n_features
+        self.dtype = stored.dtype
+        self.about = stored.about
+        self._smallest = stored.smallest
+        self._centres = dict(stored.centres)
+        # Spaces from a folder stay; those prepared here come and go.
+        self._stored: dict[Key, PreparedBase] = {_key(space): p for space, p in stored.spaces.items()}
+        self._prepared: dict[Key, PreparedBase] = {}
+        if stored.fingerprint:
+            self.__dict__["fingerprint"] = stored.fingerprint
 
     @classmethod
     def from_samples(cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0) -> BaseClasses:
@@ -73,27 +97,187 @@ class BaseClasses:
             groups = np.split(order, np.cumsum(np.bincount(labels))[:-1])
             order = np.concatenate([np.sort(rng.permutation(group)[:max_samples]) for group in groups])
         counts = np.bincount(labels[order], minlength=len(names))
-        if not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all():
-            # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
-            return cls(X, counts, names)
-        return cls(X[order], counts, names)
+        # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
+        sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
+        return cls(_of_samples(X if sorted_already else X[order], counts, names))
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[tuple[Any, Any]],
+        path: str | Path,
+        *,
+        samples: bool = True,
+        covariance: str | None = None,
+        about: dict[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> BaseClasses:
+        """A bank in the folder `path` from one pass over batches of features and labels, which may exceed memory.
+
+        Samples are written to the folder as they come and sorted there; the default space of `HOTClassifier` is
+        prepared from them. What is in memory at once is one batch, and the samples in the axes of that space.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y)
+            Features (rows, V) and labels (rows,), classes in any order.
+        path : path
+            Of the folder; `load` opens it again.
+        samples, covariance, overwrite
+            See `save`.
+        about : dict, optional
+            Where the features come from, to be kept with them.
+        """
+        with new_folder(path, overwrite) as folder:
+            bank = cls(_of_samples(*spool_samples(batches, folder), about))
+            bank._write(folder, samples, covariance)
+            del bank
+        return cls.load(path)
+
+    @classmethod
+    def from_partitions(
+        cls,
+        partitions: Sequence[Partition],
+        *,
+        power: float | str = "auto",
+        covariance: str = "diagonal",
+        scheduler: str | None = None,
+        **space: Any,
+    ) -> BaseClasses:
+        """A bank of statistics from parts of the features, on this machine or on a Dask cluster.
+
+        Each part is gone over where it is, several times, and only statistics travel. The bank keeps no samples, so
+        its costs are those that need none, such as "mean-cosine".
+
+        Parameters
+        ----------
+        partitions : sequence of paths or functions
+            See `gather_statistics`.
+        power : float or "auto"
+            Of the power transform.
+        covariance : {"diagonal", "pooled", "dense"}
+            What is kept of the covariances.
+        scheduler : str, optional
+            Address of a Dask scheduler.
+        space
+            Further parameters of `Space`; by default those of `HOTClassifier`.
+        """
+        gather = partial(gather_statistics, partitions, scheduler=scheduler)
+        extent = gather(form="pooled")
+        dtype = extent.dtype
+        power = choose_power(power, extent.smallest)
+        wanted = replace(default_space(extent.smallest), power=power, covariance=covariance, **space)
+        prepared, raw = prepare_statistics(gather, wanted, dtype)
+        centres = {1.0: extent.mean}
+        if wanted.normalize is not None and wanted.power_on_base:
+            centres[power] = raw.mean / prepared.transform.scale**power
+        stored = StoredBank(
+            names=raw.names,
+            counts=raw.counts,
+            samples=None,
+            spaces={wanted: prepared},
+            centres=centres,
+            n_features=extent.means.shape[1],
+            dtype=dtype,
+            smallest=extent.smallest,
+            fingerprint="",
+            about={},
+        )
+        return cls(stored)
+
+    @classmethod
+    def load(cls, path: str | Path) -> BaseClasses:
+        """A bank from a folder that `save`, `from_batches` or `hotshot convert` made.
+
+        Its arrays are mapped into memory: loading takes no time, and only what a task needs is read.
+        """
+        return cls(read_bank(path))
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        samples: bool = True,
+        covariance: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Write the bank and the spaces it is prepared in (by default that of `HOTClassifier`) to a folder.
+
+        Parameters
+        ----------
+        path : path
+            Of the folder, such as "birds.bank".
+        samples : bool
+            Whether samples are kept. Without them the bank is many times smaller and works in the saved spaces only,
+            with costs that need no samples, such as "mean-cosine".
+        covariance : {"diagonal", "pooled", "dense"}
+            What a bank without samples keeps of the covariances: variances of each class along the axes of the
+            pooled covariance, that one alone, or (B, V, V) all.
+        overwrite : bool
+            Whether a bank of that name may be replaced.
+        """
+        with new_folder(path, overwrite) as folder:
+            self._write(folder, samples, covariance)
+
+    def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:
+        wanted = [key[0] for key in (*self._stored, *self._prepared)] or [default_space(self._smallest)]
+        reduced = self.samples is not None and not samples
+        if reduced and covariance not in STATISTICS_FORMS:
+            raise ParameterError(
+                f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, "
+                f"got {covariance!r}."
+            )
+        if not reduced and covariance is not None:
+            raise ParameterError(
+                "covariance is for banks saved without samples: pass samples=False, or leave it."
+            )
+        if reduced:
+            # Spaces that differ in the form of their covariances only are one now.
+            wanted = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in wanted))
+        spaces = {space: self.prepare(space) for space in wanted}
+        if reduced:
+            spaces = {space: replace(prepared, buckets=()) for space, prepared in spaces.items()}
+        for power in {1.0, *(space.power for space in spaces)}:
+            if self.samples is not None or power in self._centres:
+                self.centre(power)
+        fingerprint = self.fingerprint
+        if reduced:
+            fingerprint = hashlib.sha256(f"{fingerprint} {sorted(map(repr, spaces))}".encode()).hexdigest()
+        stored = StoredBank(
+            names=self.names,
+            counts=self.counts,
+            samples=self.samples if samples else None,
+            spaces=spaces,
+            centres=self._centres,
+            n_features=self.n_features,
+            dtype=self.dtype,
+            smallest=self._smallest,
+            fingerprint=fingerprint,
+            about=self.about,
+        )
+        write_bank(folder, stored)
 
     def __repr__(self) -> str:
-        n, width = self.samples.shape
-        return f"BaseClasses({len(self.names)} classes, {n} samples, {width} features)"
+        what = "samples" if self.samples is not None else "samples seen"
+        return (
+            f"BaseClasses({len(self.names)} classes, {self.counts.sum()} {what}, {self.n_features} features)"
+        )
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly made again stays behind.
-        kept = ("samples", "counts", "names", "_centres", "_smallest")
-        return {"_prepared": {}, **{name: x for name, x in self.__dict__.items() if name in kept}}
+        kept = ("samples", "counts", "names", "n_features", "dtype", "about", "_centres", "_smallest")
+        own = {name: x for name, x in self.__dict__.items() if name in kept}
+        return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
 
-    @property
-    def n_features(self) -> int:
-        """Width of the features, V."""
-        return int(self.samples.shape[1])
+    def _needed_samples(self, what: str) -> np.ndarray:
+        if self.samples is None:
+            raise ParameterError(
+                f"This bank keeps no samples, which {what} needs: save it with samples=True."
+            )
+        return self.samples
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -104,30 +288,30 @@ class BaseClasses:
     def fingerprint(self) -> str:
         """SHA-256 of samples, counts and names: two banks with the same one give the same results."""
         names = json.dumps([str(name) for name in self.names])
-        parts = (array_hash(self.samples), array_hash(self.counts), names)
-        return hashlib.sha256("".join(parts).encode()).hexdigest()
-
-    @cached_property
-    def _smallest(self) -> float:
-        return float(self.samples.min())
+        if self.samples is None:
+            arrays = [array_hash(p.means) + array_hash(p.spectrum) + repr(k) for k, p in self._stored.items()]
+        else:
+            arrays = [array_hash(self.samples)]
+        return hashlib.sha256("".join([*arrays, array_hash(self.counts), names]).encode()).hexdigest()
 
     @cached_property
     def means(self) -> np.ndarray:
         """Mean of each class (B, V), eq. 2."""
-        return class_means(self.samples, self.counts)
+        return class_means(self._needed_samples("a mean of raw features"), self.counts)
 
     @cached_property
     def covariances(self) -> np.ndarray:
         """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
-        return class_covariances(self.samples, self.counts)
+        return class_covariances(self._needed_samples("a covariance of raw features"), self.counts)
 
     def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
         """Sample weights from a base classifier on the raw features, 1 in total for each class (samples,)."""
-        return classifier_weights(self.samples, self.labels, temperature)
+        return classifier_weights(self._needed_samples("a base classifier"), self.labels, temperature)
 
     def weighted_means(self, temperature: float = 1.0) -> np.ndarray:
         """Mean of each class by sample weight (B, V)."""
-        return class_means(self.samples, self.counts, self.sample_weights(temperature))
+        samples = self._needed_samples("a mean by sample weight")
+        return class_means(samples, self.counts, self.sample_weights(temperature))
 
     def power(self, power: float | str, support: np.ndarray) -> float:
         """The power that "auto" stands for with this bank and these support features."""
@@ -136,16 +320,60 @@ class BaseClasses:
     def centre(self, power: float) -> np.ndarray:
         """Mean of all power-transformed samples (V,); computed on the first call and kept."""
         if power not in self._centres:
-            powers = power_transform(self.samples, power, name="X_base")
-            self._centres[power] = powers.mean(axis=0, dtype=np.float64)
+            samples = self._needed_samples(f"the centre of features to the power {power:g}")
+            totals = [
+                power_transform(samples[rows], power, name="X_base").sum(axis=0, dtype=np.float64)
+                for rows in slices(len(samples), ROWS_AT_ONCE)
+            ]
+            self._centres[power] = np.sum(totals, axis=0) / len(samples)
         return self._centres[power]
 
     def prepare(self, space: Space) -> PreparedBase:
         """The bank in `space`; computed on the first call and kept."""
-        # One axis and all of the variance, 1 and 1.0, are equal as keys.
-        key = (space, type(space.n_components))
+        key = _key(space)
+        if key in self._stored:
+            return self._stored[key]
+        if self.samples is None:
+            return self._stored_like(space)
         prepared = self._prepared.pop(key, None) or prepare(self.samples, self.counts, self.names, space)
         self._prepared[key] = prepared
         if len(self._prepared) > MOST_SPACES:
             del self._prepared[next(iter(self._prepared))]
         return prepared
+
+    def _stored_like(self, space: Space) -> PreparedBase:
+        """The stored space that is like `space` in all but the form of its covariances, which "auto" leaves open."""
+        like = {
+            key: p
+            for key, p in self._stored.items()
+            if _key(replace(key[0], covariance="auto")) == _key(space)
+        }
+        if like:
+            return next(iter(like.values()))
+        kept = "; ".join(
+            ", ".join(f"{name}={value!r}" for name, value in vars(key[0]).items()) for key in self._stored
+        )
+        raise ParameterError(
+            f"This bank keeps no samples and was saved for {kept}: use these parameters, or a bank with samples."
+        )
+
+
+def _key(space: Space) -> Key:
+    return space, type(space.n_components)
+
+
+def _of_samples(
+    samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: dict[str, Any] | None = None
+) -> StoredBank:
+    return StoredBank(
+        names=names,
+        counts=counts,
+        samples=samples,
+        spaces={},
+        centres={},
+        n_features=samples.shape[1],
+        dtype=samples.dtype,
+        smallest=float(samples.min()),
+        fingerprint="",
+        about=about or {},
+    )

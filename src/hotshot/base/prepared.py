@@ -100,7 +100,9 @@ class PreparedBase:
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in `space`."""
     normalise = space.normalize is not None
-    scale = _power_of_two_scale(samples) if normalise else 1.0
+    scale = 1.0
+    if normalise:
+        scale = power_of_two_scale(max(float(samples.max()), -float(samples.min())), samples.dtype)
     z, centre, leading = _reduced(samples, space, scale)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
@@ -114,14 +116,16 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     else:
         weights = np.repeat(1.0 / counts, counts)
     units = z if normalise else unit_vectors(z)
+    # With uniform weights all means of unit vectors are one.
     means = class_means(z, counts)
+    weighted_means = means if space.sample_weights == "uniform" else class_means(z, counts, weights)
     buckets = _buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
         transform=FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise),
         means=means,
-        weighted_means=class_means(z, counts, weights),
-        mean_units=class_means(units, counts, weights),
+        weighted_means=weighted_means,
+        mean_units=weighted_means if normalise else class_means(units, counts, weights),
         covariances=_covariances(space.covariance, z, counts, means, spectrum, buckets, normalise),
         spectrum=spectrum,
         ones=axes.sum(axis=0),
@@ -216,10 +220,9 @@ def _reduced(
     return z, centre, leading
 
 
-def _power_of_two_scale(x: np.ndarray) -> float:
+def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
     """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
-    largest = max(float(x.max()), -float(x.min()))
-    limit = np.finfo(x.dtype).maxexp - 8
+    limit = np.finfo(dtype).maxexp - 8
     return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
 
 

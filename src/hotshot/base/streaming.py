@@ -37,7 +37,7 @@ class ClassStatistics:
         Of each class, in the sorted order of the names.
     pooled_covariance, mean
         Within all classes, and of all samples.
-    smallest, largest : float
+    smallest, largest, dtype
         Of the features as they came.
 
     Examples
@@ -61,6 +61,7 @@ class ClassStatistics:
         self._index: dict[Any, int] = {}
         self._counts = np.zeros(0, dtype=np.int64)
         self._width: int | None = None
+        self.dtype: np.dtype = np.dtype(np.float32)
 
     def partial_fit(self, X: Any, y: Any) -> ClassStatistics:
         """Take in a batch of features (samples, V) and labels (samples,); returns itself."""
@@ -78,7 +79,7 @@ class ClassStatistics:
         z = z - means[labels]
         self._take_in(names.tolist(), counts, means, unit_means, z.T @ z, self._own_spread(z, starts))
         self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
-        self._width = width
+        self._width, self.dtype = width, np.promote_types(self.dtype, X.dtype)
         return self
 
     def merge(self, *others: ClassStatistics) -> ClassStatistics:
@@ -103,7 +104,7 @@ class ClassStatistics:
             merged._take_in(list(one._index), one._counts, one._means, one._unit_means, one._within, one._own)
             merged.smallest = min(merged.smallest, one.smallest)
             merged.largest = max(merged.largest, one.largest)
-            merged._width = one._width
+            merged._width, merged.dtype = one._width, np.promote_types(merged.dtype, one.dtype)
         return merged
 
     def _own_spread(self, centred: np.ndarray, starts: np.ndarray) -> np.ndarray:

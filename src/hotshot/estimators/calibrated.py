@@ -58,7 +58,7 @@ class CalibratedClassifier(FewShotClassifier):
         if self.base is None:
             self._fit_without_base(X, labels)
             return
-        X = X.astype(self.base.samples.dtype, copy=False)
+        X = X.astype(self.base.dtype, copy=False)
         base, method = self.parts(X)
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)

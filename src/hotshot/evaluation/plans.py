@@ -206,13 +206,14 @@ def make_plan(
         ) from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
         return EstimatorPlan(estimator, X)
-    X = X.astype(estimator.base.samples.dtype, copy=False)
+    X = X.astype(estimator.base.dtype, copy=False)
     base, method = estimator.parts(X)
     novel = next((samples for bank, samples in transformed if bank is base), None)
     if novel is None:
         novel = base.transform(X, "X_novel")
         transformed.append((base, novel))
     if method.cost != HIERARCHICAL:
+        # Factored covariances keep their own hold on the samples.
         base = replace(base, buckets=())
     return BatchedPlan(base, novel, method, estimator.random_state)
 

@@ -1,0 +1,186 @@
+"""Banks from features that do not fit in memory: one pass over batches, or a merge over the parts of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.base.covariances import Dense, Diagonal
+from hotshot.base.prepared import (
+    ROWS_AT_ONCE,
+    PreparedBase,
+    Space,
+    leading_axes,
+    pooled_axes,
+    power_of_two_scale,
+)
+from hotshot.base.storage import SAMPLES
+from hotshot.base.streaming import ClassStatistics, merge_all
+from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.features import FeatureTransform, check_features, check_labels
+from hotshot.tensors import Stream, map_tensors, write_tensors
+
+SPOOL = "arrived.raw"
+# A part of the features: a file of them, or a function that gives batches (or one batch) of features and labels.
+Partition = str | Path | Callable[[], Any]
+
+
+def spool_samples(
+    batches: Iterable[tuple[Any, Any]], folder: Path
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Write samples to `folder` class by class, from one pass over batches: samples (mapped), counts, names."""
+    index: dict[Any, int] = {}
+    arrived: list[np.ndarray] = []
+    dtype, width = None, None
+    with (folder / SPOOL).open("wb") as file:
+        for X, y in batches:
+            X = check_features(X, "X_base", width=width)
+            names, labels = check_labels(y, len(X), "y_base")
+            if index and isinstance(names[0], str) != isinstance(next(iter(index)), str):
+                raise InputError("y_base mixes strings and numbers between batches: use one type of label.")
+            if dtype is None:
+                dtype, width = X.dtype, X.shape[1]
+            if X.dtype.itemsize > dtype.itemsize:
+                raise InputError(f"X_base came as {dtype} first and as {X.dtype} later: use one dtype.")
+            codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
+            arrived.append(codes[labels])
+            file.write(np.ascontiguousarray(X, dtype=dtype).data)
+    if dtype is None or width is None:
+        raise InputError("There was no batch of features: pass at least one.")
+    labels = np.concatenate(arrived)
+    names = np.array(list(index))
+    by_name = np.argsort(names, kind="stable")
+    place = np.argsort(by_name)[labels]
+    order = np.argsort(place, kind="stable")
+    spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
+    blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
+    write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
+    del spooled
+    (folder / SPOOL).unlink()
+    return map_tensors(folder / SAMPLES).tensors["samples"], np.bincount(place), names[by_name]
+
+
+def gather_statistics(
+    partitions: Sequence[Partition],
+    *,
+    form: str = "dense",
+    transform: FeatureTransform | None = None,
+    scheduler: str | None = None,
+) -> ClassStatistics:
+    """Statistics of all parts of the features, merged; on the workers of a Dask cluster where one is named.
+
+    Parameters
+    ----------
+    partitions : sequence of paths or functions
+        Feature files, or functions without parameters that give features and labels or an iterator of such batches.
+    form, transform
+        See `ClassStatistics`.
+    scheduler : str, optional
+        Address of a Dask scheduler, such as "tcp://host:8786"; files must be where its workers find them.
+    """
+    if not len(partitions):
+        raise ParameterError("partitions is empty: pass at least one file of features.")
+    task = partial(_statistics_of, form=form, transform=transform)
+    if scheduler is None:
+        return merge_all(task(part) for part in partitions)
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
+    try:
+        client = Client(scheduler, timeout=5, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
+    with client:
+        parts = client.map(task, list(partitions), pure=False)
+        while len(parts) > 1:
+            # Pairs merge where they are, so that no process holds all partial results.
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
+        return parts[0].result()
+
+
+def _merge_pair(*pair: ClassStatistics) -> ClassStatistics:
+    return merge_all(pair)
+
+
+def _statistics_of(partition: Partition, form: str, transform: FeatureTransform | None) -> ClassStatistics:
+    found = ClassStatistics(form, transform)
+    for X, y in _batches(partition):
+        found.partial_fit(X, y)
+    return found
+
+
+def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
+    if not callable(partition):
+        from hotshot.features.files import open_features
+
+        yield from open_features(partition).batches(ROWS_AT_ONCE)
+        return
+    given = partition()
+    if isinstance(given, tuple) and len(given) == 2:
+        yield given
+    else:
+        yield from given
+
+
+def prepare_statistics(
+    gather: Callable[..., ClassStatistics], space: Space, dtype: np.dtype
+) -> tuple[PreparedBase, ClassStatistics]:
+    """A bank of statistics in `space`, from a function that gathers statistics for a form and a transform.
+
+    The features are gone over three times: for the centre and the leading axes, for the axes of the pooled
+    covariance, and for the statistics in those.
+    """
+    if space.sample_weights != "uniform":
+        raise ParameterError(
+            "Sample weights by a classifier need the samples: pass sample_weights='uniform'."
+        )
+    if space.covariance not in ("dense", "diagonal", "pooled"):
+        raise ParameterError(
+            f"covariance of a bank without samples must be dense, diagonal or pooled, got {space.covariance!r}."
+        )
+    normalise = space.normalize is not None
+    power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
+    scale = 1.0
+    if normalise:
+        extent = gather(form="pooled")
+        scale = power_of_two_scale(max(extent.largest, -extent.smallest), dtype)
+    plain = FeatureTransform(power, offset, scale, None, None, unit=False)
+    raw = gather(form="pooled", transform=plain)
+    centre = raw.mean.astype(dtype) if normalise else None
+    leading = np.eye(raw.means.shape[1])
+    if space.n_components is not None:
+        leading = leading_axes(raw.moment(raw.mean if normalise else 0.0), space.n_components)
+    leading = leading.astype(dtype)
+    reduced = FeatureTransform(power, offset, scale, centre, leading, unit=normalise)
+    spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
+    axes = leading @ rotation
+    final = FeatureTransform(power, offset, scale, centre, axes, unit=normalise)
+    found = gather(form=space.covariance, transform=final)
+    means = found.means.astype(dtype)
+    if space.covariance == "dense":
+        covariances: Dense | Diagonal = Dense(found.covariances.astype(dtype))
+    elif space.covariance == "diagonal":
+        covariances = Diagonal(found.variances.astype(dtype))
+    else:
+        covariances = Diagonal(np.tile(spectrum, (len(means), 1)))
+    novel = FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise)
+    prepared = PreparedBase(
+        names=found.names,
+        transform=novel,
+        buckets=(),
+        means=means,
+        weighted_means=means,
+        mean_units=means if normalise else found.unit_means.astype(dtype),
+        covariances=covariances,
+        spectrum=spectrum,
+        ones=axes.sum(axis=0),
+    )
+    return prepared, raw
