@@ -13,7 +13,7 @@ ROOT = Path(hotshot.__file__).parent
 # From the bottom up; what stands on one line may not import each other.
 LAYERS = [
     {"errors", "version"},
-    {"arrays", "tensors"},
+    {"arrays", "records", "tensors"},
     {"features", "transport"},
     {"base", "episodes"},
     {"banks", "hierarchy"},

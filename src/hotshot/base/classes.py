@@ -16,9 +16,10 @@ from hotshot.arrays import array_hash, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.prepared import ROWS_AT_ONCE, PreparedBase, Space, default_space, prepare
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
-from hotshot.base.storage import StoredBank, new_folder, read_bank, write_bank
+from hotshot.base.storage import DESCRIPTION, StoredBank, read_bank, write_bank
 from hotshot.errors import ParameterError
 from hotshot.features import check_features, check_labels, choose_power, power_transform
+from hotshot.records import new_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
@@ -128,7 +129,7 @@ class BaseClasses:
         about : dict, optional
             Where the features come from, to be kept with them.
         """
-        with new_folder(path, overwrite) as folder:
+        with new_folder(path, DESCRIPTION, overwrite) as folder:
             bank = cls(_of_samples(*spool_samples(batches, folder), about))
             bank._write(folder, samples, covariance)
             del bank
@@ -216,7 +217,7 @@ class BaseClasses:
         overwrite : bool
             Whether a bank of that name may be replaced.
         """
-        with new_folder(path, overwrite) as folder:
+        with new_folder(path, DESCRIPTION, overwrite) as folder:
             self._write(folder, samples, covariance)
 
     def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:

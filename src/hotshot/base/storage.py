@@ -10,11 +10,7 @@
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +20,13 @@ from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
 from hotshot.base.prepared import Bucket, PreparedBase, Space
 from hotshot.errors import InputError
 from hotshot.features import FeatureTransform
+from hotshot.records import describe, read_description, restore, sound
 from hotshot.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
-FORMAT, VERSION = "hotshot bank", 1
+WHAT, VERSION = "bank", 1
 DESCRIPTION, SAMPLES = "bank.json", "samples.safetensors"
+REMEDY = "make one with BaseClasses.save or hotshot convert"
 _TYPES = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Diagonal, Factored, Joined)}
 
 
@@ -52,14 +50,20 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
     """Write all parts of a bank to a folder that exists; samples that are there already stay."""
     if bank.samples is not None and not (folder / SAMPLES).exists():
         write_tensors(folder / SAMPLES, {"samples": bank.samples}, {})
+    if bank.names.dtype.kind not in "OUiufb" or not all(
+        isinstance(n, (str, int, float)) for n in bank.names.tolist()
+    ):
+        raise InputError(
+            f"Class names to save must be text or numbers, got {bank.names.dtype}: convert them first."
+        )
     spaces = []
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
-        content = _describe(prepared, "base", tensors)
+        content = describe(replace(prepared, names=np.empty(0)), "base", tensors)
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
         spaces.append({"file": f"space-{number}.safetensors", "space": asdict(space)})
     description = {
-        "format": FORMAT,
+        "format": f"hotshot {WHAT}",
         "version": VERSION,
         "hotshot": __version__,
         "n_features": bank.n_features,
@@ -71,38 +75,17 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "centres": {repr(power): centre.tolist() for power, centre in bank.centres.items()},
         "about": bank.about,
         "counts": bank.counts.tolist(),
-        "names": _plain_names(bank.names),
+        "names": bank.names.tolist(),
     }
     (folder / DESCRIPTION).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-def read_bank(folder: str | Path) -> StoredBank:
+def read_bank(path: str | Path) -> StoredBank:
     """A bank from its folder; its large arrays are views of the files."""
-    folder = Path(folder)
-    try:
-        text = (folder / DESCRIPTION).read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            f"{folder} is not a bank, it has no {DESCRIPTION}: make one with BaseClasses.save or hotshot convert."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder / DESCRIPTION} cannot be read: {error}.") from None
-    try:
-        description = json.loads(text)
-        if description["format"] != FORMAT:
-            raise KeyError("format")
-        if description["version"] != VERSION:
-            raise InputError(
-                f"{folder} is a bank of version {description['version']}, and this is hotshot {__version__}, "
-                f"which reads version {VERSION}: make the bank again, or use the hotshot that wrote it."
-            )
+    folder = Path(path)
+    description = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+    with sound(folder, WHAT):
         return _stored(folder, description)
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise InputError(
-            f"{folder} is not a sound bank ({type(error).__name__}: {error}): copy it again, or make it again."
-        ) from None
 
 
 def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
@@ -123,9 +106,9 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         if Path(entry["file"]).name != entry["file"]:
             raise ValueError(f"file {entry['file']!r} is not in the folder")
         file = map_tensors(folder / entry["file"])
-        prepared = _restore(json.loads(file.metadata["content"]), file.tensors, names)
+        prepared = restore(json.loads(file.metadata["content"]), file.tensors, _TYPES)
         _check_shapes(prepared, len(names), width)
-        spaces[Space(**entry["space"])] = prepared
+        spaces[Space(**entry["space"])] = replace(prepared, names=names)
     return StoredBank(
         names=names,
         counts=counts,
@@ -143,12 +126,12 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
 def _check_shapes(prepared: Any, n_classes: int, width: int) -> None:
     """Raise unless the parts of a prepared space fit each other and the bank."""
     axes = len(prepared.spectrum)
-    means = (prepared.means, prepared.weighted_means, prepared.mean_units)
+    means, transform = (prepared.means, prepared.weighted_means, prepared.mean_units), prepared.transform
     sound = (
         isinstance(prepared, PreparedBase)
         and all(mean.shape == (n_classes, axes) for mean in means)
         and prepared.ones.shape == (axes,)
-        and prepared.transform.axes.shape == (width, axes)
+        and transform.axes.shape == (width, axes)
         and prepared.covariances.count == n_classes
     )
     seen = [bucket.classes for bucket in prepared.buckets]
@@ -159,67 +142,3 @@ def _check_shapes(prepared: Any, n_classes: int, width: int) -> None:
         )
     if not sound:
         raise ValueError("the parts of a prepared space do not fit each other")
-
-
-def _plain_names(names: np.ndarray) -> list[Any]:
-    if names.dtype.kind == "O" and all(isinstance(name, str) for name in names):
-        return list(names)
-    if names.dtype.kind not in "Uiufb":
-        raise InputError(
-            f"Class names to save must be text or numbers, got dtype {names.dtype}: convert them first."
-        )
-    return names.tolist()
-
-
-def _describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
-    """`value` as JSON, with its arrays put into `tensors`; an array in two places is written once."""
-    if isinstance(value, np.ndarray):
-        for known, array in tensors.items():
-            if array is value:
-                return {"tensor": known}
-        tensors[name] = value
-        return {"tensor": name}
-    if isinstance(value, tuple):
-        return [_describe(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
-    if is_dataclass(value):
-        own = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "names"}
-        described = {key: _describe(item, f"{name}.{key}", tensors) for key, item in own.items()}
-        return {"type": type(value).__name__, **described}
-    return value
-
-
-def _restore(value: Any, tensors: dict[str, np.ndarray], names: np.ndarray) -> Any:
-    if isinstance(value, list):
-        return tuple(_restore(item, tensors, names) for item in value)
-    if isinstance(value, dict) and "tensor" in value:
-        return tensors[value["tensor"]]
-    if isinstance(value, dict):
-        kind: Any = _TYPES[value["type"]]
-        own = {key: _restore(item, tensors, names) for key, item in value.items() if key != "type"}
-        return kind(**own, **({"names": names} if kind is PreparedBase else {}))
-    return value
-
-
-@contextmanager
-def new_folder(path: str | Path, overwrite: bool) -> Iterator[Path]:
-    """A folder to fill that takes the place of `path` at the end; after an error nothing has changed."""
-    path = Path(path)
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} is there already: pass overwrite=True to replace it.")
-    if path.exists() and not (path / DESCRIPTION).exists():
-        raise InputError(f"{path} is there and is not a bank: choose another name.")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if path.exists():
-            old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-            path.rename(old)
-            temporary.rename(path)
-            shutil.rmtree(old)
-        else:
-            temporary.rename(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

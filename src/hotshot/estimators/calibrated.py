@@ -92,7 +92,7 @@ class CalibratedClassifier(FewShotClassifier):
             count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
         )
         self.own_share_ = _own_share(method, labels, fitted.gaussians.labels[0], len(base.names))
-        self.base_means_ = base.means
+        self.base_means_, self.base_names_ = base.means, base.names
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
@@ -106,6 +106,7 @@ class CalibratedClassifier(FewShotClassifier):
         self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
         self.transfer_weights_ = np.empty((0, 0))
         self.target_labels_ = self.classes_[:0]
+        self.base_names_ = np.empty(0)
         self.learned_cost_ = self.plan_ = None
         self.status_counts_ = {}
 
@@ -122,7 +123,7 @@ class CalibratedClassifier(FewShotClassifier):
             `loans`, one per calibrated Gaussian, and `reasons`, one per query; `print` it to read it.
         """
         check_is_fitted(self)
-        names = np.empty(0) if self.base is None else self.base.names
+        names = self.base_names_
         orders = np.argsort(-self.transfer_weights_, axis=1, kind="stable")
         several = len(self.target_labels_) > len(self.classes_)
         loans = tuple(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.models import BaseLeftBehind, load_model, save_model
 from hotshot.features.checks import check_finite
 from hotshot.heads.objective import softmax
 
@@ -56,6 +58,27 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         best = np.argmax(self._checked_logits(X), axis=1)
         return self.classes_[best]
 
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted classifier to a folder of JSON and safetensors; its base classes are not part of it.
+
+        Parameters
+        ----------
+        path : path
+            Of the folder, such as "birds.model".
+        overwrite : bool
+            Whether a model of that name may be replaced.
+        """
+        check_is_fitted(self)
+        save_model(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, *, base: BaseClasses | None = None) -> Self:
+        """A fitted classifier from a folder that `save` wrote.
+
+        It predicts and explains without its base classes. To fit it again, pass those it was fitted with.
+        """
+        return load_model(cls, path, base)
+
     def _checked_logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return self._logits(validated(self, X, reset=False))
@@ -95,6 +118,10 @@ def _check_base(base: Any, width: int) -> None:
     """Raise unless `base` is None or a bank of features of this width."""
     if base is None:
         return
+    if isinstance(base, BaseLeftBehind):
+        raise ParameterError(
+            "This classifier was loaded without its base classes and cannot be fitted: pass base to load."
+        )
     if not isinstance(base, BaseClasses):
         raise ParameterError(
             f"base must be a BaseClasses or None, got {type(base).__name__}: "

@@ -94,6 +94,8 @@ class HOTClassifier(CalibratedClassifier):
     target_labels_ : array (targets,)
         The class of each target.
     calibrated_means_ : array (targets, axes)
+    base_names_, base_means_ : arrays (B,) and (B, axes)
+        The base classes, as far as `explain` needs them.
     learned_cost_, plan_ : arrays (B, targets)
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int

@@ -1,0 +1,130 @@
+"""Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError, ParameterError
+
+
+def describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
+    """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
+    if isinstance(value, np.ndarray):
+        return _describe_array(value, name, tensors)
+    if isinstance(value, tuple):
+        return [describe(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {f.name: describe(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in fields(value)}
+        return {"type": type(value).__name__, **own}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
+
+
+def _describe_array(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
+        return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
+    if value.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
+    known = next((key for key, array in tensors.items() if array is value), name)
+    tensors[known] = value
+    return {"tensor": known}
+
+
+def restore(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
+    """What `describe` was given; `types` are the only classes that are made."""
+    if isinstance(value, list):
+        return tuple(restore(item, tensors, types) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "text" in value:
+        if not all(isinstance(item, str) for item in value["text"]):
+            raise ValueError("text that is no text")
+        return np.array(value["text"], dtype=object if value["objects"] else str)
+    own = {key: restore(item, tensors, types) for key, item in value.items() if key != "type"}
+    return types[value["type"]](**own)
+
+
+def read_description(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
+    """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
+    try:
+        text = (folder / file).read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{folder / file} cannot be read: {error}.") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != f"hotshot {what}":
+        raise InputError(f"{folder / file} does not describe a {what}: {remedy}.")
+    if found.get("version") != version:
+        raise InputError(
+            f"{folder} is a {what} of version {found.get('version')!r} where this hotshot reads version {version}: "
+            "use the hotshot that wrote it, or make it again."
+        )
+    return found
+
+
+@contextmanager
+def sound(folder: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong while a description is followed is said in one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
+        raise InputError(
+            f"{folder} is not a sound {what} ({reason}): copy it again, or make it again."
+        ) from None
+
+
+@contextmanager
+def new_folder(path: str | Path, file: str, overwrite: bool) -> Iterator[Path]:
+    """A folder to fill that takes the place of `path` at the end; after an error nothing has changed.
+
+    Only a folder with the description `file` in it is ever replaced.
+    """
+    path = Path(path)
+    if path.exists() and not (path / file).is_file():
+        raise InputError(f"{path} is there already and has no {file}: choose another name.")
+    if path.exists() and not overwrite:
+        raise InputError(
+            f"{path} is there already: pass overwrite=True to replace it, or choose another name."
+        )
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
