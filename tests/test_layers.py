@@ -21,6 +21,7 @@ LAYERS = [
     {"heads"},
     {"method"},
     {"estimators"},
+    {"inspection"},
     {"evaluation"},
     {"__init__"},
     {"cli"},

@@ -80,6 +80,11 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
     (folder / DESCRIPTION).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
+def is_bank(path: str | Path) -> bool:
+    """Whether a folder says that it is a bank."""
+    return (Path(path) / DESCRIPTION).is_file()
+
+
 def read_bank(path: str | Path) -> StoredBank:
     """A bank from its folder; its large arrays are views of the files."""
     folder = Path(path)

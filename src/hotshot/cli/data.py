@@ -8,6 +8,7 @@ import numpy as np
 
 from hotshot.banks import load_bank
 from hotshot.base import BaseClasses
+from hotshot.base.storage import is_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.features import read_features
 
@@ -23,20 +24,27 @@ def load_data(
         return embedded.base, embedded.X_novel, embedded.y_novel
     if base is None or novel is None:
         raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
-    X_base, y_base = read_features(base)
+    classes = load_base(base)
     X, y = read_features(novel)
-    if X_base.shape[1] != X.shape[1]:
+    if classes.n_features != X.shape[1]:
         raise InputError(
-            f"{novel} has {X.shape[1]} features where {base} has {X_base.shape[1]}: "
+            f"{novel} has {X.shape[1]} features where {base} has {classes.n_features}: "
             "extract both with the same model."
         )
-    shared = np.intersect1d(y_base.astype(str), y.astype(str))
+    shared = np.intersect1d(classes.names.astype(str), y.astype(str))
     if len(shared):
         raise InputError(
             f"{len(shared)} classes are in both {base} and {novel}, such as '{shared[0]}': "
             "classes to evaluate on must not be base classes."
         )
-    return BaseClasses.from_samples(X_base, y_base), X, y
+    return classes, X, y
+
+
+def load_base(path: Path) -> BaseClasses:
+    """Base classes from a bank or from a file of features."""
+    if is_bank(path):
+        return BaseClasses.load(path)
+    return BaseClasses.from_samples(*read_features(path))
 
 
 def numbers(text: str, flag: str = "--shots") -> list[int]:
