@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+
+from hotshot.tensors import write_tensors
 
 OUT = Path(__file__).resolve().parents[1] / "src" / "hotshot" / "banks" / "banking77.safetensors"
 N_BASE, BASE_SAMPLES, NOVEL_SAMPLES = 47, 60, 40
@@ -38,7 +39,7 @@ def main(source: str) -> None:
         tensors[part] = X[np.concatenate(rows)].astype(np.float16)
         tensors[f"{part}_counts"] = np.array([len(r) for r in rows])
         metadata[f"{part}_names"] = json.dumps(names.tolist())
-    save_file(tensors, OUT, metadata=metadata)
+    write_tensors(OUT, tensors, metadata)
     print(
         f"{OUT.name}: base {tensors['base'].shape}, novel {tensors['novel'].shape}, {OUT.stat().st_size:,} bytes"
     )

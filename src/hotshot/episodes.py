@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.features import check_labels
+from hotshot.tensors import map_tensors, write_tensors
 
 FILE_FORMAT = "hotshot tasks 1"
 
@@ -128,23 +127,16 @@ def freeze_tasks(
     about = json.dumps({"ways": ways, "shots": shots, "queries": queries, "seed": seed, "tasks": tasks})
     digest = _hash_of_tasks(about, arrays)
     header = {"format": FILE_FORMAT, "about": about, "labels": labels_hash(y), "tasks": digest}
-    try:
-        save_file(arrays, Path(path), metadata=header)
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"The tasks cannot be written to {path}: {error}.") from None
+    write_tensors(path, arrays, header)
     return digest
 
 
 def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str]:
     """Frozen tasks by number of shots, and their hash; `y` must be the labels they were drawn from."""
-    try:
-        with safe_open(Path(path), framework="numpy") as file:
-            header = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.") from None
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is not a file of tasks: {error}.") from None
+    if not Path(path).exists():
+        raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.")
+    file = map_tensors(path)
+    header, arrays = file.metadata, file.tensors
     if header.get("format") != FILE_FORMAT:
         raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
     if header.get("tasks") != _hash_of_tasks(header.get("about", ""), arrays):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
 
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
+from hotshot.tensors import map_tensors
 
 _FOLDER = Path(__file__).parent
 BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
@@ -39,11 +39,11 @@ def load_bank(name: str) -> EmbeddedBank:
     """
     if name not in BANK_NAMES:
         raise ParameterError(f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.")
-    with safe_open(_FOLDER / f"{name}.safetensors", framework="numpy") as file:
-        about = file.metadata()
-        X_base, X_novel = (file.get_tensor(part).astype(np.float32) for part in ("base", "novel"))
-        y_base, y_novel = (
-            np.repeat(json.loads(about[f"{part}_names"]), file.get_tensor(f"{part}_counts"))
-            for part in ("base", "novel")
-        )
+    file = map_tensors(_FOLDER / f"{name}.safetensors")
+    about = file.metadata
+    X_base, X_novel = (file.tensors[part].astype(np.float32) for part in ("base", "novel"))
+    y_base, y_novel = (
+        np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"])
+        for part in ("base", "novel")
+    )
     return EmbeddedBank(BaseClasses.from_samples(X_base, y_base), X_novel, y_novel, about["about"])
