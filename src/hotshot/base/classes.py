@@ -14,7 +14,16 @@ import numpy as np
 
 from hotshot.arrays import array_hash, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
-from hotshot.base.prepared import ROWS_AT_ONCE, PreparedBase, Space, default_space, prepare
+from hotshot.base.prepared import (
+    APPROXIMATE_FORMS,
+    EXACT_FORMS,
+    ROWS_AT_ONCE,
+    PreparedBase,
+    Space,
+    approximate,
+    default_space,
+    prepare,
+)
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.storage import DESCRIPTION, StoredBank, read_bank, write_bank
 from hotshot.errors import ParameterError
@@ -336,11 +345,24 @@ class BaseClasses:
             return self._stored[key]
         if self.samples is None:
             return self._stored_like(space)
-        prepared = self._prepared.pop(key, None) or prepare(self.samples, self.counts, self.names, space)
+        prepared = (
+            self._prepared.pop(key, None)
+            or self._approximated(space)
+            or prepare(self.samples, self.counts, self.names, space)
+        )
         self._prepared[key] = prepared
         if len(self._prepared) > MOST_SPACES:
             del self._prepared[next(iter(self._prepared))]
         return prepared
+
+    def _approximated(self, space: Space) -> PreparedBase | None:
+        """The space from one that differs in having exact covariances, where it is at hand."""
+        if space.covariance not in APPROXIMATE_FORMS:
+            return None
+        known = {**self._prepared, **self._stored}
+        keys = [_key(replace(space, covariance=form)) for form in EXACT_FORMS]
+        exact = next((known[key] for key in keys if key in known), None)
+        return None if exact is None else approximate(exact, space.covariance)
 
     def _stored_like(self, space: Space) -> PreparedBase:
         """The stored space that is like `space` in all but the form of its covariances, which "auto" leaves open."""

@@ -47,6 +47,12 @@ class Dense:
         """Entries that are kept."""
         return int(math.prod(self.matrices.shape))
 
+    @property
+    def variances(self) -> Array:
+        """Diagonals of the covariances (K, V)."""
+        xp = namespace(self.matrices)
+        return xp.sum(self.matrices * small_identity(self.matrices.shape[-1], self.matrices), axis=-1)
+
     def mixtures(self, weights: Array) -> Array:
         """sum_k w_k Sigma_k for weights (rows, K): (rows, V, V)."""
         xp = namespace(weights)
@@ -132,6 +138,17 @@ class Factored:
         """What rows are multiplied with when deviations from the mean are scaled (K, J)."""
         return self.scales if self.lengths is None else self.scales * self.lengths
 
+    @property
+    def variances(self) -> Array:
+        """Diagonals of the covariances (K, V)."""
+        xp = namespace(self.means)
+        _, size, width = self.rows.shape
+        sums = []
+        for some in slices(self.count, max(1, ENTRIES_AT_ONCE // (size * width))):
+            factors = self.factors(indices(np.arange(self.count)[some], self.means))
+            sums.append(xp.sum(factors * factors, axis=1, dtype=xp.float64))
+        return xp.astype(xp.concat(sums, axis=0), self.means.dtype)
+
     def factors(self, classes: Array) -> Array:
         """F_b / sqrt(J_b - 1) of some of the classes, (classes, J, V)."""
         take = namespace(classes, self.means).take
@@ -203,6 +220,14 @@ class Joined:
     def size(self) -> int:
         """Entries that are kept."""
         return sum(part.size for part in self.parts)
+
+    @property
+    def variances(self) -> Array:
+        """Diagonals of the covariances (K, V), in the order of the classes."""
+        own = [part.variances for part in self.parts]
+        xp = namespace(own[0])
+        back = np.argsort(np.concatenate(self.classes))
+        return xp.take(xp.concat(own, axis=0), indices(back, own[0]), axis=0)
 
     def mixtures(self, weights: Array) -> Array:
         """sum_k w_k Sigma_k for weights (rows, K) in the order of the classes: (rows, V, V)."""

@@ -2,7 +2,7 @@ r"""A bank in the space of the method: transformed samples, axes, statistics, sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,8 @@ ROWS_AT_ONCE = 2**14
 DENSE_ENTRIES = 2**27
 # Beyond that, classes with less than this share of V samples are factored.
 FACTORED_SHARE = 0.5
-COVARIANCE_FORMS = ("auto", "dense", "factored", "diagonal", "pooled")
+EXACT_FORMS, APPROXIMATE_FORMS = ("auto", "dense", "factored"), ("diagonal", "pooled")
+COVARIANCE_FORMS = (*EXACT_FORMS, *APPROXIMATE_FORMS)
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,13 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     )
 
 
+def approximate(prepared: PreparedBase, form: str) -> PreparedBase:
+    """The same bank with its exact covariances replaced by their diagonals, or by the pooled one."""
+    if form == "pooled":
+        return replace(prepared, covariances=Diagonal(np.tile(prepared.spectrum, (len(prepared.means), 1))))
+    return replace(prepared, covariances=Diagonal(prepared.covariances.variances))
+
+
 def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
     spectrum, rotation = np.linalg.eigh(pooled)
@@ -153,9 +161,8 @@ def _covariances(
     if form == "pooled":
         return Diagonal(np.tile(spectrum, (n_classes, 1)))
     if form == "diagonal":
-        variances = np.stack([z[rows].var(axis=0, dtype=np.float64) for rows in class_rows(counts)])
-        variances *= (counts / np.maximum(counts - 1, 1))[:, None]
-        return Diagonal(np.where(counts[:, None] > 1, variances, spectrum).astype(z.dtype))
+        exact = _covariances("factored", z, counts, means, spectrum, buckets, normalised)
+        return Diagonal(exact.variances)
     if form == "dense" or (form == "auto" and n_classes * width**2 <= DENSE_ENTRIES):
         return Dense(class_covariances(z, counts))
     parts: list[Dense | Diagonal | Factored] = []
