@@ -11,6 +11,7 @@ from hotshot import __version__
 from hotshot.banks import BANK_NAMES
 from hotshot.cli.demo import DEMO_METHODS, run_demo
 from hotshot.cli.evaluate import run_evaluate
+from hotshot.cli.inspect import run_inspect
 from hotshot.cli.tune import run_tune
 from hotshot.estimators import METHOD_NAMES
 
@@ -38,7 +39,9 @@ def options(
     """Few-shot classification by hierarchical optimal transport."""
 
 
-Base = Annotated[Path | None, typer.Option(help="Features of the base classes: .npz with X and y.")]
+Base = Annotated[
+    Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")
+]
 Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
 Ways = Annotated[int, typer.Option(help="Classes per task.")]
 Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
@@ -70,7 +73,7 @@ def demo(
 def evaluate(
     base: Base = None,
     novel: Annotated[
-        Path | None, typer.Option(help="Features of the novel classes: .npz with X and y.")
+        Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")
     ] = None,
     bank: Bank = None,
     methods: Annotated[
@@ -131,7 +134,7 @@ def tune(
     base: Base = None,
     val: Annotated[
         Path | None,
-        typer.Option(help="Features of validation classes, neither base nor novel: .npz with X and y."),
+        typer.Option(help="Features of validation classes, neither base nor novel."),
     ] = None,
     bank: Bank = None,
     grid: Annotated[
@@ -173,3 +176,24 @@ def tune(
         run=run,
         as_json=json,
     )
+
+
+@app.command()
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
+        ),
+    ],
+    novel: Annotated[
+        Path | None,
+        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
+
+    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
+    """
+    run_inspect(file, novel, json)

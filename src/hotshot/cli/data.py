@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+from hotshot.arrays import slices
 from hotshot.banks import load_bank
 from hotshot.base import BaseClasses
 from hotshot.base.storage import is_bank
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import read_features
+from hotshot.features import FeatureSource, open_features, read_features
 
 
 def load_data(
@@ -45,6 +47,22 @@ def load_base(path: Path) -> BaseClasses:
     if is_bank(path):
         return BaseClasses.load(path)
     return BaseClasses.from_samples(*read_features(path))
+
+
+def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
+    """The samples in a file of features or in a bank, to be read in batches."""
+    if not is_bank(path):
+        return open_features(path, part=part, labels=labels)
+    bank = BaseClasses.load(path)
+    samples = bank.samples
+    if samples is None:
+        raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
+
+    def batches(rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for some in slices(len(samples), rows):
+            yield samples[some], bank.names[bank.labels[some]]
+
+    return FeatureSource(path, len(samples), bank.n_features, bank.dtype, batches, bank.about, streams=True)
 
 
 def numbers(text: str, flag: str = "--shots") -> list[int]:

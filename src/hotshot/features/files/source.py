@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import mmap
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+
 # Rows that a stream takes from a file at once.
 ROWS_AT_ONCE = 2**13
 
 Batch = tuple[np.ndarray, np.ndarray]
+
+
+class SeveralPartsError(InputError):
+    """A file holds several sets of samples and none was chosen; `parts` are their names."""
+
+    def __init__(self, message: str, parts: Iterable[str]) -> None:
+        super().__init__(message)
+        self.parts = tuple(parts)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,45 @@ class FeatureSource:
     def read(self) -> Batch:
         """All features and labels; views of the file where it can be mapped."""
         parts = list(self.batches(self.n_samples or ROWS_AT_ONCE))
-        if len(parts) == 1:
-            return parts[0]
-        return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+        return _joined(parts)
+
+
+def from_disk(array: Any) -> bool:
+    """Whether rows of an array come from the disk when they are asked for: it is mapped, or says so itself."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return bool(getattr(array, "streams", isinstance(array, mmap.mmap)))
+
+
+def blocks(array: Any, rows: int) -> Iterator[np.ndarray]:
+    """An array a number of rows at a time; one that can only be read from its start knows how itself."""
+    if hasattr(array, "blocks"):
+        yield from array.blocks(rows)
+        return
+    for some in slices(len(array), rows):
+        yield np.asarray(array[some])
+
+
+def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
+    """Pieces of any sizes as batches of exactly `rows`, the last one shorter."""
+    waiting: list[Batch] = []
+    held = 0
+    for X, y in pieces:
+        start = 0
+        while start < len(X):
+            stop = min(len(X), start + rows - held)
+            waiting.append((X[start:stop], y[start:stop]))
+            held, start = held + stop - start, stop
+            if held == rows:
+                yield _joined(waiting)
+                waiting, held = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])

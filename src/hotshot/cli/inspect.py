@@ -1,0 +1,148 @@
+"""`hotshot inspect`: what is in a feature file, what is wrong with it, and what follows for each method."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from hotshot.cli.data import open_samples
+from hotshot.features import FeatureSource, open_features
+from hotshot.features.files.source import SeveralPartsError
+from hotshot.inspection import Inspection, document, facts, inspect_sources
+from hotshot.inspection.findings import BOTH, Finding
+from hotshot.inspection.words import shown, shown_end
+
+FAULTY = 1
+SECONDS_WITHOUT_BAR = 1.0
+COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
+COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
+
+
+def run_inspect(file: Path, novel: Path | None, as_json: bool) -> None:
+    """Inspect one file, or base classes and novel classes; exit code 0 without faults, 1 with one.
+
+    With `as_json` one document is printed whose keys `hotshot.inspection.document` lists.
+    """
+    console = Console(stderr=as_json)
+    paths = [file] if novel is None else [file, novel]
+    with Reading(console) as reading:
+        found = inspect_sources([part for path in paths for part in open_parts(path)], reading)
+    if as_json:
+        print(json.dumps(document(found), indent=2, allow_nan=False))
+    else:
+        show(found, console)
+    if not found.ok:
+        sys.exit(FAULTY)
+
+
+def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
+    """The file under its name, or each of its parts where it holds several, base classes first."""
+    try:
+        return [(str(path), open_samples(path))]
+    except SeveralPartsError as error:
+        parts = sorted(error.parts, key=lambda part: part.lower() not in ("base", "train"))
+    return [(f"{path}:{part}", open_features(path, part=part)) for part in parts]
+
+
+class Reading:
+    """A progress bar in a `with` statement, for files that take longer than a second."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("reading {task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        # In a file or a pipe a bar would leave only empty lines.
+        self._visible = console.is_terminal
+        self._begun = time.monotonic()
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Stopping what never began would print an empty line.
+        if self._progress.live.is_started:
+            self._progress.stop()
+
+    def __call__(self, name: str) -> Callable[[int, int | None], None]:
+        """Begin a file; what is returned takes note of its rows."""
+        bar = self._progress.add_task(shown(Path(name).name), total=None)
+
+        def watch(rows: int, total: int | None) -> None:
+            if self._visible and time.monotonic() - self._begun > SECONDS_WITHOUT_BAR:
+                self._progress.start()
+            self._progress.update(bar, completed=rows, total=total)
+
+        return watch
+
+
+def show(found: Inspection, console: Console) -> None:
+    """Print the verdict, the facts, the findings and what follows for the methods."""
+    worst = found.findings[0].severity if found.findings else "note"
+    verdict = Text(found.verdict, style="bold green" if worst == "note" else COLOURS[worst])
+    console.print(verdict)
+    console.print()
+    console.print(_facts(found))
+    if found.findings:
+        table = _table("Findings")
+        for finding in found.findings:
+            table.add_row(_coloured(finding.severity), Text(f"{_prefix(found, finding)}{finding.sentence}"))
+        console.print(table)
+    alone = len(found.files) == 1
+    table = _table(f"What follows{', as base classes or as novel classes' if alone else ''}")
+    for advice in found.advice:
+        methods = "every method" if len(found.advice) == 1 else ", ".join(advice.methods)
+        table.add_row(_coloured(advice.verdict), Text(methods, style="bold"))
+        table.add_row("", Text(advice.sentence))
+    console.print(table)
+
+
+def _facts(found: Inspection) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=len(found.files) > 1)
+    table.add_column("", style="dim", no_wrap=True)
+    for file in found.files:
+        table.add_column(Text(f"{file.role}: {shown_end(Path(file.name).name)}"), overflow="fold")
+    columns = [facts(file) for file in found.files]
+    for fact in columns[0]:
+        table.add_row(fact, *(Text(column[fact]) for column in columns))
+    return table
+
+
+def _table(title: str) -> Table:
+    table = Table(
+        box=None,
+        padding=(0, 2, 0, 0),
+        show_header=False,
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+    )
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _coloured(word: str) -> Text:
+    return Text(word, style=COLOURS[word])
+
+
+def _prefix(found: Inspection, finding: Finding) -> str:
+    """Which of several files a finding is about."""
+    if len(found.files) > 2:
+        return f"{shown_end(Path(finding.file).name)}: "
+    return "" if finding.role in (None, BOTH) else f"{finding.role}: "

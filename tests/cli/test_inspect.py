@@ -1,0 +1,170 @@
+"""`hotshot inspect` from files, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from conftest import real_data
+from hotshot.cli import inspect as command
+
+HOSTILE = "[red]boo[/red] \x1b[31mred\x1b[0m\nnew\tline \u202e " + "x" * 500
+
+
+def features(n_classes=12, seed=0, name="class", per_class=30, width=20):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([f"{name} {c}" for c in range(n_classes)], per_class)
+    X = np.repeat(rng.normal(size=(n_classes, width)), per_class, axis=0)
+    return np.exp(0.5 * X + 0.25 * rng.normal(size=X.shape)).astype(np.float32), y
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("features")
+    X, y = features()
+    Z, z = features(6, seed=1, name="new")
+    bad = X.copy()
+    bad[40, 3] = np.nan
+    np.savez(folder / "base.npz", X=X, y=y)
+    np.savez(folder / "novel.npz", X=Z, y=z)
+    np.savez(folder / "nan.npz", X=bad, y=y)
+    np.savez(folder / "mixed.npz", X=np.concatenate([Z, X[:30]]), y=np.concatenate([z, y[:30]]))
+    np.savez(folder / "narrow.npz", X=Z[:, :9], y=z)
+    np.savez(folder / "negative.npz", X=Z - 1, y=z)
+    np.savez(folder / "tiny.npz", X=1e-5 * X, y=y)
+    np.savez(folder / "hostile.npz", X=np.vstack([X, X[:1] + 1]), y=np.append(y, HOSTILE))
+    np.savez(folder / "parts.npz", X_val=Z, y_val=z, X_base=X, y_base=y)
+    (folder / "page.npz").write_text("<!DOCTYPE html><html>not found</html>")
+    return folder
+
+
+def test_a_fine_file_is_said_to_be_fine_first(hotshot, files):
+    run = hotshot("inspect", files / "base.npz")
+    assert run.returncode == 0, run.stderr
+    first = run.stdout.splitlines()[0]
+    assert first.endswith("base.npz is fine.")
+    for text in (
+        "360",
+        "30 in every class",
+        "20, float32",
+        "rank of covariance",
+        "What follows",
+        "hot, ot-cosine",
+    ):
+        assert text in run.stdout
+    assert "Findings" not in run.stdout
+    assert run.stderr == ""
+
+
+def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
+    run = hotshot("inspect", files / "nan.npz")
+    assert run.returncode == 1
+    said = " ".join(run.stdout.split())
+    for text in (
+        "1 fault to mend",
+        "row 40, column 3, class 'class 1'",
+        "norms",
+        "refused every method",
+        "30 in every",
+    ):
+        assert text in said
+
+
+@pytest.mark.parametrize(
+    ("second", "code", "message"),
+    [
+        ("novel.npz", 0, "are fine and fit each other"),
+        ("mixed.npz", 1, "30 rows of the novel file are in the base file"),
+        ("mixed.npz", 1, "Class 'class 0' is in both files"),
+        ("narrow.npz", 1, "The base file has 20 features and the novel file 9"),
+        ("negative.npz", 0, "power 'auto' is 1 for both"),
+    ],
+)
+def test_two_files_are_compared(hotshot, files, second, code, message):
+    run = hotshot("inspect", files / "base.npz", files / second)
+    assert run.returncode == code, run.stderr
+    assert message in " ".join(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [(["base.npz"], 0), (["nan.npz"], 1), (["base.npz", "mixed.npz"], 1), (["tiny.npz"], 0)],
+)
+def test_json_is_one_document_with_the_same_exit_code(hotshot, files, names, code):
+    run = hotshot("inspect", *(files / name for name in names), "--json")
+    assert run.returncode == code
+    found = json.loads(run.stdout)
+    assert found["format"] == "hotshot inspection 1"
+    assert found["ok"] == (code == 0)
+    assert [file["file"] for file in found["files"]] == [str(files / name) for name in names]
+    assert all(finding["severity"] in ("fault", "warning", "note") for finding in found["findings"])
+
+
+def test_a_part_is_chosen_by_its_name_and_several_are_looked_at_in_turn(hotshot, files):
+    one = json.loads(hotshot("inspect", f"{files / 'parts.npz'}:val", "--json").stdout)
+    assert one["files"][0]["samples"] == 180
+    both = json.loads(hotshot("inspect", files / "parts.npz", "--json").stdout)
+    assert [(file["role"], file["samples"]) for file in both["files"]] == [("base", 360), ("novel", 180)]
+    assert both["files"][0]["file"].endswith("parts.npz:base")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_fit_the_terminal_and_names_from_files_are_only_shown(hotshot, files, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    run = hotshot("inspect", files / "hostile.npz")
+    assert run.returncode == 0
+    assert max(map(len, run.stdout.splitlines())) <= width
+    assert "\x1b" not in run.stdout
+    assert "\u202e" not in run.stdout
+    assert r"[red]boo[/red] \x1b[31mred\x1b[0m\nnew" in re.sub(r"\s+", " ", run.stdout)
+    assert "x" * 100 not in run.stdout
+    assert (
+        json.loads(hotshot("inspect", files / "hostile.npz", "--json").stdout)["files"][0]["classes"][
+            "smallest"
+        ]["name"]
+        == HOSTILE
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["nowhere.npz"], "no file"),
+        (["page.npz"], "is a web page"),
+        (["base.npz", "novel.npz", "nan.npz"], "unexpected extra argument"),
+        (["base.npz:wings"], "wings"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, files, names, message):
+    run = hotshot("inspect", *(f"{files}/{name}" for name in names))
+    assert run.returncode == 2, run.stdout
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
+
+
+def test_a_bar_shows_only_where_reading_takes_time(hotshot, files, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "reading" not in hotshot("inspect", files / "base.npz").stdout
+    monkeypatch.setattr(command, "SECONDS_WITHOUT_BAR", -1.0)
+    assert "reading base.npz" in hotshot("inspect", files / "base.npz").stdout
+
+
+def test_real_embeddings_read_well(hotshot):
+    run = hotshot("inspect", real_data("banking77/features.npz"))
+    assert run.returncode == 0
+    said = " ".join(run.stdout.split())
+    for text in ("7,655", "77, labels are text", "75 (", "384, float16", "unit vectors", "7 rows repeat"):
+        assert text in said
+
+
+def test_photographs_of_base_classes_are_found_among_validation_classes(hotshot):
+    path = real_data("miniimagenet/features.npz")
+    run = hotshot("inspect", path, "--json")
+    assert run.returncode == 1
+    (fault,) = (f for f in json.loads(run.stdout)["findings"] if f["severity"] == "fault")
+    assert fault["code"] == "row-overlap"
+    assert fault["sentence"].startswith("6 rows of the novel file are in the base file too")
