@@ -13,6 +13,7 @@ from hotshot.estimators import (
     parameter_set,
 )
 from hotshot.evaluation import evaluate, tune
+from hotshot.features import read_features
 from hotshot.version import __version__
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "load_parameters",
     "named_method",
     "parameter_set",
+    "read_features",
     "tune",
 ]
