@@ -11,7 +11,7 @@ import math
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,6 +40,8 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 # The library's own limit.
 LONGEST_HEADER = 100_000_000
 ALIGNMENT = 8
+# NumPy's own limit.
+MOST_DIMENSIONS = 64
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ def map_tensors(path: str | Path) -> TensorFile:
         raise InputError(f"There is no file {path}.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        # A NUL character in the path.
+        raise InputError(f"{path!r} cannot be read: {error}.") from None
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata are not text")
@@ -102,12 +109,20 @@ def _read_header(file: BinaryIO, size: int, path: Path) -> tuple[dict[str, Any],
     if len(prefix) < 8 or length > min(size - 8, LONGEST_HEADER):
         raise _damaged(path, "its header is longer than the file")
     try:
-        header = json.loads(file.read(length).decode())
+        header = json.loads(file.read(length).decode(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
-        raise _damaged(path, "its header is not JSON") from None
+        raise _damaged(path, "its header is not JSON or repeats a name") from None
     if not isinstance(header, dict):
         raise _damaged(path, "its header is not a JSON object")
     return header, 8 + length
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; two entries of one name would hide one another."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
 
 
 def _offsets(entry: Any, name: str, path: Path) -> tuple[int, int]:
@@ -125,7 +140,9 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
     if code is None:
         raise InputError(f"{path} holds tensor '{name}' of type {kind!r}: store it as float16 or float32.")
     dtype = np.dtype(code)
-    if not _are_counts(shape) or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
+    # NumPy refuses shapes that would be too large if they were not empty.
+    sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
+    if not sound or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
         raise _damaged(path, f"tensor '{name}' has not the size of its shape")
     return dtype, tuple(shape), offsets
 
@@ -154,10 +171,17 @@ def write_tensors_to(
     end = 0
     for name, tensor in tensors.items():
         size = math.prod(tensor.shape) * tensor.dtype.itemsize
-        dtype = NAMES[tensor.dtype.newbyteorder("<")]
+        dtype = NAMES.get(tensor.dtype.newbyteorder("<"))
+        if dtype is None:
+            raise InputError(
+                f"Tensor '{name}' is of type {tensor.dtype}, which safetensors lacks: convert it first."
+            )
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + size]}
         end += size
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise InputError("A name or the metadata are no valid text: use plain names.") from None
     text += b" " * (-len(text) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors.items():
@@ -182,7 +206,8 @@ def _blocks(tensor: np.ndarray | Stream) -> Iterator[np.ndarray]:
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """An open file that takes the place of `path` at the end; after an error nothing has changed."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    # Short, so that any name that is not too long for the disk is not too long with this either.
+    temporary = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"
     try:
         with temporary.open("xb") as file:
             yield file
@@ -192,4 +217,5 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()

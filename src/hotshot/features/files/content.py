@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,23 @@ class Content:
             return np.array(self.classes)
         return np.array(self.classes, dtype=np.int64 if max(self.classes) < 2**63 else np.uint64)
 
-    def blocks(self) -> Iterator[np.ndarray]:
-        """The features in the new type, a batch at a time."""
+    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The features in the new type and the codes of their labels, a batch at a time."""
         first = 0
         for X, _ in self.source.batches(ROWS_AT_ONCE):
-            yield converted(X, self.dtype, first)
+            yield converted(X, self.dtype, first), self.codes[first : first + len(X)]
             first += len(X)
+        if first != len(self.codes):
+            raise InputError(f"{self.source.path} has changed while it was read: try again.")
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The features alone."""
+        return (X for X, _ in self.batches())
+
+    def refuse_nul(self, path: Path) -> None:
+        """For formats that have no place for the NUL character."""
+        if any("\0" in label for label in self.classes if isinstance(label, str)):
+            raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
 
 
 def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:

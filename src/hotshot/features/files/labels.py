@@ -28,6 +28,8 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
             check_size(path, 4 * len(values) * max(map(len, values)), "labels")
             if any(value.endswith("\0") for value in values):
                 raise InputError(f"{path} has labels that end in a NUL character in {name}: rename them.")
+        if kinds == {int}:
+            return integer_array(values, path)
     array = np.asarray(values)
     if array.ndim == 2 and 1 in array.shape:
         # MATLAB has no vectors, only rows and columns.

@@ -71,7 +71,7 @@ def _read(readable: list[Variable], path: Path) -> dict[str, Any]:
             warnings.simplefilter("error")
             values = loadmat(file, variable_names=names, mat_dtype=True)
             return {v.name: _array(values.pop(v.name), v, path) for v in readable if v.name in values}
-    except InputError:
+    except (InputError, Unsound):
         raise
     except Exception as error:
         # Whatever SciPy stumbles over, the file is to blame.
@@ -88,12 +88,25 @@ def _array(value: Any, variable: Variable, path: Path) -> np.ndarray:
         return np.char.rstrip(value) if value.size > 1 else value
     if variable.kind == "sparse":
         check_size(path, 8 * math.prod(value.shape), f"the sparse matrix {quoted(variable.name)}")
-        columns = value.tocsc()
-        # Indices beyond the matrix would be written beyond the memory.
-        columns.check_format(full_check=True)
-        return columns.toarray()
+        return _dense(value)
     value = value.astype(value.dtype.newbyteorder("="), copy=False)
     return value.astype(np.int64) if _is_label(variable.name) and _is_integral(value) else value
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    """A sparse matrix with all its zeros; SciPy's own way would write to wherever the indices in the file point."""
+    if matrix.format == "csc":
+        counts = np.diff(matrix.indptr.astype(np.int64))
+        if counts.min(initial=0) < 0 or counts.sum() != len(matrix.indices):
+            raise Unsound("it has a sparse matrix whose columns overlap")
+        rows, columns = matrix.indices, np.repeat(np.arange(len(counts)), counts)
+    else:
+        rows, columns = matrix.tocoo(copy=False).coords
+    if rows.min(initial=0) < 0 or columns.min(initial=0) < 0:
+        raise Unsound("it has a sparse matrix with negative indices")
+    dense = np.zeros(matrix.shape, matrix.dtype)
+    dense[rows, columns] = matrix.data
+    return dense
 
 
 def _is_integral(value: np.ndarray) -> bool:

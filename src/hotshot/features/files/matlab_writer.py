@@ -28,7 +28,8 @@ def write_matlab(path: Path, content: Content) -> None:
         raise InputError(
             f"{path} cannot hold more than 2 GiB, the most of its format: write .safetensors instead."
         )
-    variables: dict[str, Any] = {"X": np.concatenate(list(content.blocks()))}
+    content.refuse_nul(path)
+    variables: dict[str, Any] = {}
     if content.label_type == "str":
         variables["y"] = content.codes + 1
         names = np.empty((len(content.classes), 1), dtype=object)
@@ -39,6 +40,7 @@ def write_matlab(path: Path, content: Content) -> None:
     # MATLAB's numbers are all of one type: a reader must be told that 1.0 was no integer.
     variables["about"] = json.dumps({**content.about, "label_type": content.label_type})
     with replacing(path) as file:
+        variables["X"] = np.concatenate(list(content.blocks()))
         try:
             savemat(file, variables, do_compression=False, oned_as="column")
         except (MatWriteError, ValueError, TypeError) as error:

@@ -13,7 +13,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.features.files.content import Content
-from hotshot.features.files.labels import integer_array, label_array
+from hotshot.features.files.labels import label_array
 from hotshot.features.files.limits import check_size
 from hotshot.features.files.named import Numbers, features_from_arrays
 from hotshot.features.files.source import Batch, FeatureSource
@@ -126,7 +126,7 @@ def _checked(
         raise _damaged(path, f"its classes are no list of {kind}")
     if int(codes.min()) < 0 or int(codes.max()) >= len(classes):
         raise _damaged(path, f"it has {len(classes)} classes and labels from {codes.min()} to {codes.max()}")
-    labels = integer_array(classes, path) if kind == "int" else label_array(classes, "its header", path)
+    labels = label_array(classes, "its header", path)
     check_size(path, len(codes) * labels.itemsize, "labels")
     return X, codes, labels
 

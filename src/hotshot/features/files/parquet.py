@@ -14,9 +14,8 @@ import numpy as np
 from hotshot.errors import HotshotError, InputError
 from hotshot.features.files.labels import label_array, listing, quoted
 from hotshot.features.files.limits import check_size
-from hotshot.features.files.mapped import map_bytes
 from hotshot.features.files.named import FEATURE_NAMES, LABEL_NAMES
-from hotshot.features.files.parquet_pages import BadPageError, pages
+from hotshot.features.files.parquet_footer import check_parquet
 from hotshot.features.files.source import ROWS_AT_ONCE, Batch, FeatureSource, rebatch
 
 KEY = b"hotshot"
@@ -45,13 +44,10 @@ class Columns:
 def open_parquet(path: Path) -> FeatureSource:
     """Features and labels of a Parquet file, read a row group at a time."""
     pa = pyarrow()
+    n_samples = check_parquet(path)
     with _opened(pa, path) as file:
-        schema, metadata = file.schema_arrow, file.metadata
+        schema = file.schema_arrow
         columns = _columns(pa, schema, path)
-        n_samples = metadata.num_rows
-        if n_samples == 0:
-            raise InputError(f"{path} holds no samples: store at least one.")
-        _check_pages(metadata, path)
         about = _about((schema.metadata or {}).get(KEY))
         text = _is_text(pa, schema.field(columns.label).type)
     dictionary = [columns.label] if text else []
@@ -215,29 +211,6 @@ def _labels(pa: Any, batch: Any, where: _Where) -> np.ndarray:
         classes = label_array(values.to_numpy(zero_copy_only=False), name, where.path)
     check_size(where.path, where.n_samples * classes.itemsize, "labels")
     return classes[column.indices.to_numpy(zero_copy_only=False)]
-
-
-def _check_pages(metadata: Any, path: Path) -> None:
-    """Refuse a file whose pages unpack to more than is allowed, or hold more values than its footer says."""
-    data = map_bytes(path)
-    n_bytes = 0
-    for group in range(metadata.num_row_groups):
-        for index in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(index)
-            starts = (chunk.dictionary_page_offset, chunk.data_page_offset)
-            start = min(offset for offset in starts if offset is not None)
-            values = 0
-            for page in pages(data, start, min(start + chunk.total_compressed_size, len(data))):
-                n_bytes += page.n_bytes
-                values += page.values
-                if page.repeating:
-                    raise InputError(
-                        f"{path} is encoded by DELTA_BYTE_ARRAY: write it again in the usual encoding."
-                    )
-            if values != chunk.num_values:
-                raise BadPageError(f"a column announces {chunk.num_values} values and its pages {values}")
-            # A value takes at most eight bytes, and a string four for its place.
-            check_size(path, max(n_bytes, 8 * values), "columns")
 
 
 def _about(text: bytes | None) -> dict[str, Any]:

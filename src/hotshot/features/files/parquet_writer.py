@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.features.files.content import Content
 from hotshot.features.files.parquet import KEY, pyarrow
-from hotshot.features.files.source import ROWS_AT_ONCE
 from hotshot.tensors import replacing
 
 
@@ -32,8 +30,8 @@ def write_parquet(path: Path, content: Content) -> None:
             with pa.parquet.ParquetWriter(
                 file, schema, use_dictionary=["label"], write_page_checksum=True
             ) as writer:
-                for some, X in zip(slices(len(content.codes), ROWS_AT_ONCE), content.blocks(), strict=True):
-                    writer.write_batch(_batch(pa, schema, classes[content.codes[some]], X))
+                for X, codes in content.batches():
+                    writer.write_batch(_batch(pa, schema, classes[codes], X))
         except (pa.ArrowException, UnicodeEncodeError) as error:
             raise InputError(f"{path} cannot hold these features: {error}.") from None
 

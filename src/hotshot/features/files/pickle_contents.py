@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.features.files.labels import quoted
+from hotshot.features.files.labels import listing, quoted
 from hotshot.features.files.limits import most_bytes, readable_size
 from hotshot.features.files.named import FEATURE_NAMES, features_from_arrays, features_from_classes
 from hotshot.features.files.pickle_records import ArrayRecord, Name, Pairs, as_text, checked_text
@@ -23,7 +23,6 @@ from hotshot.features.files.pickle_rows import Rows, Vectors
 from hotshot.features.files.source import FeatureSource, SeveralPartsError
 
 _LONGEST_LABEL = 1000
-_SHOWN = 8
 _NUMBERS = (int, float, bool, np.generic)
 _TEXTS = (str, bytes, memoryview)
 # What NumPy and Python take for an array beside its numbers.
@@ -80,7 +79,7 @@ class Reader:
             named = {key: self._array(value, key) for key, value in arrays.items()}
             return features_from_arrays(named, self.path, part=part, about=about)
         if part is not None:
-            raise InputError(f"{self.path} has no part '{part}': it holds vectors by class.")
+            raise InputError(f"{self.path} has no part {quoted(part)}: it holds vectors by class.")
         return features_from_classes(
             {label: self._class(value, label) for label, value in items.items()}, self.path
         )
@@ -106,17 +105,17 @@ class Reader:
 
     def _choose(self, parts: dict[Any, Any], part: str | None) -> Any:
         names = {str(key): key for key in parts}
-        listing = ", ".join(f"'{name[:60]}'" for name in list(names)[:_SHOWN]) + " …" * (len(names) > _SHOWN)
+        listed = listing(map(quoted, names))
         if part is None:
             if len(parts) == 1:
                 return next(iter(parts))
             raise SeveralPartsError(
-                f"{self.path} holds several sets of samples, {listing}: choose one, for example "
-                f"{self.path.name}:{next(iter(names))[:60]}.",
+                f"{self.path} holds several sets of samples, {listed}: choose one, by part= or as in "
+                f"{self.path.name}:part.",
                 names,
             )
         if part not in names:
-            raise InputError(f"{self.path} has no part '{part}': it has {listing}.")
+            raise InputError(f"{self.path} has no part {quoted(part)}: it has {listed}.")
         return names[part]
 
     def _are_named(self, items: dict[str, Any]) -> bool:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return value
 
 
-def view_of(data: Any, dtype: Any, shape: Any, order: str) -> np.ndarray:
+def view_of(data: Any, dtype: Any, shape: Any, order: Literal["C", "F"]) -> np.ndarray:
     """An array over bytes of the file; they must be as many as its shape needs."""
     if not isinstance(data, (bytes, memoryview)):
         raise Unsound("it has an array of Python objects, not of numbers")
@@ -145,7 +145,7 @@ def view_of(data: Any, dtype: Any, shape: Any, order: str) -> np.ndarray:
         raise Unsound("it has an array larger than any memory")
     if math.prod(shape) * itemsize != len(data):
         raise Unsound(f"it has an array of shape {shape} with {len(data)} bytes")
-    return np.ndarray(shape, dtype.dtype, data, order=order)  # type: ignore[call-overload]
+    return np.ndarray(shape, dtype.dtype, data, order=order)
 
 
 def checked_text(array: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ def _frombuffer(args: tuple[Any, ...], spend: Spend) -> ArrayRecord:
     data, dtype, shape, order = args[:4]
     axes = args[4] if len(args) == 5 else None
     if type(order) is str and order in ("C", "F"):
-        return ArrayRecord(view_of(data, dtype, shape, order))
+        return ArrayRecord(view_of(data, dtype, shape, "F" if order == "F" else "C"))
     if type(order) is not str or order != "K" or sorted(shape_of(axes)) != list(range(len(shape_of(shape)))):
         raise Unsound("it has an array that is made in no usual way")
     return ArrayRecord(view_of(data, dtype, shape, "C").transpose(axes))

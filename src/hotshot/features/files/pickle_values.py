@@ -127,7 +127,7 @@ def quoted_line(state: State) -> None:
     text = line[1:-1]
     if not _QUOTED.fullmatch(text):
         raise Unsound("it has a string that Python would not write")
-    state.stack.append(codecs.escape_decode(text)[0])  # type: ignore[attr-defined]
+    state.stack.append(codecs.escape_decode(text)[0])
 
 
 def text(state: State, n_bytes: int) -> None:

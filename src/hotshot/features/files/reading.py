@@ -96,7 +96,7 @@ def open_features(
 
     Parameters are those of `read_features`. Values are not checked, and stay in the type they are stored in.
     """
-    path, part = _split(Path(path), part)
+    path, part = split_part(Path(path), part)
     kind = sniff(path)
     if labels is not None and kind is not Kind.NPY:
         raise ParameterError(f"labels is for .npy files only: {path} holds its own labels.")
@@ -111,7 +111,7 @@ def open_features(
     return open_text(path, "\t" if kind is Kind.TSV else ",")
 
 
-def _split(path: Path, part: str | None) -> tuple[Path, str | None]:
+def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
     """`file.npz:part` in two, unless there is a file of that very name."""
     name, colon, own = str(path).rpartition(":")
     if not colon or path.exists() or not Path(name).exists():

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.features.files.content import Content
 from hotshot.features.files.label_text import mark_of
-from hotshot.features.files.source import ROWS_AT_ONCE
 from hotshot.tensors import replacing
 
 # Above this, integers are not all floats.
@@ -21,8 +19,7 @@ _LARGEST_INTEGER = 2**53
 
 def write_text(path: Path, content: Content) -> None:
     """Write a column `label`, with a mark where its labels need one, and the features `f0`, `f1` and so on."""
-    if any("\0" in label for label in content.classes if isinstance(label, str)):
-        raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
+    content.refuse_nul(path)
     mark = mark_of(content.classes, content.label_type)
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -30,8 +27,8 @@ def write_text(path: Path, content: Content) -> None:
         writer.writerow([f"label:{mark}" if mark else "label", *(f"f{i}" for i in range(content.shape[1]))])
         labels = [str(label) for label in content.classes]
         try:
-            for some, X in zip(slices(len(content.codes), ROWS_AT_ONCE), content.blocks(), strict=True):
-                for code, row in zip(content.codes[some].tolist(), _numbers(X, path), strict=True):
+            for X, codes in content.batches():
+                for code, row in zip(codes.tolist(), _numbers(X, path), strict=True):
                     writer.writerow([labels[code], *row])
             text.flush()
         except UnicodeEncodeError as error:

@@ -57,8 +57,10 @@ class TensorRecord(ArrayRecord):
 
     @property
     def n_bytes(self) -> int:
-        """That its numbers would take in memory."""
-        return math.prod(self.size) * (4 if self.kind.brain else self.kind.dtype.itemsize)
+        """That its numbers would take in memory, as doubles where a few stand for many."""
+        count = math.prod(self.size)
+        expanded = count > self.storage.count
+        return count * (8 if expanded else 4 if self.kind.brain else self.kind.dtype.itemsize)
 
     def numbers(self) -> np.ndarray:
         """A view of the file; brain floats as single ones, in memory."""
@@ -183,7 +185,6 @@ def storage_id(value: Any, fields: int) -> tuple[Kind, str, int]:
     if type(value) is tuple and len(value) == fields:
         kind = STORAGES.get(value[1].text) if type(value[1]) is Name else None
         key, count = as_text(value[2]), value[4]
-        sound = as_text(value[0]) == "storage" and kind and key and len(key) <= 100
-        if sound and type(count) is int and 0 <= count < 2**60:
-            return kind, key, count
+        if as_text(value[0]) == "storage" and kind and key and type(count) is int and 0 <= count < 2**60:
+            return kind, key[:100], count
     raise Unsound("it has a tensor without a place in the file")

@@ -12,6 +12,7 @@ from hotshot.arrays import as_array, slices, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.features.checks import check_labels
 from hotshot.features.files.content import survey
+from hotshot.features.files.labels import integer_array
 from hotshot.features.files.matlab_writer import write_matlab
 from hotshot.features.files.native import write_native
 from hotshot.features.files.numpy_writers import write_npy, write_npz
@@ -64,7 +65,9 @@ def write_features(
         )
     if not isinstance(source, FeatureSource):
         X, y = source
-        source = _source(X, y, source.about if isinstance(source, FeatureFile) else {})
+        said = source.about if isinstance(source, FeatureFile) else {}
+        # Features in memory may be others than those of the file they came from.
+        source = _source(X, y, {name: value for name, value in said.items() if name != "hash"})
     if suffix == ".mat" and dtype is None and source.dtype == np.float16:
         # MATLAB has no half precision, and single precision holds it exactly.
         dtype = "float32"
@@ -78,8 +81,11 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
         raise InputError(
             f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}."
         )
+    if isinstance(y, (list, tuple)) and all(type(label) is int for label in y):
+        # NumPy would make floats of integers of which one needs all of 64 bits.
+        y = integer_array(y, Path("y"))
     classes, members = check_labels(y, len(features), "y")
-    labels = np.array(classes.tolist())[members]
+    labels = (np.array(classes.tolist()) if classes.dtype.kind == "O" else classes)[members]
     if labels.dtype.kind not in "Uiubf":
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
 
