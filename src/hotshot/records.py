@@ -15,6 +15,9 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 
+# No bank or model is described by more bytes than this.
+LONGEST_DESCRIPTION = 2**28
+
 
 def describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
@@ -51,33 +54,58 @@ def restore(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, t
     if "tensor" in value:
         return tensors[value["tensor"]]
     if "text" in value:
-        if not all(isinstance(item, str) for item in value["text"]):
+        if not all(isinstance(item, str) for item in value["text"]) or type(value["objects"]) is not bool:
             raise ValueError("text that is no text")
         return np.array(value["text"], dtype=object if value["objects"] else str)
     own = {key: restore(item, tensors, types) for key, item in value.items() if key != "type"}
     return types[value["type"]](**own)
 
 
+def write_description(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON object that people can read too."""
+    try:
+        text = json.dumps(content, ensure_ascii=False, indent=1).encode()
+    except UnicodeEncodeError:
+        # File names of other encodings come as text that has no UTF-8 of its own.
+        text = json.dumps(content, indent=1).encode()
+    path.write_bytes(text + b"\n")
+
+
 def read_description(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
     """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
+    path = folder / file
     try:
-        text = (folder / file).read_text(encoding="utf-8")
+        # A pipe or a device would be read for ever.
+        readable = not path.exists() or (path.is_file() and path.stat().st_size <= LONGEST_DESCRIPTION)
+        text = path.read_text(encoding="utf-8") if readable else ""
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{folder / file} cannot be read: {error}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError:
+        text = ""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("format") != f"hotshot {what}":
-        raise InputError(f"{folder / file} does not describe a {what}: {remedy}.")
+        raise InputError(f"{path} does not describe a {what}: {remedy}.")
     if found.get("version") != version:
         raise InputError(
-            f"{folder} is a {what} of version {found.get('version')!r} where this hotshot reads version {version}: "
-            "use the hotshot that wrote it, or make it again."
+            f"{folder} is a {what} of version {found.get('version')!r:.20} where this hotshot reads version "
+            f"{version}: use the hotshot that wrote it, or make it again."
         )
     return found
+
+
+def file_in(folder: Path, name: str) -> Path:
+    """A file of the folder; raises where the name leads out of it, or to a pipe that would be waited for."""
+    path = folder / name
+    if Path(name).name != name:
+        raise ValueError(f"file {name!r:.100} is not in the folder")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{name} is no file")
+    return path
 
 
 @contextmanager
@@ -95,6 +123,7 @@ def sound(folder: Path, what: str) -> Iterator[None]:
         IndexError,
         RecursionError,
         OverflowError,
+        OSError,
     ) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
         raise InputError(
@@ -109,22 +138,33 @@ def new_folder(path: str | Path, file: str, overwrite: bool) -> Iterator[Path]:
     Only a folder with the description `file` in it is ever replaced.
     """
     path = Path(path)
+    _check_replaceable(path, file, overwrite)
+    # Where links lead to: they stay, and "." has a name there.
+    place = path.resolve()
+    temporary = place.with_name(f".{place.name[:60]}.{secrets.token_hex(4)}.part")
+    old = place.with_name(f".{place.name[:60]}.{secrets.token_hex(4)}.old")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        # Filling may have taken hours.
+        _check_replaceable(path, file, overwrite)
+        if place.exists():
+            place.rename(old)
+        temporary.rename(place)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        if old.exists() and not place.exists():
+            old.rename(place)
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_replaceable(path: Path, file: str, overwrite: bool) -> None:
+    """Raise where something is in the way of `path`."""
     if path.exists() and not (path / file).is_file():
         raise InputError(f"{path} is there already and has no {file}: choose another name.")
     if path.exists() and not overwrite:
         raise InputError(
             f"{path} is there already: pass overwrite=True to replace it, or choose another name."
         )
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    old = path.with_name(f".{path.name}.{secrets.token_hex(4)}.old")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)

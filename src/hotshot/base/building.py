@@ -20,12 +20,14 @@ from hotshot.base.prepared import (
     power_of_two_scale,
 )
 from hotshot.base.storage import SAMPLES
-from hotshot.base.streaming import ClassStatistics, merge_all
+from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.features import FeatureTransform, check_features, check_labels
 from hotshot.tensors import Stream, map_tensors, write_tensors
 
 SPOOL = "arrived.raw"
+# How long to wait for a scheduler to have a worker.
+WORKER_SECONDS = 60
 # A part of the features: a file of them, or a function that gives batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
 
@@ -38,10 +40,10 @@ def spool_samples(
     arrived: list[np.ndarray] = []
     dtype, width = None, None
     with (folder / SPOOL).open("wb") as file:
-        for X, y in batches:
+        for X, y in _pairs(batches):
             X = check_features(X, "X_base", width=width)
             names, labels = check_labels(y, len(X), "y_base")
-            if index and isinstance(names[0], str) != isinstance(next(iter(index)), str):
+            if index and label_kind(names.tolist()[0]) is not label_kind(next(iter(index))):
                 raise InputError("y_base mixes strings and numbers between batches: use one type of label.")
             if dtype is None:
                 dtype, width = X.dtype, X.shape[1]
@@ -63,6 +65,19 @@ def spool_samples(
     del spooled
     (folder / SPOOL).unlink()
     return map_tensors(folder / SAMPLES).tensors["samples"], np.bincount(place), names[by_name]
+
+
+def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Batches as they come; trouble in reading them is not taken for trouble in writing the bank."""
+    try:
+        for batch in batches:
+            if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+                raise InputError(
+                    f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
+                )
+            yield batch[0], batch[1]
+    except OSError as error:
+        raise InputError(f"The batches of features cannot be read: {error}.") from error
 
 
 def gather_statistics(
@@ -90,6 +105,8 @@ def gather_statistics(
         return merge_all(task(part) for part in partitions)
     try:
         from distributed import Client
+        from distributed.comm import CommClosedError
+        from distributed.scheduler import KilledWorker
     except ImportError:
         raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
     try:
@@ -98,12 +115,23 @@ def gather_statistics(
         reason = " ".join(str(error).split()).rstrip(".")
         raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
     with client:
-        parts = client.map(task, list(partitions), pure=False)
-        while len(parts) > 1:
-            # Pairs merge where they are, so that no process holds all partial results.
-            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
-        return parts[0].result()
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            parts = client.map(task, list(partitions), pure=False)
+            while len(parts) > 1:
+                # Pairs merge where they are, so that no process holds all partial results.
+                pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+                parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
+            return parts[0].result()
+        except (TimeoutError, CommClosedError):
+            raise RunError(
+                f"The Dask scheduler at {scheduler} has no workers or is gone: start it again and repeat the command."
+            ) from None
+        except KilledWorker:
+            raise RunError(
+                "Dask lost several workers on one part of the features, most often for want of memory: "
+                "make smaller parts, or give its workers more memory."
+            ) from None
 
 
 def _merge_pair(*pair: ClassStatistics) -> ClassStatistics:
@@ -112,7 +140,7 @@ def _merge_pair(*pair: ClassStatistics) -> ClassStatistics:
 
 def _statistics_of(partition: Partition, form: str, transform: FeatureTransform | None) -> ClassStatistics:
     found = ClassStatistics(form, transform)
-    for X, y in _batches(partition):
+    for X, y in _pairs(_batches(partition)):
         found.partial_fit(X, y)
     return found
 

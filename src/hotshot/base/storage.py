@@ -18,9 +18,10 @@ import numpy as np
 
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
 from hotshot.base.prepared import Bucket, PreparedBase, Space
-from hotshot.errors import InputError
+from hotshot.base.soundness import check_description, check_prepared, need, sound_space
+from hotshot.errors import InputError, ParameterError
 from hotshot.features import FeatureTransform
-from hotshot.records import describe, read_description, restore, sound
+from hotshot.records import describe, file_in, read_description, restore, sound, write_description
 from hotshot.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
@@ -47,8 +48,10 @@ class StoredBank:
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
-    """Write all parts of a bank to a folder that exists; samples that are there already stay."""
-    if bank.samples is not None and not (folder / SAMPLES).exists():
+    """Write all parts of a bank to a folder that exists; samples that are there already stay if they are wanted."""
+    if bank.samples is None:
+        (folder / SAMPLES).unlink(missing_ok=True)
+    elif not (folder / SAMPLES).exists():
         write_tensors(folder / SAMPLES, {"samples": bank.samples}, {})
     if bank.names.dtype.kind not in "OUiufb" or not all(
         isinstance(n, (str, int, float)) for n in bank.names.tolist()
@@ -61,23 +64,29 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         tensors: dict[str, np.ndarray] = {}
         content = describe(replace(prepared, names=np.empty(0)), "base", tensors)
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
-        spaces.append({"file": f"space-{number}.safetensors", "space": asdict(space)})
+        plain = {name: describe(value, name, {}) for name, value in asdict(space).items()}
+        spaces.append({"file": f"space-{number}.safetensors", "space": plain})
     description = {
         "format": f"hotshot {WHAT}",
         "version": VERSION,
         "hotshot": __version__,
-        "n_features": bank.n_features,
+        "n_features": int(bank.n_features),
         "dtype": str(bank.dtype),
-        "smallest": bank.smallest,
+        "smallest": float(bank.smallest),
         "samples": None if bank.samples is None else SAMPLES,
         "fingerprint": bank.fingerprint,
         "spaces": spaces,
-        "centres": {repr(power): centre.tolist() for power, centre in bank.centres.items()},
+        "centres": {repr(float(power)): centre.tolist() for power, centre in bank.centres.items()},
         "about": bank.about,
         "counts": bank.counts.tolist(),
         "names": bank.names.tolist(),
     }
-    (folder / DESCRIPTION).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
+    try:
+        write_description(folder / DESCRIPTION, description)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"about must hold text, numbers, lists and dicts only, as JSON does: {error}."
+        ) from None
 
 
 def is_bank(path: str | Path) -> bool:
@@ -94,26 +103,25 @@ def read_bank(path: str | Path) -> StoredBank:
 
 
 def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
+    check_description(description)
     names = np.array(description["names"])
     counts = np.array(description["counts"], dtype=np.int64)
-    width, dtype = int(description["n_features"]), np.dtype(description["dtype"])
-    if not (names.shape == counts.shape == (len(names),) and len(names) and (counts > 0).all()):
-        raise ValueError("names and counts do not fit each other")
+    width, dtype = description["n_features"], np.dtype(description["dtype"])
     samples = None
     if description["samples"] is not None:
-        samples = map_tensors(folder / SAMPLES).tensors["samples"]
-        if samples.shape != (counts.sum(), width) or samples.dtype != dtype:
-            raise ValueError(
-                f"samples of shape {samples.shape} where {(int(counts.sum()), width)} was expected"
-            )
+        need(description["samples"] == SAMPLES, "samples are elsewhere")
+        samples = map_tensors(file_in(folder, SAMPLES)).tensors["samples"]
+        expected = (sum(description["counts"]), width)
+        need(samples.shape == expected, f"samples of shape {samples.shape} where {expected} was expected")
+        need(samples.dtype == dtype, f"samples of {samples.dtype} where {dtype} was expected")
     spaces = {}
     for entry in description["spaces"]:
-        if Path(entry["file"]).name != entry["file"]:
-            raise ValueError(f"file {entry['file']!r} is not in the folder")
-        file = map_tensors(folder / entry["file"])
+        file = map_tensors(file_in(folder, entry["file"]))
         prepared = restore(json.loads(file.metadata["content"]), file.tensors, _TYPES)
-        _check_shapes(prepared, len(names), width)
-        spaces[Space(**entry["space"])] = replace(prepared, names=names)
+        space = sound_space(entry["space"])
+        check_prepared(prepared, space, counts, width, dtype)
+        spaces[space] = replace(prepared, names=names)
+    need(samples is not None or bool(spaces), "there are neither samples nor statistics")
     return StoredBank(
         names=names,
         counts=counts,
@@ -123,27 +131,6 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         n_features=width,
         dtype=dtype,
         smallest=float(description["smallest"]),
-        fingerprint=str(description["fingerprint"]),
-        about=dict(description["about"]),
+        fingerprint=description["fingerprint"],
+        about=description["about"],
     )
-
-
-def _check_shapes(prepared: Any, n_classes: int, width: int) -> None:
-    """Raise unless the parts of a prepared space fit each other and the bank."""
-    axes = len(prepared.spectrum)
-    means, transform = (prepared.means, prepared.weighted_means, prepared.mean_units), prepared.transform
-    sound = (
-        isinstance(prepared, PreparedBase)
-        and all(mean.shape == (n_classes, axes) for mean in means)
-        and prepared.ones.shape == (axes,)
-        and transform.axes.shape == (width, axes)
-        and prepared.covariances.count == n_classes
-    )
-    seen = [bucket.classes for bucket in prepared.buckets]
-    if seen:
-        sound = sound and np.array_equal(np.sort(np.concatenate(seen)), np.arange(n_classes))
-        sound = sound and all(
-            b.units.shape == (*b.mass.shape, axes) and len(b.classes) == len(b.mass) for b in prepared.buckets
-        )
-    if not sound:
-        raise ValueError("the parts of a prepared space do not fit each other")

@@ -60,6 +60,8 @@ class ClassStatistics:
         self.smallest, self.largest = np.inf, -np.inf
         self._index: dict[Any, int] = {}
         self._counts = np.zeros(0, dtype=np.int64)
+        self._means = self._unit_means = self._within = np.zeros((0, 0))
+        self._own = np.zeros((0, 0, 0))
         self._width: int | None = None
         self.dtype: np.dtype = np.dtype(np.float32)
 
@@ -129,7 +131,7 @@ class ClassStatistics:
         if not self._index:
             self._means, self._unit_means = np.zeros_like(means[:0]), np.zeros_like(means[:0])
             self._within, self._own = np.zeros_like(within), np.zeros_like(own[:0])
-        if self._index and isinstance(next(iter(self._index)), str) != isinstance(names[0], str):
+        if self._index and label_kind(next(iter(self._index))) is not label_kind(names[0]):
             raise InputError(
                 "y mixes labels that cannot be sorted, such as strings and numbers: use one type."
             )
@@ -222,6 +224,11 @@ class ClassStatistics:
         """Sum over all samples of (x - c)(x - c)' (V, V)."""
         apart = self.means - centre
         return self._within + (self.counts[:, None] * apart).T @ apart
+
+
+def label_kind(label: Any) -> type:
+    """Labels of one kind can be sorted; all numbers are of one."""
+    return float if isinstance(label, (int, float)) else type(label)
 
 
 def merge_all(parts: Iterable[ClassStatistics]) -> ClassStatistics:

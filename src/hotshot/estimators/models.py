@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 import sklearn
 
 from hotshot.base import BaseClasses
-from hotshot.errors import InputError
+from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.explanation import Explanation
 from hotshot.features import FeatureTransform
-from hotshot.records import describe, new_folder, read_description, restore, sound
+from hotshot.records import describe, file_in, new_folder, read_description, restore, sound, write_description
 from hotshot.tensors import map_tensors, write_tensors
 from hotshot.transport.solution import Status
 from hotshot.version import __version__
@@ -54,29 +55,32 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
     }
     with new_folder(path, DESCRIPTION, overwrite) as folder:
         write_tensors(folder / NUMBERS, tensors, {})
-        text = json.dumps(content, ensure_ascii=False, indent=1)
-        (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        write_description(folder / DESCRIPTION, content)
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
     """A classifier of this kind as it was when saved, with `base` if it is the bank it was fitted with."""
+    if base is not None and not isinstance(base, BaseClasses):
+        raise ParameterError(f"base must be a BaseClasses or None, got {type(base).__name__}.")
     folder = Path(path)
     content = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with sound(folder, WHAT):
         if content["class"] != kind.__name__:
-            raise InputError(f"{folder} holds a {content['class']}: load it with {content['class']}.load.")
-        parameters = dict(content["parameters"])
-        fingerprint = content["base"]
-        if base is not None and base.fingerprint != fingerprint:
             raise InputError(
-                f"{folder} was fitted with other base classes: load it without base, or with the bank of fingerprint "
-                f"{str(fingerprint)[:12]}…."
+                f"{folder} holds a {content['class']!r:.40}: load it with the class of that name."
             )
+        fingerprint = content["base"]
+        if not isinstance(fingerprint, (str, type(None))):
+            raise ValueError("its base classes have no fingerprint")
+        parameters = _parameters(kind, content["parameters"])
+        if base is not None:
+            _check_base(base, fingerprint, folder)
         if fingerprint is not None:
-            parameters["base"] = base or BaseLeftBehind(str(fingerprint))
+            parameters["base"] = base or BaseLeftBehind(fingerprint)
         model = kind(**parameters)
+        model._validate_params()
         # Copies: a model is small, and its folder may go.
-        tensors = {name: np.array(x) for name, x in map_tensors(folder / NUMBERS).tensors.items()}
+        tensors = {name: np.array(x) for name, x in map_tensors(file_in(folder, NUMBERS)).tensors.items()}
         types = {"FeatureTransform": FeatureTransform}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
@@ -84,12 +88,61 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             setattr(model, name, restore(value, tensors, types))
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
-        _check(model)
+        _check(model, tensors)
     return model
 
 
-def _check(model: Any) -> None:
+def _parameters(kind: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a model; one that is missing must not become its default."""
+    expected = set(kind().get_params(deep=False)) - {"base"}
+    if set(found) != expected:
+        raise ValueError(f"other parameters: {', '.join(sorted(expected ^ set(found)))}")
+    return dict(found)
+
+
+def _check_base(base: BaseClasses, fingerprint: str | None, folder: Path) -> None:
+    """Raise unless this is the bank that the model was fitted with."""
+    if fingerprint is None:
+        raise InputError(f"{folder} was fitted without base classes: load it without base.")
+    if base.fingerprint != fingerprint:
+        raise InputError(
+            f"{folder} was fitted with other base classes: load it without base, or with the bank of fingerprint "
+            f"{fingerprint[:12]}…."
+        )
+
+
+def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     """Raise unless the classifier can answer: it is asked about one sample."""
-    logits = model._logits(np.ones((1, model.n_features_in_)))
-    if logits.shape != (1, len(model.classes_)) or not np.isfinite(logits).all():
-        raise ValueError("its numbers do not fit each other")
+    if not all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"):
+        raise ValueError("its numbers hold NaN or infinity")
+    width, classes = model.n_features_in_, model.classes_
+    # Before an array of that width is made.
+    if type(width) is not int or not any(width in x.shape for x in tensors.values()):
+        raise ValueError("its number of features is not that of its arrays")
+    if not (
+        isinstance(classes, np.ndarray) and len(classes) > 1 and np.array_equal(np.unique(classes), classes)
+    ):
+        raise ValueError("its classes are not sorted labels")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
+        raise ValueError("its feature names do not fit its features")
+    scale = model.transform_.scale if hasattr(model, "transform_") else 1.0
+    if not 0 < scale < np.inf:
+        raise ValueError("its scale is not positive")
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # scikit-learn misses the names of the features here.
+        warnings.simplefilter("ignore")
+        # Distinct entries, for to any power 1 is 1.
+        sample = np.linspace(0.5, 2.0, width)[None] / scale
+        logits = model._logits(sample)
+        if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
+            raise ValueError("its numbers do not fit each other")
+        if hasattr(model, "explain") and not _explains(model.explain(sample)):
+            raise ValueError("what it says of its base classes does not fit")
+
+
+def _explains(explanation: Explanation) -> bool:
+    """Whether all shares and all evidence are numbers."""
+    shares = [loan.own_share for loan in explanation.loans]
+    evidence = [lender.evidence for reason in explanation.reasons for lender in reason.lenders]
+    return bool(str(explanation) and np.isfinite([*shares, *evidence]).all())
