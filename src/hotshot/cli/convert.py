@@ -12,10 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hotshot import __version__
+from hotshot.base.storage import DESCRIPTION, is_bank
+from hotshot.cli.data import open_samples
 from hotshot.errors import InputError, ParameterError
 from hotshot.features import FeatureSource, open_features, write_features
 from hotshot.features.files.limits import readable_size
@@ -23,7 +26,8 @@ from hotshot.features.files.reading import split_part
 from hotshot.features.files.sniff import sniff
 
 # Formats without a header for what is known of the features.
-_SILENT = (".csv", ".tsv", ".npy")
+_TEXT = (".csv", ".tsv")
+_SILENT = (*_TEXT, ".npy")
 # What is said anew of every file.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
 _SECONDS_WITHOUT_BAR = 1.0
@@ -43,14 +47,18 @@ def run_convert(
 ) -> None:
     """Convert, and say in one sentence what was written."""
     source, part = split_part(Path(source), part)
-    opened = open_features(source, part=part, labels=labels)
+    opened = open_samples(source, part, labels)
     _check_out(opened.path, out, force)
-    about = _provenance(opened, part, labels, extractor, transform)
+    about = provenance(opened, part, labels, extractor, transform)
     console = Console(stderr=True)
-    with _Bar(console, opened.n_samples) as bar:
+    with ReadingBar(console, opened.n_samples) as bar:
         write_features(out, bar.watched(opened), dtype=dtype, about=about)
-    written = open_features(out)
-    n_bytes = sum(path.stat().st_size for path in _files(out))
+    if out.suffix.lower() in _TEXT:
+        # There is nothing in it but the numbers, and it takes long to look at.
+        written = replace(opened, dtype=np.dtype(dtype or opened.dtype), about={})
+    else:
+        written = open_features(out)
+    n_bytes = sum(size_of(path) for path in _files(out))
     if as_json:
         found = {
             "out": str(out),
@@ -65,7 +73,7 @@ def run_convert(
         return
     print(
         f"Wrote {out}: {bar.n_samples} samples, {len(bar.classes)} classes, {written.n_features} features of "
-        f"{written.dtype}, {readable_size(n_bytes)} from {readable_size(opened.path.stat().st_size)}."
+        f"{written.dtype}, {readable_size(n_bytes)} from {readable_size(size_of(opened.path))}."
     )
     if out.suffix.lower() in _SILENT:
         print(
@@ -90,14 +98,14 @@ def _files(out: Path) -> list[Path]:
     return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
 
 
-def _provenance(
+def provenance(
     opened: FeatureSource, part: str | None, labels: Path | None, extractor: str | None, transform: str | None
 ) -> dict[str, Any]:
     """What the file says of its features, with where it came from and when."""
     source: dict[str, Any] = {
         "name": opened.path.name,
-        "sha256": _sha256(opened.path),
-        "format": sniff(opened.path).value,
+        "sha256": _sha256(opened.path / DESCRIPTION if is_bank(opened.path) else opened.path),
+        "format": "bank" if is_bank(opened.path) else sniff(opened.path).value,
     }
     if part is not None:
         source["part"] = part
@@ -116,6 +124,11 @@ def _provenance(
     }
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files of a bank."""
+    return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
 def _sha256(path: Path) -> str:
     try:
         with path.open("rb") as file:
@@ -124,7 +137,7 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-class _Bar:
+class ReadingBar:
     """A bar that appears after a second, over the two passes that writing takes."""
 
     def __init__(self, console: Console, n_samples: int | None) -> None:
@@ -162,7 +175,7 @@ class _Bar:
 
         return replace(source, batches=batches)
 
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> ReadingBar:
         return self
 
     def __exit__(
