@@ -4,7 +4,8 @@
 
 B = 1,000, 3,000 and 10,000 classes of 100 samples with 768 post-ReLU features, single precision, in batches whose
 classes are mixed, as a shuffled loader gives them. Building and use are processes of their own; memory is the
-proportional set size, which counts mapped pages of files too. Nothing here is a peer: it prints seconds of this machine.
+proportional set size, which counts mapped pages of files too. Nothing here is a peer: it prints seconds of this
+machine.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ def folder_size(folder: str) -> float:
 
 def main() -> None:
     """Print one row for each size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of base classes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

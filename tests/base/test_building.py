@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import make_bank
@@ -52,6 +52,7 @@ def probabilities(bank, dtype=np.float64, **settings):
 # --- one pass over batches ----------------------------------------------------------------------------------
 
 
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, sum(RAGGED)), max_size=6), st.integers(0, 9))
 def test_a_bank_from_batches_is_that_of_all_samples(tmp_path_factory, cuts, seed):
     X, y = shuffled(seed=seed)

@@ -326,9 +326,18 @@ SHIFTS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shift", SHIFTS)
-@pytest.mark.parametrize("per", ["class", "sample"])
+# Every pair of these is there.
+CASES = [
+    ("class", "no alpha", np.float32),
+    ("class", "alpha in entries", np.float64),
+    ("class", "alpha on the diagonal", np.float64),
+    ("sample", "no alpha", np.float64),
+    ("sample", "alpha in entries", np.float32),
+    ("sample", "alpha on the diagonal", np.float32),
+]
+
+
+@pytest.mark.parametrize(("per", "shift", "dtype"), CASES)
 @pytest.mark.parametrize("rows", BANKS)
 @pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
 def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, per, shift, dtype, monkeypatch):

@@ -17,9 +17,11 @@ from sklearn.ensemble import RandomForestClassifier
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
-from hotshot import HOTClassifier, evaluate
-from hotshot.errors import RunError
+from hotshot import BaseClasses, HOTClassifier, evaluate
+from hotshot.base import building
+from hotshot.errors import InputError, RunError
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
 pytestmark = [
@@ -138,3 +140,98 @@ def test_a_cluster_without_workers_is_a_run_error(quiet, monkeypatch):
         pytest.raises(RunError, match="has no workers"),
     ):
         run(scheduler=cluster.scheduler_address)
+
+
+# --- banks from parts ---------------------------------------------------------------------------------------
+
+
+def parts_of_a_bank(n_parts=7):
+    """Functions that each give some of the samples of a ragged bank."""
+    bank = ragged_bank(width=4)
+    order = np.random.default_rng(0).permutation(len(bank.samples))
+    samples, names = (
+        bank.samples[order],
+        np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])[bank.labels[order]],
+    )
+    return [
+        lambda rows=rows: (samples[rows], names[rows])
+        for rows in np.array_split(np.arange(len(order)), n_parts)
+    ]
+
+
+def probabilities(bank, **settings):
+    return HOTClassifier(bank, cost="mean-cosine", **settings).fit(X[::4], Y[::4]).predict_proba(X)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"covariance": "diagonal"},
+        {"covariance": "pooled"},
+        {"covariance": "dense", "n_components": None},
+        {"covariance": "dense", "normalize": None, "n_components": 3},
+    ],
+)
+def test_a_bank_from_parts_on_a_cluster_is_the_one_made_here(cluster, workers, settings):
+    here = BaseClasses.from_partitions(parts_of_a_bank(), **settings)
+    there = BaseClasses.from_partitions(parts_of_a_bank(), scheduler=cluster.scheduler_address, **settings)
+    assert there.names.tolist() == here.names.tolist()
+    assert there.counts.tolist() == here.counts.tolist()
+    np.testing.assert_allclose(probabilities(there, **settings), probabilities(here, **settings), atol=1e-8)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 9])
+def test_statistics_of_any_number_of_parts_merge_on_a_cluster(cluster, workers, n_parts):
+    parts = parts_of_a_bank(n_parts)
+    here = building.gather_statistics(parts)
+    there = building.gather_statistics(parts, scheduler=cluster.scheduler_address)
+    assert there.names.tolist() == here.names.tolist()
+    np.testing.assert_allclose(there.means, here.means, atol=1e-12)
+    np.testing.assert_allclose(there.covariances, here.covariances, atol=1e-12)
+    assert (there.smallest, there.largest, there.dtype) == (here.smallest, here.largest, here.dtype)
+
+
+def test_files_are_read_where_the_workers_are(cluster, workers, tmp_path):
+    for i, part in enumerate(parts_of_a_bank(3)):
+        features, names = part()
+        np.savez(tmp_path / f"{i}.npz", X=features, y=names)
+    files = sorted(tmp_path.iterdir())
+    there = BaseClasses.from_partitions(files, scheduler=cluster.scheduler_address)
+    np.testing.assert_allclose(
+        probabilities(there), probabilities(BaseClasses.from_partitions(files)), atol=1e-8
+    )
+
+
+def test_a_bad_part_is_one_sentence_from_a_cluster_too(cluster, workers):
+    bad = [*parts_of_a_bank(), lambda: (np.full((2, 4), np.nan), ["ant", "ant"])]
+    with pytest.raises(InputError, match="NaN") as error:
+        building.gather_statistics(bad, scheduler=cluster.scheduler_address)
+    assert "\n" not in str(error.value)
+    with pytest.raises(InputError, match=r"nowhere\.npz"):
+        building.gather_statistics(["nowhere.npz"], scheduler=cluster.scheduler_address)
+
+
+def test_a_part_that_kills_its_workers_is_a_run_error(quiet):
+    def deadly():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with (
+        # One death is enough: by default it takes four of them.
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL + 1
+        ) as cluster,
+        pytest.raises(RunError, match="lost several workers on one part"),
+    ):
+        building.gather_statistics([deadly], scheduler=cluster.scheduler_address)
+
+
+def test_parts_for_a_scheduler_that_is_not_there_are_a_run_error(quiet, monkeypatch):
+    with pytest.raises(RunError, match="There is no Dask scheduler at nowhere: "):
+        BaseClasses.from_partitions(parts_of_a_bank(), scheduler="nowhere")
+    monkeypatch.setattr(building, "WORKER_SECONDS", 0.5)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        pytest.raises(RunError, match="has no workers"),
+    ):
+        BaseClasses.from_partitions(parts_of_a_bank(), scheduler=cluster.scheduler_address)

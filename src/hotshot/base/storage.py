@@ -81,8 +81,14 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "counts": bank.counts.tolist(),
         "names": bank.names.tolist(),
     }
+    check_about(bank.about)
+    write_description(folder / DESCRIPTION, description)
+
+
+def check_about(about: dict[str, Any] | None) -> None:
+    """Raise unless what is said of the features can be written as JSON."""
     try:
-        write_description(folder / DESCRIPTION, description)
+        json.dumps(about)
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"about must hold text, numbers, lists and dicts only, as JSON does: {error}."

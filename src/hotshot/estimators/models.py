@@ -126,9 +126,12 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
         raise ValueError("its feature names do not fit its features")
-    scale = model.transform_.scale if hasattr(model, "transform_") else 1.0
-    if not 0 < scale < np.inf:
-        raise ValueError("its scale is not positive")
+    scale = 1.0
+    if hasattr(model, "transform_"):
+        _check_transform(model.transform_, width, with_axes=len(model.base_names_) > 0)
+        scale = model.transform_.scale
+        if not len(model.coef_) == len(model.intercept_) == len(classes):
+            raise ValueError("its coefficients are not those of its classes")
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn misses the names of the features here.
         warnings.simplefilter("ignore")
@@ -139,6 +142,19 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
             raise ValueError("its numbers do not fit each other")
         if hasattr(model, "explain") and not _explains(model.explain(sample)):
             raise ValueError("what it says of its base classes does not fit")
+
+
+def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
+    arrays = (transform.centre, transform.axes)
+    if not (
+        isinstance(transform, FeatureTransform)
+        and type(transform.unit) is bool
+        and 0 < transform.scale < np.inf
+        and (transform.centre is not None) is transform.unit
+        and (transform.axes is not None) is with_axes
+        and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays)
+    ):
+        raise ValueError("its transform is not that of its features")
 
 
 def _explains(explanation: Explanation) -> bool:

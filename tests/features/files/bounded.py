@@ -13,7 +13,7 @@ from hotshot.features import read_features
 
 
 @contextmanager
-def at_most(n_bytes, seconds=5.0):
+def at_most(n_bytes, seconds=20.0):
     """Assert that what happens inside takes at most so much memory, as NumPy and Python count it, and time."""
     tracemalloc.start()
     start = time.perf_counter()

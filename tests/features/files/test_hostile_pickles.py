@@ -337,6 +337,11 @@ REFUSED = {
     "ordered dictionary of a call": b"ccollections\nOrderedDict\n(cbuiltins\nlist\ntR.",
     "default dictionary with a function": b"ccollections\ndefaultdict\n(cos\nsystem\ntR.",
     "list within itself": b"\x80\x02}K\x00]q\x00h\x00as.",
+    "parts with names that are not printable": pickle.dumps({"a\x7f\n": {0: [[1.0]]}, "b": {0: [[1.0]]}}),
+    "class with a name that is not printable": pickle.dumps({"a\x7f\n": [[1.0], [1.0, 2.0]]}),
+    "storage with a name that is not printable": (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((Vstorage\nctorch\nFloatStorage\nVa\x7f\x1b[31m\nVcpu\nI1\nNtQ"
+    ),
     "dictionary within itself": b"\x80\x02}q\x00K\x00h\x00s.",
     "array of text beyond Unicode": (
         b"(dS'X'\n(l(lF1.0\naasS'y'\n" + NUMPY + b"(I1\n(I1\nt"

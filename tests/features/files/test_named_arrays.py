@@ -49,6 +49,7 @@ def save(tmp_path):
         pytest.param({"X_base": X, "y_base": WORDS}, id="one part"),
         pytest.param({"base/features": X, "base/labels": WORDS}, id="one part with a slash"),
         pytest.param({"X": X, "y": WORDS, "scale": np.float32(1), "ids": np.arange(4)}, id="others beside"),
+        pytest.param({"X": X, "y": WORDS, "tokens": STACK}, id="three dimensions beside"),
         pytest.param({"X": X.astype(">f8"), "y": WORDS}, id="big-endian"),
         pytest.param({"X": np.asfortranarray(X), "y": WORDS}, id="columns first"),
     ],
@@ -77,6 +78,15 @@ def test_arrays_of_classes_samples_features(save, arrays, labels):
     found = read_features(save(**arrays))
     np.testing.assert_array_equal(found.X, STACK.reshape(6, 4))
     assert found.y.tolist() == labels
+
+
+def test_bytes_in_another_order_are_put_right(save):
+    path = save(X=X.astype(">f4"), y=CODES.astype(">i8"))
+    assert open_features(path).dtype == np.dtype("=f4")
+    found = read_features(path)
+    assert found.X.dtype == np.float32
+    np.testing.assert_array_equal(found.X, X)
+    assert found.y.tolist() == CODES.tolist()
 
 
 def test_one_array_per_class_in_the_order_of_the_file(save):

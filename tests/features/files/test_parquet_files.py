@@ -170,6 +170,20 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
             assert found.nbytes < 1000
 
 
+def test_pages_with_more_values_than_the_footer_says_are_refused(path):
+    pq.write_table(pa.table({"label": Y, "a": X[:, 0]}), path)
+    whole = path.read_bytes()
+    messages = []
+    # 7 values are the byte 14 in the header of a page.
+    for at in (i for i, byte in enumerate(whole[:300]) if byte == 14):
+        path.write_bytes(whole[:at] + b"\x7e" + whole[at + 1 :])
+        try:
+            read_features(path)
+        except InputError as error:
+            messages.append(str(error))
+    assert any("a column announces 7 values and its pages 63" in message for message in messages)
+
+
 def test_a_file_torn_at_any_byte_is_refused(path):
     write_features(path, (X, Y))
     whole = path.read_bytes()

@@ -139,11 +139,14 @@ def test_a_default_dictionary_as_the_authors_of_the_files_use_it(read):
 
 
 def test_what_the_file_says_beside_its_vectors_is_kept(tmp_path):
+    """Short text and numbers; a half of a character could not be written again."""
     path = tmp_path / "a.pkl"
     path.write_bytes(
         pickle.dumps({"X": X, "y": labels(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 1}})
     )
     assert open_pickle(path).about == {"extractor": "wrn28_10", "epoch": 3}
+    path.write_bytes(pickle.dumps({"X": X, "y": labels(), "epoch": 3, "note": "\ud800"}, protocol=0))
+    assert open_pickle(path).about == {"epoch": 3}
 
 
 def test_parts_are_chosen_by_key(read):

@@ -160,7 +160,7 @@ def test_memory_is_for_one_batch(tmp_path, suffix, monkeypatch):
     path = tmp_path / f"features{suffix}"
     # What is imported on the way is not counted.
     write_features(path, (X, Y))
-    with at_most(n * width * 8 // 4, seconds=20):
+    with at_most(n * width * 8 // 4):
         write_features(path, source_of(n, width, batch))
         for part, _ in open_features(path).batches(batch):
             assert part.shape[1] == width
@@ -182,6 +182,19 @@ def test_an_error_in_the_middle_leaves_the_old_file(tmp_path, suffix):
     with pytest.raises(InputError, match="Input/output error"):
         write_features(path, FeatureSource("made up", 3, 2, X.dtype, batches))
     assert (sorted(os.listdir(tmp_path)), path.read_bytes()) == before
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_source_that_changes_between_its_two_passes_is_refused(tmp_path, suffix):
+    lengths = iter([3, 2])
+
+    def batches(rows):
+        n = next(lengths)
+        yield X[:n], np.array(Y)[:n]
+
+    with pytest.raises(InputError, match="has changed while it was read"):
+        write_features(tmp_path / f"features{suffix}", FeatureSource("made up", 3, 2, X.dtype, batches))
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):

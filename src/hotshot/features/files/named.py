@@ -120,10 +120,10 @@ def _parts(arrays: Mapping[str, Numbers]) -> dict[str, _Part]:
         for role, own in _roles(name):
             if _fits(role, array):
                 getattr(parts.setdefault(own, _Part()), role).append(name)
-    claimed = {name for part in parts.values() for name in part.features}
-    for name, array in arrays.items():
-        if len(array.shape) == 3 and name not in claimed:
-            parts.setdefault(name, _Part()).features.append(name)
+    if not any(part.features for part in parts.values()):
+        for name, array in arrays.items():
+            if len(array.shape) == 3:
+                parts.setdefault(name, _Part()).features.append(name)
     # Class names without a part serve every part that has none of its own.
     common = parts.get("", _Part())
     for part in parts.values():

@@ -75,7 +75,7 @@ class Reader:
             key = self._choose(parts, part)
             return self._from_dictionary(self._labelled(parts[key]), None, may_have_parts=False)
         if arrays and all(type(key) is str for key in items) and self._are_named(arrays):
-            about = {key: value for key, value in items.items() if type(value) in (str, int, float, bool)}
+            about = {key: value for key, value in items.items() if _is_remark(value)}
             named = {key: self._array(value, key) for key, value in arrays.items()}
             return features_from_arrays(named, self.path, part=part, about=about)
         if part is not None:
@@ -245,6 +245,13 @@ def _is_short(value: Any) -> bool:
 def _is_vector(shape: tuple[int, ...]) -> bool:
     """Whether all axes but one are of length 1, as after pooling: (V,), (1, V) or (V, 1, 1)."""
     return len(shape) >= 1 and sum(n != 1 for n in shape) <= 1
+
+
+def _is_remark(value: Any) -> bool:
+    """Whether a value beside the arrays says something of them: the name of the extractor, the epoch."""
+    return type(value) in (int, float, bool) or (
+        type(value) is str and len(value) <= _LONGEST_LABEL and _is_clean(value)
+    )
 
 
 def _is_clean(text: str) -> bool:

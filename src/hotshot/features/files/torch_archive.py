@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 from hotshot.errors import InputError
+from hotshot.features.files.labels import quoted
 from hotshot.features.files.limits import check_size
 from hotshot.features.files.pickle_records import Unsound
 
@@ -41,7 +42,7 @@ class Archive:
     def place_of(self, name: str) -> Place:
         """Where the bytes of a member are: in the file, or in memory where the archive was compressed."""
         if name not in self.members:
-            raise Unsound(f"it has no member '{name}'")
+            raise Unsound(f"it has no member {quoted(name)}")
         if name not in self._places:
             self._places[name] = self._found(self.members[name])
         return self._places[name]

@@ -1,0 +1,167 @@
+"""`hotshot convert`: what it writes, what it says, what it keeps of where features came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from hotshot import __version__
+from hotshot.cli.convert import run_convert
+from hotshot.errors import InputError, ParameterError
+from hotshot.features import open_features, read_features
+
+X = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
+Y = np.repeat(["wren", "kite"], 10)
+
+
+@pytest.fixture
+def features(tmp_path):
+    path = tmp_path / "birds.npz"
+    np.savez(path, X=X, y=Y)
+    return path
+
+
+def convert(source, out, **options):
+    defaults = {
+        "dtype": None,
+        "part": None,
+        "labels": None,
+        "extractor": None,
+        "transform": None,
+        "force": False,
+        "as_json": False,
+    }
+    run_convert(source=source, out=out, **{**defaults, **options})
+
+
+def test_it_says_in_one_sentence_what_was_written(features, tmp_path, capsys):
+    out = tmp_path / "birds.safetensors"
+    convert(features, out, dtype="float16")
+    said = capsys.readouterr().out
+    assert re.fullmatch(
+        rf"Wrote {out}: 20 samples, 2 classes, 6 features of float16, \d+ bytes from [\d.]+ kB\.\n", said
+    )
+    found = read_features(out)
+    np.testing.assert_array_equal(found.X, X.astype(np.float16))
+    assert found.y.tolist() == Y.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".mat"])
+def test_provenance_is_kept_in_the_header(features, tmp_path, suffix):
+    first, second = tmp_path / f"first{suffix}", tmp_path / f"second{suffix}"
+    convert(features, first, extractor="DINO", transform="relu")
+    about = open_features(first).about
+    assert about["extractor"] == "DINO"
+    assert about["transform"] == "relu"
+    assert about["hotshot"] == __version__
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(about["created"])).total_seconds() < 60
+    sha256 = hashlib.sha256(features.read_bytes()).hexdigest()
+    source = {"name": "birds.npz", "sha256": sha256, "format": ".npz file"}
+    assert about["source"] == source
+    convert(first, second, transform="none")
+    about = open_features(second).about
+    assert about["extractor"] == "DINO"
+    assert about["transform"] == "none"
+    assert about["source"]["name"] == first.name
+    assert about["source"]["source"] == source
+
+
+def test_json_is_one_document(features, tmp_path, capsys):
+    out = tmp_path / "birds.parquet"
+    convert(features, out, extractor="DINO", as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert said.pop("about") == open_features(out).about
+    assert said == {
+        "out": str(out),
+        "samples": 20,
+        "classes": 2,
+        "features": 6,
+        "dtype": "float32",
+        "bytes": out.stat().st_size,
+    }
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy"])
+def test_formats_without_a_header_are_told_of(features, tmp_path, suffix, capsys):
+    convert(features, tmp_path / f"birds{suffix}", extractor="DINO")
+    assert f"A {suffix} file has no place for source, extractor and transform" in capsys.readouterr().out
+
+
+def test_parts_and_files_of_labels(tmp_path):
+    np.savez(tmp_path / "two.npz", X_base=X, y_base=Y, X_novel=2 * X, y_novel=Y)
+    convert(tmp_path / "two.npz", tmp_path / "a.safetensors", part="novel")
+    convert(f"{tmp_path / 'two.npz'}:novel", tmp_path / "b.safetensors")
+    for name in ("a", "b"):
+        found = read_features(tmp_path / f"{name}.safetensors")
+        np.testing.assert_array_equal(found.X, 2 * X)
+        assert found.about["source"]["part"] == "novel"
+    np.save(tmp_path / "v.npy", X)
+    (tmp_path / "names.txt").write_text("\n".join(Y))
+    convert(tmp_path / "v.npy", tmp_path / "c.safetensors", labels=tmp_path / "names.txt")
+    about = read_features(tmp_path / "c.safetensors").about
+    assert about["source"]["labels"]["name"] == "names.txt"
+
+
+def test_files_are_overwritten_only_by_force(features, tmp_path):
+    out = tmp_path / "out.npz"
+    out.write_bytes(b"precious")
+    with pytest.raises(ParameterError, match=r"out\.npz exists: pass --force"):
+        convert(features, out)
+    assert out.read_bytes() == b"precious"
+    convert(features, out, force=True)
+    assert read_features(out).X.shape == (20, 6)
+    (tmp_path / "other.labels.npy").write_bytes(b"precious")
+    with pytest.raises(ParameterError, match=r"other\.labels\.npy exists"):
+        convert(features, tmp_path / "other.npy")
+
+
+def test_a_file_is_not_converted_to_itself(features, tmp_path):
+    (tmp_path / "link.npz").hardlink_to(features)
+    for out in (features, tmp_path / "link.npz"):
+        with pytest.raises(ParameterError, match="is the file to convert"):
+            convert(features, out, force=True)
+    with pytest.raises(ParameterError, match="is a folder"):
+        convert(features, tmp_path, force=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"dtype": "int4"}, "dtype must be one of"), ({"part": "base"}, "has no part 'base'")],
+)
+def test_mistakes_leave_nothing_behind(features, tmp_path, options, message):
+    with pytest.raises((ParameterError, InputError), match=message):
+        convert(features, tmp_path / "out.safetensors", **options)
+    with pytest.raises(ParameterError, match="never writes a pickle"):
+        convert(features, tmp_path / "out.pt")
+    assert [path.name for path in tmp_path.iterdir()] == ["birds.npz"]
+
+
+def test_a_bar_appears_on_what_takes_long(features, tmp_path, capsys, monkeypatch):
+    moments = iter(range(0, 1000, 2))
+    monkeypatch.setattr("hotshot.cli.convert.time", type("Clock", (), {"monotonic": lambda: next(moments)}))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    convert(features, tmp_path / "out.csv")
+    assert "samples" in capsys.readouterr().err
+
+
+def test_no_bar_appears_on_what_is_quick(features, tmp_path, capsys):
+    convert(features, tmp_path / "out.csv")
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_and_its_exit_codes(hotshot, features, tmp_path):
+    run = hotshot("convert", features, "birds.csv", "--dtype", "float16")
+    assert run.returncode == 0, run.stderr
+    assert "20 samples, 2 classes, 6 features of float16" in " ".join(run.stdout.split())
+    again = hotshot("convert", features, "birds.csv")
+    assert again.returncode == 2
+    assert again.stderr.startswith("hotshot: birds.csv exists")
+    lost = hotshot("convert", "nowhere.npz", "out.csv")
+    assert lost.returncode == 2
+    assert "There is no file nowhere.npz" in lost.stderr
+    assert "Traceback" not in lost.stderr
