@@ -1,0 +1,47 @@
+"""Conv4 and Conv6: blocks of convolution, batch normalisation, ReLU and pooling, flattened at the end."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import Tensor, nn
+
+# Later blocks do not pool: a map of 5x5 is small enough.
+POOLED_BLOCKS = 4
+
+
+class Convolutional(nn.Module):
+    """A plain network; features are its last map after the ReLU and pooling, flattened.
+
+    Parameters
+    ----------
+    depth : int
+        Number of blocks, 4 or 6 in the literature.
+    filters : int
+        Of every block.
+    channels : int
+        Of the images.
+    """
+
+    def __init__(self, depth: int = 4, filters: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        widths = [channels, *[filters] * depth]
+        self.blocks = nn.Sequential(
+            *(_block(widths[i], widths[i + 1], pool=i < POOLED_BLOCKS) for i in range(depth))
+        )
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (batch, V) of images (batch, channels, size, size)."""
+        return self.blocks(images).flatten(1)
+
+
+def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
+    layers: OrderedDict[str, nn.Module] = OrderedDict(
+        conv=nn.Conv2d(inputs, outputs, 3, padding=1), norm=nn.BatchNorm2d(outputs), relu=nn.ReLU()
+    )
+    if pool:
+        layers["pool"] = nn.MaxPool2d(2)
+    return nn.Sequential(layers)

@@ -1,0 +1,84 @@
+"""`hotshot extract`: features of every split of a dataset of images, as native feature files."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from hotshot.cli.images import bar, counting, decoded_splits
+from hotshot.errors import InterruptedRunError, ParameterError
+from hotshot.extraction import checkpoint_extractor, extract_split, pretrained_extractor
+from hotshot.version import __version__
+
+
+def run_extract(
+    *,
+    dataset: Path | None,
+    kind: str,
+    checkpoint: Path | None,
+    pretrained: str | None,
+    out: Path,
+    cache: Path | None,
+    device: str,
+    skip_corrupt: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write one file for each split, and say how quickly."""
+    if (checkpoint is None) == (pretrained is None):
+        raise ParameterError("Pass either --checkpoint FOLDER or --pretrained NAME.")
+    extractor = (
+        checkpoint_extractor(checkpoint, device)
+        if checkpoint is not None
+        else pretrained_extractor(str(pretrained), device)
+    )
+    console = Console(stderr=as_json)
+    out.mkdir(parents=True, exist_ok=True)
+    name, splits = decoded_splits(
+        dataset, kind, extractor.size, cache or out / "decoded", skip_corrupt, console
+    )
+    written: list[dict[str, Any]] = []
+    for split_name, split in splits.items():
+        path = out / f"{split_name}.safetensors"
+        if path.exists() and not force:
+            raise ParameterError(f"{path} exists: pass --force to overwrite it.")
+        about = {
+            "extractor": extractor.name,
+            "transform": "none",
+            "network": extractor.about,
+            "source": {"name": name, "split": split_name, "images": split.fingerprint},
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "hotshot": __version__,
+        }
+        start = time.perf_counter()
+        with bar(console, "images") as progress:
+            watch = counting(progress, f"extracting {split_name}")
+            try:
+                share = extract_split(extractor, split, path, about=about, device=device, watch=watch)
+            except KeyboardInterrupt:
+                raise InterruptedRunError(
+                    f"Interrupted: what was extracted is in {out}; the same command goes on from there."
+                ) from None
+        seconds = time.perf_counter() - start
+        written.append(
+            {
+                "split": split_name,
+                "out": str(path),
+                "images": len(split),
+                "classes": len(split.names),
+                "images_per_second": round(len(split) / seconds, 1),
+                "share_in_network": round(share, 3),
+            }
+        )
+        console.print(
+            f"{path}: {len(split)} images of {len(split.names)} classes, {len(split) / seconds:.0f} a second, "
+            f"{100 * share:.0f}% of the time in the network.",
+            markup=False,
+        )
+    if as_json:
+        print(json.dumps(written, indent=2))

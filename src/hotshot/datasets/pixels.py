@@ -1,0 +1,128 @@
+"""From the bytes of an image file to RGB pixels, or the reason why there are none."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.errors import InputError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# The formats in which people keep photographs and scans; Pillow knows others that start programs.
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
+SUFFIXES = (
+    ".jpg", ".jpeg", ".jpe", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm",
+)  # fmt: skip
+# From here on Pillow suspects a bomb too.
+MOST_PIXELS = 2**26
+_ORIENTATION = 0x0112
+_WHITE = (255, 255, 255, 255)
+
+
+class CorruptImageError(InputError):
+    """One image cannot be read; `name` says which and `reason` why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"{name} is not a readable image, {reason}: replace it, or leave out what is corrupt with "
+            "skip_corrupt=True (--skip-corrupt)."
+        )
+        self.name = name
+        self.reason = reason
+
+    def __reduce__(self) -> Any:
+        return CorruptImageError, (self.name, self.reason)
+
+
+def pillow() -> Any:
+    """The library that reads images, or the sentence that says how to get it."""
+    try:
+        import PIL.Image
+        import PIL.ImageOps
+    except ImportError:
+        raise InputError("Reading images needs Pillow: pip install 'hotshot[images]'.") from None
+    # Registers all formats, once.
+    PIL.Image.init()
+    return PIL
+
+
+def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
+    """An image in RGB, upright as its camera says, over white where it is transparent.
+
+    Parameters
+    ----------
+    data : bytes
+        Of the file.
+    name : str
+        For sentences.
+    at_least : int or None
+        A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below this.
+    """
+    library = pillow()
+    try:
+        known = [name for name in FORMATS if name in library.Image.OPEN]
+        with library.Image.open(BytesIO(data), formats=known) as image:
+            width, height = image.size
+            if width * height > MOST_PIXELS:
+                raise CorruptImageError(name, f"it has {width}x{height} pixels")
+            if at_least is not None and image.format in ("JPEG", "MPO"):
+                image.draft(None, (at_least, at_least))
+            image.load()
+            return _rgb(_upright(image, library), name, library)
+    except CorruptImageError:
+        raise
+    except MemoryError:
+        raise CorruptImageError(name, "it asks for more memory than there is") from None
+    except Exception as error:
+        # Decoders meet damaged bytes in their own ways: OSError, SyntaxError, ValueError, struct.error and more.
+        raise CorruptImageError(name, _reason(error, data)) from None
+
+
+def centre_square(image: Image, size: int) -> np.ndarray:
+    """The largest centred square of an image, resized to uint8 (size, size, 3)."""
+    width, height = image.size
+    side = min(width, height)
+    if width == height == size:
+        return np.asarray(image)
+    left, top = (width - side) / 2, (height - side) / 2
+    box = (left, top, left + side, top + side)
+    return np.asarray(image.resize((size, size), pillow().Image.Resampling.BICUBIC, box=box))
+
+
+def _upright(image: Image, library: Any) -> Any:
+    if "exif" not in image.info:
+        return image
+    try:
+        turned = image.getexif().get(_ORIENTATION, 1) != 1
+        return library.ImageOps.exif_transpose(image) if turned else image
+    except Exception:
+        # The remarks of a camera are damaged, not the image.
+        return image
+
+
+def _rgb(image: Any, name: str, library: Any) -> Image:
+    if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
+        image = image.convert("RGBA")
+        paper = library.Image.new("RGBA", image.size, _WHITE)
+        return library.Image.alpha_composite(paper, image).convert("RGB")
+    if image.mode == "F":
+        raise CorruptImageError(name, "its pixels are floating-point numbers, not 8 or 16 bits")
+    if image.mode.startswith("I"):
+        deep = np.asarray(image)
+        if deep.size and not 0 <= deep.min() <= deep.max() < 2**16:
+            raise CorruptImageError(name, "its pixels have 32 bits, not 8 or 16")
+        image = library.Image.fromarray(np.rint(deep / 257).astype(np.uint8))
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _reason(error: Exception, data: bytes) -> str:
+    if not data:
+        return "it is empty"
+    if type(error).__name__ == "UnidentifiedImageError":
+        return "it is of no format that is read here or its start is damaged"
+    text = " ".join(str(error).split()).rstrip(".")[:100]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
