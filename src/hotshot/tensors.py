@@ -88,11 +88,11 @@ def map_tensors(path: str | Path) -> TensorFile:
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
         dtype, shape, (first, last) = _entry(entry, name, path)
         if first != end:
-            raise _damaged(path, f"tensor '{name}' overlaps another or leaves a gap")
+            raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
         end = last
         if start + last > size:
             raise InputError(
-                f"{path} is truncated: it ends at byte {size} where tensor '{name}' ends at {start + last}: "
+                f"{path} is truncated: it ends at byte {size} where tensor {name!r:.80} ends at {start + last}: "
                 "copy or download it again."
             )
         if entry["dtype"] == BRAIN_FLOAT:
@@ -128,7 +128,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _offsets(entry: Any, name: str, path: Path) -> tuple[int, int]:
     offsets: Any = entry.get("data_offsets") if isinstance(entry, dict) else None
     if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise _damaged(path, f"tensor '{name}' has no place in the file")
+        raise _damaged(path, f"tensor {name!r:.80} has no place in the file")
     return offsets[0], offsets[1]
 
 
@@ -138,12 +138,12 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
     kind: Any = entry.get("dtype")
     code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
     if code is None:
-        raise InputError(f"{path} holds tensor '{name}' of type {kind!r}: store it as float16 or float32.")
+        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
     dtype = np.dtype(code)
     # NumPy refuses shapes that would be too large if they were not empty.
     sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
     if not sound or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
-        raise _damaged(path, f"tensor '{name}' has not the size of its shape")
+        raise _damaged(path, f"tensor {name!r:.80} has not the size of its shape")
     return dtype, tuple(shape), offsets
 
 
