@@ -138,7 +138,9 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
     kind: Any = entry.get("dtype")
     code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
     if code is None:
-        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
+        raise InputError(
+            f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32."
+        )
     dtype = np.dtype(code)
     # NumPy refuses shapes that would be too large if they were not empty.
     sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59

@@ -390,6 +390,15 @@ def test_spaces_that_differ_in_their_covariances_only_become_one(tmp_path):
     assert isinstance(small.prepare(Space()).covariances, Diagonal)
 
 
+def test_one_axis_is_not_the_whole_variance_without_samples_either(tmp_path):
+    bank = ragged_bank()
+    bank.prepare(Space(n_components=1))
+    small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
+    assert small.prepare(Space(n_components=1)).means.shape[1] == 1
+    with pytest.raises(ParameterError, match="was saved for"):
+        small.prepare(Space(n_components=1.0))
+
+
 def test_statistics_are_much_smaller_than_samples(tmp_path):
     bank = BaseClasses.from_samples(*make_bank(8, 500, 20))
     size = {}
@@ -882,6 +891,27 @@ def test_descriptions_of_something_else_are_refused(bank_folder):
     check_refused(bank_folder, "does not describe a bank")
     (bank_folder / "bank.json").write_bytes(b"\xff\xfe\x00")
     check_refused(bank_folder, "does not describe a bank")
+
+
+def test_names_that_are_there_twice_are_refused(bank_folder):
+    rewrite(bank_folder, lambda d: d.update(names=[0, 1, 2, 3, 3]))
+    check_refused(bank_folder, "a name is there twice")
+
+
+def test_spaces_with_other_numbers_of_axes_are_refused(bank_folder):
+    rewrite(bank_folder, lambda d: d["spaces"][1]["space"].update(n_components=2))
+    check_refused(bank_folder, "not as many axes")
+
+
+@pytest.mark.parametrize("change", [lambda mass: mass * 0.5, lambda mass: mass - 0.2, lambda mass: 2 - mass])
+def test_sample_weights_that_are_no_weights_are_refused(sound_banks, tmp_path, change):
+    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
+
+    def spoil(_, tensors):
+        tensors["base.buckets.0.mass"] = change(tensors["base.buckets.0.mass"])
+
+    rewrite_content(tmp_path / "one.bank", 0, spoil)
+    check_refused(tmp_path / "one.bank", "sample weights of a class do not sum to 1")
 
 
 def test_counts_that_wrap_around_are_refused(bank_folder):

@@ -123,8 +123,8 @@ def test_the_widest_dtype_of_all_batches_is_remembered():
     X, y = samples()
     found = ClassStatistics().partial_fit(X[:9].astype(np.float32), y[:9])
     assert found.dtype == np.float32
-    mixed = found.merge(ClassStatistics().partial_fit(X[9:], y[9:]))
-    assert mixed.dtype == np.float64
+    others = ClassStatistics().partial_fit(X[9:], y[9:])
+    assert found.merge(others).dtype == others.merge(found).dtype == np.float64
     assert found.partial_fit(X[9:], y[9:]).dtype == np.float64
 
 

@@ -170,6 +170,26 @@ def test_names_of_features_come_back(tmp_path):
         loaded.predict(table[names[::-1]])
 
 
+@pytest.mark.parametrize("names", [["a"], ["a"] * 7, [], 6, None])
+def test_names_that_are_not_those_of_the_features_are_refused(names, sound_models, tmp_path):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["fitted"]["feature_names_in_"] = {"text": names, "objects": True} if names is not None else "a"
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model")
+
+
+def test_a_loaded_classifier_has_left_its_folder(tmp_path):
+    X, y, _ = task()
+    loaded = saved(HOTClassifier(BASE).fit(X, y), tmp_path / "one.model")
+    for array in (loaded.coef_, loaded.transform_.axes, loaded.transfer_weights_, loaded.base_means_):
+        while array.base is not None:
+            array = array.base
+        assert isinstance(array, np.ndarray)
+        assert array.flags.writeable
+
+
 def test_features_of_any_magnitude_are_loaded(tmp_path):
     X, y, queries = task()
     for i, factor in enumerate((1e-150, 1e150)):

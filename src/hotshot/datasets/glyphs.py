@@ -44,7 +44,7 @@ OVERSAMPLING = 3
 
 
 def make_glyphs(
-    size: int = 32, per_class: int = 40, *, most_classes: int | None = None, seed: int = 0
+    size: int = 32, per_class: int = 20, *, most_classes: int | None = None, seed: int = 0
 ) -> dict[str, DecodedSplit]:
     """Splits of drawn characters: uint8 pixels (images, size, size, 3), dark strokes on light ground.
 

@@ -92,7 +92,8 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
             if row:
                 yield row
     except csv.Error as error:
-        raise InputError(f"{path} is not a sound table at line {reader.line_num}: {error}.") from None
+        reason = str(error).replace("\t", "\\t")
+        raise InputError(f"{path} is not a sound table at line {reader.line_num}: {reason}.") from None
 
 
 def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:

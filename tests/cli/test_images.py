@@ -1,0 +1,78 @@
+"""From pixels to accuracy in three commands, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hotshot.cli import images
+from hotshot.datasets.glyphs import make_glyphs
+from hotshot.features import read_features
+
+
+@pytest.fixture
+def few_glyphs(monkeypatch):
+    monkeypatch.setattr(images, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
+
+
+def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_path):
+    trained = hotshot("train", "--size", "20", "--epochs", "2", "--batch-size", "32")
+    assert trained.returncode == 0, trained.stderr
+    assert "160 images of 8 base classes, 160 of 8 validation classes" in trained.stdout
+    assert "epoch 2 of 2: loss" in trained.stdout
+    extracted = hotshot("extract", "--checkpoint", "backbone/best")
+    assert extracted.returncode == 0, extracted.stderr
+    assert "of the time in the network" in " ".join(extracted.stdout.split())
+    found = read_features(tmp_path / "features" / "novel.safetensors")
+    assert found.about["extractor"] == "conv4"
+    assert found.X.min() >= 0
+    run = hotshot(
+        "evaluate", "--base", "features/base.safetensors", "--novel", "features/novel.safetensors",
+        "--methods", "hot,centroid-cl2n", "--tasks", "20", "--shots", "1", "--queries", "5", "--jobs", "1", "--json",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["results"][0]["accuracy"] > 0.25
+
+
+def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
+    flags = ["train", "--size", "20", "--epochs", "2", "--batch-size", "32", "--json"]
+    first = json.loads(hotshot(*flags).stdout)
+    assert [epoch["number"] for epoch in first["epochs"]] == [1, 2]
+    assert json.loads(hotshot(*flags).stdout)["epochs"] == []
+
+
+def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
+    rng = np.random.default_rng(0)
+    for split, classes in (("train", "ab"), ("val", "cd")):
+        for name in classes:
+            folder = tmp_path / "pictures" / split / name
+            folder.mkdir(parents=True)
+            for i in range(6):
+                pixels = rng.integers(0, 255, size=(24, 30, 3)).astype(np.uint8)
+                Image.fromarray(pixels).save(folder / f"{i}.png")
+    trained = hotshot("train", "pictures", "--size", "20", "--epochs", "1")
+    assert trained.returncode == 0, trained.stderr
+    assert "12 images of 2 base classes, 12 of 2 validation classes" in trained.stdout
+    assert hotshot("extract", "pictures", "--checkpoint", "backbone/best").returncode == 0
+    assert len(read_features(tmp_path / "features" / "val.safetensors").X) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nowhere"], "nowhere"),
+        (["train", "--backbone", "conv5"], "backbone must be one of"),
+        (["extract"], "either --checkpoint FOLDER or --pretrained NAME"),
+        (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
+        (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, arguments, message):
+    run = hotshot(*arguments)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
