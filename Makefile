@@ -22,6 +22,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.transport
 	$(BIN)/python -m benchmarks.estimator
 	$(BIN)/python -m benchmarks.evaluation
+	$(BIN)/python -m benchmarks.banks
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
