@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
+from hotshot.base import BaseClasses
 from hotshot.episodes import Episodes, freeze_tasks, load_tasks
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.evaluation.journal import decode
@@ -33,7 +34,7 @@ def few(methods, X=X, y=Y, **request):
 
 
 def test_plans_hold_the_samples_in_their_own_space():
-    positive = type(BASE)(np.abs(BASE.samples), BASE.counts, BASE.names)
+    positive = BaseClasses.from_samples(np.abs(BASE.samples), BASE.names[BASE.labels])
     novel, transformed, kept = np.abs(X), [], []
     trial = Episodes(Y, ways=3, shots=1, queries=3)[0]
     for i in range(40):

@@ -179,8 +179,10 @@ class BaseClasses:
         wanted = replace(default_space(extent.smallest), power=power, covariance=covariance, **space)
         prepared, raw = prepare_statistics(gather, wanted, dtype)
         centres = {1.0: extent.mean}
-        if wanted.normalize is not None and wanted.power_on_base:
-            centres[power] = raw.mean / prepared.transform.scale**power
+        if wanted.power_on_base and wanted.power_offset == 0:
+            # Of the features as they are: the transform scales them first.
+            scale = prepared.transform.scale
+            centres[power] = raw.mean - np.log(scale) if power == 0 else raw.mean / scale**power
         stored = StoredBank(
             names=raw.names,
             counts=raw.counts,
@@ -278,7 +280,9 @@ class BaseClasses:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly made again stays behind.
-        kept = ("samples", "counts", "names", "n_features", "dtype", "about", "_centres", "_smallest")
+        kept = (
+            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "_centres", "_smallest",
+        )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
 

@@ -98,6 +98,7 @@ def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype
     need(
         (transform.power, transform.offset) == (space.power, space.power_offset)
         and _is_scale(transform.scale, dtype)
+        and (transform.unit or transform.scale == 1)
         and transform.unit is (space.normalize is not None)
         and (transform.centre is None) is not transform.unit,
         "a transform is not that of its space",
