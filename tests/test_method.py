@@ -10,7 +10,9 @@ import pytest
 
 from few_shot_problems import RAGGED, prepared_bank, probabilities, random_tasks
 from hotshot.arrays import like, to_numpy
+from hotshot.base.covariances import Dense
 from hotshot.calibration import MEAN_RULES, calibrate
+from hotshot.errors import InputError
 from hotshot.heads import fit_heads
 from hotshot.hierarchy import COSTS, transfer_weights
 from hotshot.method import Method, fit_tasks
@@ -242,3 +244,11 @@ def test_low_level_plans_are_kept_where_asked_for(base):
     kept = fit_tasks(base, support, labels, Method(), n_classes=2, keep_low_plans=True).transfer.low_plans
     assert len(kept) == B
     np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
+
+
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+def test_base_classes_that_hold_nan_are_said(base, head):
+    broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
+    support, labels = random_tasks(base)
+    with pytest.raises(InputError, match="hold NaN or infinity: make the bank again"):
+        fit_tasks(broken, support, labels, Method(head=head), n_classes=3)

@@ -286,7 +286,7 @@ def test_what_appears_while_batches_arrive_is_not_overwritten(tmp_path):
 
 def test_origins_that_json_cannot_hold_are_refused(tmp_path):
     with pytest.raises(ParameterError, match="about must hold text, numbers"):
-        BaseClasses.from_batches(batches(X, Y), tmp_path / "one.bank", about={"made": object()})
+        BaseClasses.from_batches(untouched(), tmp_path / "one.bank", about={"made": object()})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -300,7 +300,7 @@ def test_origins_that_json_cannot_hold_are_refused(tmp_path):
 )
 def test_covariances_are_chosen_for_banks_without_samples(settings, message, tmp_path):
     with pytest.raises(ParameterError, match=message):
-        BaseClasses.from_batches(batches(X, Y), tmp_path / "one.bank", **settings)
+        BaseClasses.from_batches(untouched(), tmp_path / "one.bank", **settings)
     assert list(tmp_path.iterdir()) == []
 
 

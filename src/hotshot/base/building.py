@@ -159,13 +159,15 @@ def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
 
 
 def prepare_statistics(
-    gather: Callable[..., ClassStatistics], space: Space, dtype: np.dtype
+    gather: Callable[..., ClassStatistics], space: Space, extent: ClassStatistics
 ) -> tuple[PreparedBase, ClassStatistics]:
     """A bank of statistics in `space`, from a function that gathers statistics for a form and a transform.
 
-    The features are gone over three times: for the centre and the leading axes, for the axes of the pooled
+    `extent` are those of the features as they are, of any form; they tell the dtype and the scale.
+    The features are gone over three times more: for the centre and the leading axes, for the axes of the pooled
     covariance, and for the statistics in those.
     """
+    dtype = extent.dtype
     if space.sample_weights != "uniform":
         raise ParameterError(
             "Sample weights by a classifier need the samples: pass sample_weights='uniform'."
@@ -178,7 +180,6 @@ def prepare_statistics(
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
     scale = 1.0
     if normalise:
-        extent = gather(form="pooled")
         scale = power_of_two_scale(max(extent.largest, -extent.smallest), dtype)
     plain = FeatureTransform(power, offset, scale, None, None, unit=False)
     raw = gather(form="pooled", transform=plain)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hotshot.base.prepared import (
     prepare,
 )
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
-from hotshot.base.storage import DESCRIPTION, StoredBank, read_bank, write_bank
+from hotshot.base.storage import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.errors import ParameterError
 from hotshot.features import check_features, check_labels, choose_power, power_transform
 from hotshot.records import new_folder
@@ -138,6 +139,9 @@ class BaseClasses:
         about : dict, optional
             Where the features come from, to be kept with them.
         """
+        # Before a pass that may take hours.
+        _check_form(samples, covariance)
+        check_about(about)
         with new_folder(path, DESCRIPTION, overwrite) as folder:
             bank = cls(_of_samples(*spool_samples(batches, folder), about))
             bank._write(folder, samples, covariance)
@@ -177,7 +181,7 @@ class BaseClasses:
         dtype = extent.dtype
         power = choose_power(power, extent.smallest)
         wanted = replace(default_space(extent.smallest), power=power, covariance=covariance, **space)
-        prepared, raw = prepare_statistics(gather, wanted, dtype)
+        prepared, raw = prepare_statistics(gather, wanted, extent)
         centres = {1.0: extent.mean}
         if wanted.power_on_base and wanted.power_offset == 0:
             # Of the features as they are: the transform scales them first.
@@ -234,15 +238,9 @@ class BaseClasses:
     def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:
         wanted = [key[0] for key in (*self._stored, *self._prepared)] or [default_space(self._smallest)]
         reduced = self.samples is not None and not samples
-        if reduced and covariance not in STATISTICS_FORMS:
-            raise ParameterError(
-                f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, "
-                f"got {covariance!r}."
-            )
-        if not reduced and covariance is not None:
-            raise ParameterError(
-                "covariance is for banks saved without samples: pass samples=False, or leave it."
-            )
+        if self.samples is None and covariance is not None:
+            raise ParameterError("This bank keeps statistics already: leave covariance as it is.")
+        _check_form(not reduced, covariance)
         if reduced:
             # Spaces that differ in the form of their covariances only are one now.
             wanted = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in wanted))
@@ -363,9 +361,9 @@ class BaseClasses:
         """The space from one that differs in having exact covariances, where it is at hand."""
         if space.covariance not in APPROXIMATE_FORMS:
             return None
-        known = {**self._prepared, **self._stored}
+        # Only from the folder: what was prepared here depends on what was asked before.
         keys = [_key(replace(space, covariance=form)) for form in EXACT_FORMS]
-        exact = next((known[key] for key in keys if key in known), None)
+        exact = next((self._stored[key] for key in keys if key in self._stored), None)
         return None if exact is None else approximate(exact, space.covariance)
 
     def _stored_like(self, space: Space) -> PreparedBase:
@@ -385,8 +383,22 @@ class BaseClasses:
         )
 
 
+def _check_form(samples: bool, covariance: str | None) -> None:
+    """Raise unless the form of covariances is given exactly where no samples are saved."""
+    if not samples and covariance not in STATISTICS_FORMS:
+        raise ParameterError(
+            f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, "
+            f"got {covariance!r}."
+        )
+    if samples and covariance is not None:
+        raise ParameterError(
+            "covariance is for banks saved without samples: pass samples=False, or leave it."
+        )
+
+
 def _key(space: Space) -> Key:
-    return space, type(space.n_components)
+    # NumPy's integers count axes too.
+    return space, int if isinstance(space.n_components, Integral) else type(space.n_components)
 
 
 def _of_samples(

@@ -151,7 +151,7 @@ class MatchingClassifier(FewShotClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
-        # At most 1, so the exponentials of what is subtracted from never underflow together.
-        votes = np.exp(self.scale * (units @ self.support_.T - 1))
+        # Relative to the largest similarity there is, so that nothing overflows; rounding may exceed it.
+        votes = np.exp(self.scale * np.minimum(units @ self.support_.T - 1, 0))
         totals = votes @ np.eye(len(self.classes_))[self.labels_]
         return np.log(np.maximum(totals, np.finfo(np.float64).tiny))

@@ -48,7 +48,7 @@ class CalibratedClassifier(FewShotClassifier):
 
     def parts(self, X: np.ndarray) -> tuple[PreparedBase, Method]:
         """The bank in this classifier's space and the parameters for `fit_tasks`, for novel features like X."""
-        if self.base is None:
+        if not isinstance(self.base, BaseClasses):
             raise ParameterError(
                 f"{type(self).__name__} without base classes has no calibrated parts: pass base."
             )

@@ -12,7 +12,7 @@ from hotshot.base import PreparedBase
 from hotshot.calibration import CalibratedGaussians
 from hotshot.heads.bound import bound_objective
 from hotshot.heads.expected import expected_objective
-from hotshot.heads.optimise import minimise
+from hotshot.heads.optimise import check_finite, minimise
 from hotshot.heads.problem import head_problem, in_double
 from hotshot.heads.sampled import fit_sampled
 
@@ -59,7 +59,9 @@ def fit_heads(
     """
     if head == "sampled":
         shift_factor = None if gaussians.shift_factor is None else to_numpy(gaussians.shift_factor)
-        arrays = (gaussians.means, gaussians.mixed_covariances(base), gaussians.labels, support, labels)
+        mixed = gaussians.mixed_covariances(base)
+        check_finite(mixed)
+        arrays = (gaussians.means, mixed, gaussians.labels, support, labels)
         seeds = range(support.shape[0]) if seeds is None else seeds
         fitted = [
             fit_sampled(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hotshot.arrays import Array, is_single, namespace
+from hotshot.errors import InputError
 from hotshot.heads.objective import Evaluation, apply_metric
 from hotshot.heads.problem import HeadProblem
 
@@ -45,6 +46,7 @@ def minimise(
         tolerance = 1e-6 if is_single(theta) else 1e-8
     noise = 3e-7 if is_single(theta) else 1e-15
     here = objective(problem, theta)
+    check_finite(here.value)
     direction = apply_metric(problem, here, -here.gradient)
     slope = _dot(here.gradient, direction)
     length = one = xp.ones_like(slope)
@@ -83,6 +85,13 @@ def minimise(
         length = xp.where(accepted, one, length * SHORTEN)
         converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
     return Minimum(theta, iteration, converged)
+
+
+def check_finite(x: Array) -> None:
+    """Samples are checked where they enter: only a bank whose file was damaged brings other numbers here."""
+    xp = namespace(x)
+    if not bool(xp.all(xp.isfinite(x))):
+        raise InputError("The base classes hold NaN or infinity: make the bank again.")
 
 
 def _direction(problem: HeadProblem, here: Evaluation, memory: list[tuple[Array, Array, Array]]) -> Array:
