@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hotshot.datasets.decoding import DecodedSplit
+from hotshot.errors import RunError
 
 # Blocks of Unicode, first and last character.
 SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {
@@ -79,8 +80,11 @@ def make_glyphs(
 
 def _faces() -> dict[str, tuple[Path, frozenset[int]]]:
     """Font files by name, and the characters that each has."""
-    import matplotlib
-    from matplotlib.ft2font import FT2Font
+    try:
+        import matplotlib
+        from matplotlib.ft2font import FT2Font
+    except ImportError:
+        raise RunError("Drawn characters need matplotlib's fonts: pip install 'hotshot[images]'.") from None
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     paths = {face: folder / f"{face}.ttf" for face in FACES}
