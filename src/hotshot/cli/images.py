@@ -41,6 +41,8 @@ def decoded_splits(
         with console.status("drawing characters"):
             return GLYPHS, make_glyphs(size)
     opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
+    for note in opened.about.get("notes", ()):
+        console.print(f"Note: {note}", markup=False, style="yellow")
     found = {}
     for name, split in opened.splits.items():
         with bar(console, "images") as progress:
