@@ -7,8 +7,10 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from hotshot.backbones import create
 from hotshot.cli import images
 from hotshot.datasets.glyphs import make_glyphs
 from hotshot.features import read_features
@@ -36,6 +38,20 @@ def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_pa
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["results"][0]["accuracy"] > 0.25
+
+
+def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
+    state = create("conv4").state_dict()
+    theirs = {name.replace("blocks.", "feature.trunk."): x for name, x in state.items()}
+    torch.save({"epoch": 1, "state": theirs}, tmp_path / "best_model.tar")
+    run = hotshot("extract", "--weights", "best_model.tar", "--backbone", "conv4", "--size", "20")
+    assert run.returncode == 0, run.stderr
+    assert "24 tensors matched, from feature.trunk.0.conv.bias -> blocks.0.conv.bias" in " ".join(
+        run.stdout.split()
+    )
+    found = read_features(tmp_path / "features" / "val.safetensors")
+    assert found.X.shape == (160, 64)
+    assert found.about["network"]["weights"] == "best_model.tar"
 
 
 def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
@@ -66,7 +82,9 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     [
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
-        (["extract"], "either --checkpoint FOLDER or --pretrained NAME"),
+        (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
+        (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
+        (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
     ],

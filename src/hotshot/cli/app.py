@@ -355,6 +355,11 @@ def extract(
         Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")
     ] = None,
     pretrained: Annotated[str | None, typer.Option(help="Instead: efficientnet-lite0.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Instead: weights that others published, for --backbone.")
+    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="Network of --weights, such as wrn28_10.")] = None,
+    size: Annotated[int, typer.Option(help="Side of its input in pixels.")] = 84,
     out: Annotated[Path, typer.Option(help="Folder for one feature file per split.")] = Path("features"),
     cache: Cache = None,
     device: Device = "cpu",
@@ -370,6 +375,9 @@ def extract(
         kind=kind,
         checkpoint=checkpoint,
         pretrained=pretrained,
+        weights=weights,
+        backbone=backbone,
+        size=size,
         out=out,
         cache=cache,
         device=device,

@@ -12,7 +12,13 @@ from rich.console import Console
 
 from hotshot.cli.images import bar, counting, decoded_splits
 from hotshot.errors import InterruptedRunError, ParameterError
-from hotshot.extraction import checkpoint_extractor, extract_split, pretrained_extractor
+from hotshot.extraction import (
+    Extractor,
+    checkpoint_extractor,
+    extract_split,
+    pretrained_extractor,
+    weights_extractor,
+)
 from hotshot.version import __version__
 
 
@@ -22,6 +28,9 @@ def run_extract(
     kind: str,
     checkpoint: Path | None,
     pretrained: str | None,
+    weights: Path | None,
+    backbone: str | None,
+    size: int,
     out: Path,
     cache: Path | None,
     device: str,
@@ -30,14 +39,8 @@ def run_extract(
     as_json: bool,
 ) -> None:
     """Write one file for each split, and say how quickly."""
-    if (checkpoint is None) == (pretrained is None):
-        raise ParameterError("Pass either --checkpoint FOLDER or --pretrained NAME.")
-    extractor = (
-        checkpoint_extractor(checkpoint, device)
-        if checkpoint is not None
-        else pretrained_extractor(str(pretrained), device)
-    )
     console = Console(stderr=as_json)
+    extractor = _extractor(checkpoint, pretrained, weights, backbone, size, device, console)
     out.mkdir(parents=True, exist_ok=True)
     name, splits = decoded_splits(
         dataset, kind, extractor.size, cache or out / "decoded", skip_corrupt, console
@@ -82,3 +85,25 @@ def run_extract(
         )
     if as_json:
         print(json.dumps(written, indent=2))
+
+
+def _extractor(
+    checkpoint: Path | None,
+    pretrained: str | None,
+    weights: Path | None,
+    backbone: str | None,
+    size: int,
+    device: str,
+    console: Console,
+) -> Extractor:
+    if sum(given is not None for given in (checkpoint, pretrained, weights)) != 1:
+        raise ParameterError("Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE.")
+    if (weights is None) != (backbone is None):
+        raise ParameterError("--weights FILE and --backbone NAME go together.")
+    if checkpoint is not None:
+        return checkpoint_extractor(checkpoint, device)
+    if weights is None:
+        return pretrained_extractor(str(pretrained), device)
+    extractor, report = weights_extractor(str(backbone), weights, size, device)
+    console.print(f"{weights}: {report}", markup=False)
+    return extractor

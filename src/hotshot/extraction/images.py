@@ -14,11 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hotshot.backbones import create
+from hotshot.backbones.weights import Report, load_weights
 from hotshot.datasets import DecodedSplit
 from hotshot.errors import InputError
 from hotshot.features import FeatureSource, write_features
 from hotshot.training import load_backbone
 from hotshot.training.augmentation import as_input
+from hotshot.training.recipe import MARGIN
 
 IMAGES_AT_ONCE = 128
 
@@ -56,6 +59,18 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     return Extractor(
         recipe.backbone, network, lambda pixels: as_input(pixels, recipe.size), recipe.cached_size, known
     )
+
+
+def weights_extractor(
+    backbone: str, path: str | Path, size: int, device: str = "cpu"
+) -> tuple[Extractor, Report]:
+    """A backbone by name with weights that others have published, and how they were matched."""
+    network = create(backbone)
+    report = load_weights(network, path)
+    network = network.to(device).eval()
+    known = {"backbone": backbone, "weights": Path(path).name, "matched": len(report.matched)}
+    side = round(size * (1 + MARGIN))
+    return Extractor(backbone, network, lambda pixels: as_input(pixels, size), side, known), report
 
 
 def extract_split(
