@@ -112,7 +112,7 @@ def test_a_checkpoint_gives_the_features_of_its_backbone(tmp_path):
 
 
 def test_unknown_weights_are_one_sentence():
-    with pytest.raises(ParameterError, match="pretrained must be efficientnet-lite0"):
+    with pytest.raises(ParameterError, match="pretrained must be efficientnet-lite0, or minilm"):
         pretrained_extractor("resnet50")
 
 

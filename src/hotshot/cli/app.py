@@ -354,7 +354,9 @@ def extract(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")
     ] = None,
-    pretrained: Annotated[str | None, typer.Option(help="Instead: efficientnet-lite0.")] = None,
+    pretrained: Annotated[
+        str | None, typer.Option(help="Instead: efficientnet-lite0, or minilm for a CSV file of text,label.")
+    ] = None,
     weights: Annotated[
         Path | None, typer.Option(help="Instead: weights that others published, for --backbone.")
     ] = None,

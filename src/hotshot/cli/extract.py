@@ -13,10 +13,14 @@ from rich.console import Console
 from hotshot.cli.images import bar, counting, decoded_splits
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.extraction import (
+    MINILM,
     Extractor,
     checkpoint_extractor,
     extract_split,
+    extract_texts,
+    load_minilm,
     pretrained_extractor,
+    read_texts,
     weights_extractor,
 )
 from hotshot.version import __version__
@@ -40,6 +44,9 @@ def run_extract(
 ) -> None:
     """Write one file for each split, and say how quickly."""
     console = Console(stderr=as_json)
+    if pretrained == MINILM:
+        _extract_texts(dataset, out, device, force, as_json, console)
+        return
     extractor = _extractor(checkpoint, pretrained, weights, backbone, size, device, console)
     out.mkdir(parents=True, exist_ok=True)
     name, splits = decoded_splits(
@@ -107,3 +114,31 @@ def _extractor(
     extractor, report = weights_extractor(str(backbone), weights, size, device)
     console.print(f"{weights}: {report}", markup=False)
     return extractor
+
+
+def _extract_texts(
+    texts: Path | None, out: Path, device: str, force: bool, as_json: bool, console: Console
+) -> None:
+    """Sentence embeddings of a CSV file of texts and labels, into the folder and under its name."""
+    if texts is None:
+        raise ParameterError(f"--pretrained {MINILM} needs a CSV file of texts and labels.")
+    sentences, labels = read_texts(texts)
+    path = out / f"{texts.stem}.safetensors"
+    if path.exists() and not force:
+        raise ParameterError(f"{path} exists: pass --force to overwrite it.")
+    out.mkdir(parents=True, exist_ok=True)
+    about = {
+        "extractor": "all-MiniLM-L6-v2",
+        "transform": "unit norm",
+        "source": {"name": texts.name},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hotshot": __version__,
+    }
+    embed = load_minilm(device)
+    with bar(console, "texts") as progress:
+        extract_texts(embed, sentences, labels, path, about=about, watch=counting(progress, "embedding"))
+    found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels))}
+    if as_json:
+        print(json.dumps([found], indent=2))
+        return
+    console.print(f"{path}: {len(sentences)} texts of {len(set(labels))} classes.", markup=False)

