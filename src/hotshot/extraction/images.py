@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from hotshot.backbones import create
 from hotshot.backbones.weights import Report, load_weights
 from hotshot.datasets import DecodedSplit
 from hotshot.errors import InputError
-from hotshot.features import FeatureSource, write_features
+from hotshot.features import write_features
 from hotshot.training import load_backbone
 from hotshot.training.augmentation import as_input
 from hotshot.training.recipe import MARGIN
@@ -113,19 +113,11 @@ def extract_split(
                 watch(done, len(split))
     seconds = time.perf_counter() - start
     X = np.memmap(part, dtype=np.float32, mode="r").reshape(len(split), -1)
-    write_features(out, _source(out, X, np.array(split.names)[split.labels]), about=about)
+    write_features(out, (X, np.array(split.names)[split.labels]), about=about)
     del X
     part.unlink()
     _header(part).unlink()
     return inside / seconds if seconds else 1.0
-
-
-def _source(path: Path, X: np.ndarray, y: np.ndarray) -> FeatureSource:
-    def batches(rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for start in range(0, len(X), rows):
-            yield X[start : start + rows], y[start : start + rows]
-
-    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, streams=True)
 
 
 def _header(part: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError, RunError
-from hotshot.features import FeatureSource, write_features
+from hotshot.features import write_features
 from hotshot.features.files.named import LABEL_NAMES
 
 TEXTS_AT_ONCE = 256
@@ -72,10 +72,4 @@ def extract_texts(
         found.append(embed(texts[rows]))
         if watch is not None:
             watch(rows.stop, len(texts))
-    X, y = np.concatenate(found), np.array(labels)
-
-    def batches(rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for some in slices(len(X), rows):
-            yield X[some], y[some]
-
-    write_features(out, FeatureSource(Path(out), len(X), X.shape[1], X.dtype, batches), about=about)
+    write_features(out, (np.concatenate(found), np.array(labels)), about=about)
