@@ -22,7 +22,7 @@ from hotshot.base.prepared import (
 from hotshot.base.storage import SAMPLES
 from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.features import FeatureTransform, check_features, check_labels
+from hotshot.features import FeatureTransform, check_features, check_labels, open_features
 from hotshot.tensors import Stream, map_tensors, write_tensors
 
 SPOOL = "arrived.raw"
@@ -147,8 +147,6 @@ def _statistics_of(partition: Partition, form: str, transform: FeatureTransform 
 
 def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
     if not callable(partition):
-        from hotshot.features.files import open_features
-
         yield from open_features(partition).batches(ROWS_AT_ONCE)
         return
     given = partition()
