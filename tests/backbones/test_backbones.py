@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from hotshot.backbones import BACKBONES, create, feature_width
+from hotshot.backbones import BACKBONES, create, feature_width, options_for
 from hotshot.backbones.residual12 import DropBlock
 from hotshot.errors import ParameterError
 
@@ -52,6 +52,14 @@ def test_small_images_keep_their_size_in_the_stem():
     stem = create("resnet10", small=True).stem
     assert stem(torch.zeros(1, 3, 32, 32)).shape[2:] == (32, 32)
     assert create("resnet10").stem(torch.zeros(1, 3, 84, 84)).shape[2:] == (21, 21)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_every_network_has_options_for_the_sizes_of_the_literature(name):
+    assert options_for(name, 84) == {}
+    small = options_for(name, 32)
+    assert small == ({"small": True} if name in ("resnet10", "resnet18") else {})
+    create(name, **small)
 
 
 def test_narrow_networks_and_other_channels_are_options():

@@ -61,6 +61,17 @@ def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
     assert json.loads(hotshot(*flags).stdout)["epochs"] == []
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"), [([], False), (["--flip"], True), (["--no-flip", "--filters", "4"], False)]
+)
+def test_characters_are_not_mirrored_unless_asked(hotshot, few_glyphs, tmp_path, flags, expected):
+    run = hotshot("train", "--size", "20", "--epochs", "1", *flags)
+    assert run.returncode == 0, run.stderr
+    recipe = json.loads((tmp_path / "backbone" / "best" / "checkpoint.json").read_text())["recipe"]
+    assert recipe["flip"] is expected
+    assert recipe["options"] == ({"filters": 4} if "--filters" in flags else {})
+
+
 def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     rng = np.random.default_rng(0)
     for split, classes in (("train", "ab"), ("val", "cd")):
@@ -82,6 +93,7 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     [
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
+        (["train", "--filters", "few"], "--filters must be whole numbers"),
         (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),

@@ -40,6 +40,8 @@ _NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
     "wrn28_10": lambda **options: WideResidual(depth=28, widening=10, **options),
 }
 BACKBONES = tuple(_NETWORKS)
+# Side up to which a stem that divides the map by four would leave too little of it.
+SMALL_IMAGES = 48
 
 
 def create(name: str, **options: Any) -> torch.nn.Module:
@@ -65,6 +67,11 @@ def create(name: str, **options: Any) -> torch.nn.Module:
         raise ParameterError(f"{name} has no such option: {str(error).split(') ')[-1]}.") from None
 
 
+def options_for(name: str, size: int) -> dict[str, Any]:
+    """Options that the literature has for images of this size: ResNet10 and ResNet18 get a stem for small ones."""
+    return {"small": True} if name in ("resnet10", "resnet18") and size <= SMALL_IMAGES else {}
+
+
 def feature_width(network: torch.nn.Module, size: int) -> int:
     """Width V of the features of images of this size."""
     was_training = network.training
@@ -75,4 +82,13 @@ def feature_width(network: torch.nn.Module, size: int) -> int:
     return int(width)
 
 
-__all__ = ["BACKBONES", "Convolutional", "Residual", "Residual12", "WideResidual", "create", "feature_width"]
+__all__ = [
+    "BACKBONES",
+    "Convolutional",
+    "Residual",
+    "Residual12",
+    "WideResidual",
+    "create",
+    "feature_width",
+    "options_for",
+]

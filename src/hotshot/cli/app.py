@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from hotshot import __version__
 from hotshot.banks import BANK_NAMES
 from hotshot.cli.bank import SUFFIX, run_make_bank
 from hotshot.cli.convert import run_convert
+from hotshot.cli.data import numbers
 from hotshot.cli.demo import DEMO_METHODS, run_demo
 from hotshot.cli.evaluate import run_evaluate
 from hotshot.cli.inspect import run_inspect
@@ -293,6 +295,10 @@ def train(
     backbone: Annotated[
         str, typer.Option(help="conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")
     ] = "conv4",
+    filters: Annotated[
+        str | None,
+        typer.Option(help="Narrower or wider: filters of its blocks, such as 32 or 32,64,128,256."),
+    ] = None,
     size: Annotated[
         int | None, typer.Option(help="Side of the input in pixels; 84, or 32 for drawn characters.")
     ] = None,
@@ -305,6 +311,10 @@ def train(
     label_smoothing: Annotated[float, typer.Option(help="Share of the loss spread over all classes.")] = 0.0,
     rotation: Annotated[bool, typer.Option("--rotation", help="Learn rotations too, as S2M2_R.")] = False,
     mixup: Annotated[float, typer.Option(help="Strength of manifold mixup, 2 in S2M2.")] = 0.0,
+    flip: Annotated[
+        bool | None,
+        typer.Option(help="Mirror half of the images; by default for all datasets but those of characters."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
     out: Annotated[
         Path, typer.Option(help="Folder for checkpoints; the same command goes on with it.")
@@ -315,13 +325,18 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a backbone on the base classes of a dataset; interrupted training goes on where it stopped."""
+    _use_large_pages()
     with needs_images():
+        from hotshot.backbones import options_for
         from hotshot.cli.train import run_train
         from hotshot.training import Recipe
     drawn = dataset is None
+    side = size or (32 if drawn else 84)
+    narrowed = {} if filters is None else {"filters": _one_or_several(filters)}
     recipe = Recipe(
         backbone=backbone,
-        size=size or (32 if drawn else 84),
+        options={**options_for(backbone, side), **narrowed},
+        size=side,
         epochs=epochs or (10 if drawn else 60),
         batch_size=batch_size,
         optimiser=optimiser,
@@ -331,14 +346,13 @@ def train(
         label_smoothing=label_smoothing,
         rotation=rotation,
         mixup=mixup,
-        # Mirrored letters are other letters.
-        flip=not drawn,
         seed=seed,
     )
     run_train(
         dataset=dataset,
         kind=kind,
         recipe=recipe,
+        flip=flip,
         out=out,
         cache=cache,
         device=device,
@@ -370,6 +384,7 @@ def extract(
     json: Json = False,
 ) -> None:
     """Take features of all images of a dataset, into one file per split that evaluate reads."""
+    _use_large_pages()
     with needs_images():
         from hotshot.cli.extract import run_extract
     run_extract(
@@ -387,6 +402,19 @@ def extract(
         force=force,
         as_json=json,
     )
+
+
+def _use_large_pages() -> None:
+    """Let PyTorch ask for memory in pages of 2 MB; it looks once, when it is imported.
+
+    Convolutions on a CPU allocate hundreds of megabytes in every step, and half of their time would go to page faults.
+    """
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+
+def _one_or_several(text: str) -> int | list[int]:
+    found = numbers(text, "--filters")
+    return found[0] if len(found) == 1 else found
 
 
 @contextmanager

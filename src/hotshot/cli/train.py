@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from hotshot.cli.images import bar, decoded_splits
+from hotshot.cli.images import GLYPHS, bar, decoded_splits
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.training import Epoch, Recipe, train
 
 BASE_SPLITS = ("base", "all")
+# Mirrored letters are other letters.
+NOT_TO_MIRROR = (GLYPHS, "omniglot")
 
 
 def run_train(
@@ -20,6 +22,7 @@ def run_train(
     dataset: Path | None,
     kind: str,
     recipe: Recipe,
+    flip: bool | None,
     out: Path,
     cache: Path | None,
     device: str,
@@ -33,6 +36,7 @@ def run_train(
     base = next((splits[key] for key in BASE_SPLITS if key in splits), None)
     if base is None:
         raise InputError(f"{dataset} has no base classes to train on: it has {', '.join(splits)}.")
+    recipe = replace(recipe, flip=name not in NOT_TO_MIRROR if flip is None else flip)
     val = splits.get("val")
     console.print(
         f"{name}: {len(base)} images of {len(base.names)} base classes"

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hotshot.backbones import create
+from hotshot.backbones import create, options_for
 from hotshot.backbones.weights import Report, load_weights
 from hotshot.datasets import DecodedSplit
 from hotshot.errors import InputError
@@ -65,7 +65,7 @@ def weights_extractor(
     backbone: str, path: str | Path, size: int, device: str = "cpu"
 ) -> tuple[Extractor, Report]:
     """A backbone by name with weights that others have published, and how they were matched."""
-    network = create(backbone)
+    network = create(backbone, **options_for(backbone, size))
     report = load_weights(network, path)
     network = network.to(device).eval()
     known = {"backbone": backbone, "weights": Path(path).name, "matched": len(report.matched)}
