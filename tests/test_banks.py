@@ -1,12 +1,16 @@
-"""The embedded bank is what its script says."""
+"""The embedded banks are what their scripts say."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from conftest import real_data
+from hotshot import banks
 from hotshot.banks import BANK_NAMES, load_bank
+from hotshot.datasets import open_dataset
 from hotshot.errors import ParameterError
 
 
@@ -30,7 +34,33 @@ def test_banking77_holds_the_rows_of_its_source():
     assert np.array_equal(bank.X_novel[bank.y_novel == name], expected)
 
 
+def test_omniglot_has_all_characters_and_no_alphabet_twice():
+    bank = load_bank("omniglot")
+    novel, counts = np.unique(bank.y_novel, return_counts=True)
+    assert (len(bank.base.names), len(novel), bank.base.n_features) == (964, 659, 64)
+    assert set(bank.base.counts) == {10}
+    assert set(counts) == {20}
+    alphabets = [{str(name).split("/")[0] for name in names} for names in (bank.base.names, novel)]
+    assert [len(some) for some in alphabets] == [30, 20]
+    assert not alphabets[0] & alphabets[1]
+    assert bank.X_novel.min() >= 0
+    assert bank.ways == 20
+    assert "MIT" in bank.about
+
+
+def test_omniglot_names_are_those_of_the_archive():
+    dataset = open_dataset(real_data("omniglot/omniglot.tar.xz"))
+    bank = load_bank("omniglot")
+    assert set(bank.base.names) == set(dataset.splits["base"].names)
+    assert set(bank.y_novel) == set(dataset.splits["novel"].names)
+
+
+@pytest.mark.parametrize("name", BANK_NAMES)
+def test_banks_are_small(name):
+    assert (Path(banks.__file__).parent / f"{name}.safetensors").stat().st_size < 3.2e6
+
+
 def test_unknown_banks_are_refused_with_the_known_ones():
-    assert BANK_NAMES == ("banking77",)
+    assert BANK_NAMES == ("banking77", "omniglot")
     with pytest.raises(ParameterError, match="banking77"):
         load_bank("birds")

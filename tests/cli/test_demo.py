@@ -25,6 +25,13 @@ def test_demo_prints_json_that_agrees_with_itself(hotshot):
     assert 50 < cosine["accuracy"] <= 100
 
 
+def test_demo_of_omniglot_has_twenty_ways(hotshot):
+    run = hotshot("demo", "--bank", "omniglot", "--tasks", "4", "--methods", "hot,centroid-cl2n")
+    assert run.returncode == 0, run.stderr
+    for text in ("20-way-1-shot", "964 base classes, 659 novel classes", "licensed MIT", "/character"):
+        assert text in run.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

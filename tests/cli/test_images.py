@@ -94,6 +94,7 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
         (["train", "--filters", "few"], "--filters must be whole numbers"),
+        (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
         (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),

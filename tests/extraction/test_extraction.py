@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -123,3 +125,34 @@ def test_efficientnet_gives_1280_features_that_are_not_negative():
         features = extractor.network(extractor.prepare(torch.zeros(1, 3, 224, 224, dtype=torch.uint8)))
     assert features.shape == (1, 1280)
     assert float(features.min()) >= 0
+
+
+def test_a_network_whose_features_change_their_width_is_refused(tmp_path):
+    seen = []
+
+    def network(x):
+        seen.append(len(x))
+        return x.mean(dim=(2, 3))[:, : 4 - len(seen)]
+
+    extractor = Extractor("shrinking", network, lambda pixels: pixels.float(), 16, {})
+    with pytest.raises(InputError, match="shrinking gave 2 features near image 7 and 3 before"):
+        extract_split(extractor, split_of(), tmp_path / "a.safetensors", about={})
+
+
+def test_other_weights_of_the_same_network_never_go_on_with_what_was_begun(tmp_path):
+    split = split_of(side=23)
+    recipe = Recipe(options={"filters": 4}, size=20, epochs=1, batch_size=8)
+    for seed in (0, 1):
+        train(split, None, replace(recipe, seed=seed), tmp_path / f"seed{seed}")
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "a.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(
+            checkpoint_extractor(tmp_path / "seed0" / "best"), split, out, about={}, watch=interrupt
+        )
+    extract_split(checkpoint_extractor(tmp_path / "seed1" / "best"), split, out, about={})
+    network, recipe, _ = load_backbone(tmp_path / "seed1" / "best")
+    np.testing.assert_allclose(read_features(out).X, features_of(network, split, 20), rtol=1e-4, atol=1e-5)

@@ -18,12 +18,16 @@ BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
 
 @dataclass(frozen=True)
 class EmbeddedBank:
-    """Base classes, labelled samples of novel classes to draw tasks from, and where they come from."""
+    """Base classes, labelled samples of novel classes to draw tasks from, and where they come from.
+
+    `ways` is how many classes its tasks usually have.
+    """
 
     base: BaseClasses
     X_novel: np.ndarray
     y_novel: np.ndarray
     about: str
+    ways: int
 
 
 def load_bank(name: str) -> EmbeddedBank:
@@ -46,4 +50,5 @@ def load_bank(name: str) -> EmbeddedBank:
         np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"])
         for part in ("base", "novel")
     )
-    return EmbeddedBank(BaseClasses.from_samples(X_base, y_base), X_novel, y_novel, about["about"])
+    base = BaseClasses.from_samples(X_base, y_base)
+    return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from hotshot.cli.data import numbers
 from hotshot.cli.demo import DEMO_METHODS, run_demo
 from hotshot.cli.evaluate import run_evaluate
 from hotshot.cli.inspect import run_inspect
+from hotshot.cli.memory import keep_freed_memory
 from hotshot.cli.tune import run_tune
 from hotshot.errors import ParameterError, RunError
 from hotshot.estimators import METHOD_NAMES
@@ -65,7 +65,9 @@ def demo(
     methods: Annotated[
         str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
     ] = ",".join(DEMO_METHODS),
-    ways: Ways = 5,
+    ways: Annotated[
+        int | None, typer.Option(help="Classes per task; 5, or 20 of omniglot, by default.")
+    ] = None,
     shots: Shots = "1,5",
     queries: Queries = 15,
     tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 50,
@@ -325,7 +327,6 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a backbone on the base classes of a dataset; interrupted training goes on where it stopped."""
-    _use_large_pages()
     with needs_images():
         from hotshot.backbones import options_for
         from hotshot.cli.train import run_train
@@ -372,10 +373,19 @@ def extract(
         str | None, typer.Option(help="Instead: efficientnet-lite0, or minilm for a CSV file of text,label.")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Instead: weights that others published, for --backbone.")
+        Path | None,
+        typer.Option(help="Instead: weights that others published, for --backbone or --network."),
     ] = None,
     backbone: Annotated[str | None, typer.Option(help="Network of --weights, such as wrn28_10.")] = None,
-    size: Annotated[int, typer.Option(help="Side of its input in pixels.")] = 84,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: a module of your own as package.module:name or file.py:name, or an ONNX file."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of its input in pixels; 84, or what an ONNX file says.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for one feature file per split.")] = Path("features"),
     cache: Cache = None,
     device: Device = "cpu",
@@ -384,7 +394,6 @@ def extract(
     json: Json = False,
 ) -> None:
     """Take features of all images of a dataset, into one file per split that evaluate reads."""
-    _use_large_pages()
     with needs_images():
         from hotshot.cli.extract import run_extract
     run_extract(
@@ -394,6 +403,7 @@ def extract(
         pretrained=pretrained,
         weights=weights,
         backbone=backbone,
+        network=network,
         size=size,
         out=out,
         cache=cache,
@@ -404,14 +414,6 @@ def extract(
     )
 
 
-def _use_large_pages() -> None:
-    """Let PyTorch ask for memory in pages of 2 MB; it looks once, when it is imported.
-
-    Convolutions on a CPU allocate hundreds of megabytes in every step, and half of their time would go to page faults.
-    """
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
-
-
 def _one_or_several(text: str) -> int | list[int]:
     found = numbers(text, "--filters")
     return found[0] if len(found) == 1 else found
@@ -420,6 +422,7 @@ def _one_or_several(text: str) -> int | list[int]:
 @contextmanager
 def needs_images() -> Iterator[None]:
     """Say in one sentence what to install where PyTorch or Pillow is missing."""
+    keep_freed_memory()
     try:
         yield
     except ImportError as error:

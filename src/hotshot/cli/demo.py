@@ -24,7 +24,7 @@ DEMO_METHODS = ("hot", "free-lunch", "logistic", "centroid-cl2n", "centroid", "c
 def run_demo(
     bank_name: str,
     methods: list[str],
-    ways: int,
+    ways: int | None,
     shots: str,
     queries: int,
     tasks: int,
@@ -34,6 +34,7 @@ def run_demo(
     """Evaluate, print, explain."""
     wanted = numbers(shots)
     bank = load_bank(bank_name)
+    ways = bank.ways if ways is None else ways
     console = Console(stderr=as_json)
     if not as_json:
         console.print(f"[bold]{bank.about}[/bold]")

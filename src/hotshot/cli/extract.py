@@ -10,6 +10,8 @@ from typing import Any
 
 from rich.console import Console
 
+from hotshot.backbones.devices import require_device
+from hotshot.backbones.weights import Report
 from hotshot.cli.images import bar, counting, decoded_splits
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.extraction import (
@@ -19,11 +21,16 @@ from hotshot.extraction import (
     extract_split,
     extract_texts,
     load_minilm,
+    module_extractor,
+    onnx_extractor,
     pretrained_extractor,
     read_texts,
     weights_extractor,
 )
 from hotshot.version import __version__
+
+# Side of the input of networks that do not tell it, in pixels.
+SIZE = 84
 
 
 def run_extract(
@@ -34,7 +41,8 @@ def run_extract(
     pretrained: str | None,
     weights: Path | None,
     backbone: str | None,
-    size: int,
+    network: str | None,
+    size: int | None,
     out: Path,
     cache: Path | None,
     device: str,
@@ -44,10 +52,12 @@ def run_extract(
 ) -> None:
     """Write one file for each split, and say how quickly."""
     console = Console(stderr=as_json)
+    _check_flags(checkpoint, pretrained, weights, backbone, network)
+    require_device(device)
     if pretrained == MINILM:
         _extract_texts(dataset, out, device, force, as_json, console)
         return
-    extractor = _extractor(checkpoint, pretrained, weights, backbone, size, device, console)
+    extractor = _extractor(checkpoint, pretrained, weights, backbone, network, size, device, console)
     out.mkdir(parents=True, exist_ok=True)
     name, splits = decoded_splits(
         dataset, kind, extractor.size, cache or out / "decoded", skip_corrupt, console
@@ -94,25 +104,53 @@ def run_extract(
         print(json.dumps(written, indent=2))
 
 
+def _check_flags(
+    checkpoint: Path | None,
+    pretrained: str | None,
+    weights: Path | None,
+    backbone: str | None,
+    network: str | None,
+) -> None:
+    """One network is named, and weights where they belong to one."""
+    named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
+    if named > 1 or (named == 0 and weights is None):
+        raise ParameterError(
+            "Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone NAME, or else "
+            "--network NAME."
+        )
+    if (weights is None) != (backbone is None) and network is None:
+        raise ParameterError(
+            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
+        )
+
+
 def _extractor(
     checkpoint: Path | None,
     pretrained: str | None,
     weights: Path | None,
     backbone: str | None,
-    size: int,
+    network: str | None,
+    size: int | None,
     device: str,
     console: Console,
 ) -> Extractor:
-    if sum(given is not None for given in (checkpoint, pretrained, weights)) != 1:
-        raise ParameterError("Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE.")
-    if (weights is None) != (backbone is None):
-        raise ParameterError("--weights FILE and --backbone NAME go together.")
+    """The network that is named; how weights were matched is printed."""
     if checkpoint is not None:
         return checkpoint_extractor(checkpoint, device)
-    if weights is None:
-        return pretrained_extractor(str(pretrained), device)
-    extractor, report = weights_extractor(str(backbone), weights, size, device)
-    console.print(f"{weights}: {report}", markup=False)
+    if pretrained is not None:
+        return pretrained_extractor(pretrained, device)
+    if network is not None and network.lower().endswith(".onnx"):
+        if weights is not None:
+            raise ParameterError(f"{network} holds its own weights: leave --weights out.")
+        return onnx_extractor(network, size, device)
+    side = SIZE if size is None else size
+    report: Report | None
+    if network is not None:
+        extractor, report = module_extractor(network, side, device, weights=weights)
+    else:
+        extractor, report = weights_extractor(str(backbone), str(weights), side, device)
+    if report is not None:
+        console.print(f"{weights}: {report}", markup=False)
     return extractor
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hotshot.backbones.devices import require_device
 from hotshot.cli.images import GLYPHS, bar, decoded_splits
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.training import Epoch, Recipe, train
@@ -31,6 +32,7 @@ def run_train(
 ) -> None:
     """Train, print a line for each epoch, and say where the checkpoint is."""
     console = Console(stderr=as_json)
+    require_device(device)
     cache = cache or out / "decoded"
     name, splits = decoded_splits(dataset, kind, recipe.cached_size, cache, skip_corrupt, console)
     base = next((splits[key] for key in BASE_SPLITS if key in splits), None)

@@ -1,6 +1,10 @@
 """Features of images and texts by a trained or a pretrained network, as native feature files (extra `images`)."""
 
-from hotshot.extraction.images import Extractor, checkpoint_extractor, extract_split, weights_extractor
+from hotshot.extraction.backbones import checkpoint_extractor, weights_extractor
+from hotshot.extraction.extractor import Extractor
+from hotshot.extraction.images import extract_split
+from hotshot.extraction.modules import module_extractor
+from hotshot.extraction.onnx_files import onnx_extractor
 from hotshot.extraction.pretrained import MINILM, PRETRAINED, pretrained_extractor
 from hotshot.extraction.texts import extract_texts, load_minilm, read_texts
 
@@ -12,6 +16,8 @@ __all__ = [
     "extract_split",
     "extract_texts",
     "load_minilm",
+    "module_extractor",
+    "onnx_extractor",
     "pretrained_extractor",
     "read_texts",
     "weights_extractor",

@@ -6,71 +6,18 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from hotshot.backbones import create, options_for
-from hotshot.backbones.weights import Report, load_weights
 from hotshot.datasets import DecodedSplit
 from hotshot.errors import InputError
+from hotshot.extraction.extractor import Extractor
 from hotshot.features import write_features
-from hotshot.training import load_backbone
-from hotshot.training.augmentation import as_input
-from hotshot.training.recipe import MARGIN
 
 IMAGES_AT_ONCE = 128
-
-
-@dataclass(frozen=True)
-class Extractor:
-    """A network and how images enter it.
-
-    Attributes
-    ----------
-    name : str
-        Of the network, for the header of the features.
-    network : function of a batch of inputs
-        Gives features (batch, V).
-    prepare : function of pixels in uint8 (batch, 3, side, side)
-        Gives inputs of the network.
-    size : int
-        Side of the images to decode.
-    about : dict
-        What else is known: checkpoint, epochs and so on.
-    """
-
-    name: str
-    network: Callable[[Tensor], Tensor]
-    prepare: Callable[[Tensor], Tensor]
-    size: int
-    about: dict[str, Any]
-
-
-def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
-    """The extractor of a checkpoint that `train` wrote."""
-    network, recipe, about = load_backbone(path)
-    network = network.to(device)
-    known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
-    return Extractor(
-        recipe.backbone, network, lambda pixels: as_input(pixels, recipe.size), recipe.cached_size, known
-    )
-
-
-def weights_extractor(
-    backbone: str, path: str | Path, size: int, device: str = "cpu"
-) -> tuple[Extractor, Report]:
-    """A backbone by name with weights that others have published, and how they were matched."""
-    network = create(backbone, **options_for(backbone, size))
-    report = load_weights(network, path)
-    network = network.to(device).eval()
-    known = {"backbone": backbone, "weights": Path(path).name, "matched": len(report.matched)}
-    side = round(size * (1 + MARGIN))
-    return Extractor(backbone, network, lambda pixels: as_input(pixels, size), side, known), report
 
 
 def extract_split(
@@ -103,6 +50,11 @@ def extract_split(
             if width is None:
                 width = features.shape[1]
                 _begin(part, want, width)
+            if features.shape[1] != width:
+                raise InputError(
+                    f"{extractor.name} gave {features.shape[1]} features near image {done} and {width} before: use a "
+                    "network whose features have one width."
+                )
             if not np.isfinite(features).all():
                 raise InputError(
                     f"{extractor.name} gave NaN or infinity near image {done}: check its weights."

