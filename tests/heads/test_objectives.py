@@ -13,9 +13,10 @@ from scipy.special import logsumexp
 from few_shot_problems import random_problem, random_theta
 from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
+from hotshot.heads import objective as objective_module
 from hotshot.heads.bound import bound_objective
 from hotshot.heads.expected import contrasts, expected_objective, quadrature_nodes
-from hotshot.heads.objective import MOST_RAYS, Evaluation, apply_metric, softmax
+from hotshot.heads.objective import Evaluation, apply_metric, softmax
 
 OBJECTIVES = [bound_objective, expected_objective]
 
@@ -251,8 +252,9 @@ def random_metric(problem, seed=0):
     return Evaluation(np.zeros(tasks), np.zeros_like(diagonal), diagonal, rays)
 
 
-def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(xp):
-    problem = random_problem(n_classes=3, shots=4)
+@pytest.mark.parametrize("shots", [1, 4, 12])
+def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(xp, shots):
+    problem = random_problem(n_classes=3, shots=shots)
     metric, x = random_metric(problem), random_theta(problem)
     reference = xp.asarray([0.0], dtype=xp.float64)
     there = replace(problem, points=like(problem.points, reference))
@@ -266,8 +268,9 @@ def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(xp):
             np.testing.assert_allclose(got[t, c], np.linalg.solve(matrix, x[t, c]), rtol=1e-8, atol=1e-10)
 
 
-def test_metric_of_many_points_takes_the_diagonal_of_the_rays():
-    problem = random_problem(n_classes=2, shots=MOST_RAYS // 2)
+def test_metric_of_many_points_on_many_axes_takes_the_diagonal_of_the_rays(monkeypatch):
+    problem = random_problem(n_classes=2, shots=10)
+    monkeypatch.setattr(objective_module, "MOST_RAYS", 4)
     metric, x = random_metric(problem), random_theta(problem)
     got = apply_metric(problem, metric, x)
     diagonal = metric.diagonal + np.einsum("tcp,tpv->tcv", metric.rays, problem.points**2)

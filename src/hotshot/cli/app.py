@@ -70,7 +70,9 @@ def demo(
     ] = None,
     shots: Shots = "1,5",
     queries: Queries = 15,
-    tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 50,
+    tasks: Annotated[
+        int | None, typer.Option(help="Tasks for each number of shots; 50 of 5 ways, 12 of 20 by default.")
+    ] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

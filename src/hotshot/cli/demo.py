@@ -12,13 +12,14 @@ from rich.markdown import Markdown
 from hotshot.banks import EmbeddedBank, load_bank
 from hotshot.cli.data import numbers
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import accuracy_tables
+from hotshot.cli.tables import accuracy_tables, scale_notes
 from hotshot.episodes import Episodes
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import evaluate
 
 DEMO_METHODS = ("hot", "free-lunch", "logistic", "centroid-cl2n", "centroid", "cosine", "matching")
+MOST_LOANS = 5
 
 
 def run_demo(
@@ -27,7 +28,7 @@ def run_demo(
     ways: int | None,
     shots: str,
     queries: int,
-    tasks: int,
+    tasks: int | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -35,6 +36,8 @@ def run_demo(
     wanted = numbers(shots)
     bank = load_bank(bank_name)
     ways = bank.ways if ways is None else ways
+    # Larger tasks take longer and tell more.
+    tasks = max(10, 250 // max(ways, 1)) if tasks is None else tasks
     console = Console(stderr=as_json)
     if not as_json:
         console.print(f"[bold]{bank.about}[/bold]")
@@ -43,9 +46,8 @@ def run_demo(
             f"{bank.base.n_features} features.\n"
         )
     total = tasks * len(wanted) * len(methods)
-    with Watching(console, total) as watching, warnings.catch_warnings():
-        # The published parameters of Free-Lunch are compared as they are, whatever the scale.
-        warnings.simplefilter("ignore", ScaleWarning)
+    with Watching(console, total) as watching, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScaleWarning)
         found = evaluate(
             methods,
             bank.X_novel,
@@ -64,6 +66,8 @@ def run_demo(
         return
     for table in accuracy_tables(found):
         console.print(table)
+    for line in scale_notes(caught):
+        console.print(f"Note: {line}", markup=False, style="yellow")
     console.print(Markdown(_explained(bank, ways, queries, seed)))
 
 
@@ -74,7 +78,8 @@ def _explained(bank: EmbeddedBank, ways: int, queries: int, seed: int) -> str:
     explanation = model.explain(bank.X_novel[task.query[:1]])
     lines = [
         "**Why? The first one-shot task, explained.**",
-        *(f"- {loan.in_words(3)}" for loan in explanation.loans),
+        *(f"- {loan.in_words(3)}" for loan in explanation.loans[:MOST_LOANS]),
+        *([f"- … and {ways - MOST_LOANS} classes more."] if ways > MOST_LOANS else []),
         "",
         f"{explanation.reasons[0].in_words()} Its true class is `{task.query_labels[0]}`.",
     ]

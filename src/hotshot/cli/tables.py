@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
+
 from rich.table import Table
 
+from hotshot.errors import ScaleWarning
 from hotshot.evaluation import Evaluation, Tuning
 from hotshot.transport.solution import Status
 
@@ -72,6 +76,11 @@ def troubles(found: Evaluation) -> list[str]:
                 "their minimum."
             )
     return lines
+
+
+def scale_notes(caught: Iterable[warnings.WarningMessage]) -> list[str]:
+    """What methods said of features whose scale their parameters were not made for, each once."""
+    return list(dict.fromkeys(str(w.message) for w in caught if w.category is ScaleWarning))
 
 
 def tuning_table(found: Tuning, most: int) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hotshot.arrays import Array, namespace, small_identity
 from hotshot.heads.problem import HeadProblem
 
-# With more points than this the rays enter the metric by their diagonal alone.
+# With more rays and axes than this the rays enter the metric by their diagonal alone.
 MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
 
@@ -84,15 +84,21 @@ def assemble(
 
 
 def apply_metric(problem: HeadProblem, at: Evaluation, x: Array) -> Array:
-    """(diag(d) + sum_p h_p x_p x_p')^-1 x for each class, by Woodbury's identity: (tasks, N, V + 1)."""
+    """(diag(d) + sum_p h_p x_p x_p')^-1 x for each class: (tasks, N, V + 1)."""
     xp = namespace(x)
     directions = problem.rays
-    if directions.shape[1] > MOST_RAYS:
+    n_rays, width = directions.shape[1:]
+    if min(n_rays, width) > MOST_RAYS:
         return x / (at.diagonal + at.rays @ (directions * directions))
+    rays = xp.sqrt(at.rays)[..., None] * directions[:, None, ...]
+    if n_rays >= width:
+        identity = small_identity(width, x)
+        matrix = xp.matrix_transpose(rays) @ rays + at.diagonal[..., None] * identity
+        return xp.linalg.solve(matrix, x[..., None])[..., 0]
+    # Woodbury's identity: a system of the rays, which are fewer than the axes.
     inverse = 1 / at.diagonal
     direct = x * inverse
-    rays = xp.sqrt(at.rays)[..., None] * directions[:, None, ...]
     kernel = (rays * inverse[:, :, None, :]) @ xp.matrix_transpose(rays)
-    kernel = kernel + small_identity(kernel.shape[-1], x)
+    kernel = kernel + small_identity(n_rays, x)
     along = xp.linalg.solve(kernel, rays @ direct[..., None])
     return direct - inverse * (xp.matrix_transpose(rays) @ along)[..., 0]
