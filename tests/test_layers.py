@@ -14,7 +14,7 @@ ROOT = Path(hotshot.__file__).parent
 LAYERS = [
     {"errors", "version"},
     {"arrays", "records", "tensors"},
-    {"backbones", "features", "transport"},
+    {"backbones", "features", "figures", "transport"},
     {"datasets"},
     {"base", "episodes"},
     {"banks", "hierarchy"},
@@ -24,7 +24,8 @@ LAYERS = [
     {"estimators"},
     {"inspection"},
     {"evaluation", "training"},
-    {"extraction"},
+    {"experiments", "extraction"},
+    {"report"},
     {"__init__"},
     {"cli"},
     {"__main__"},

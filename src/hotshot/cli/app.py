@@ -49,6 +49,7 @@ def options(
 Base = Annotated[
     Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")
 ]
+Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
 Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
 Ways = Annotated[int, typer.Option(help="Classes per task.")]
 Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
@@ -83,9 +84,7 @@ def demo(
 @app.command()
 def evaluate(
     base: Base = None,
-    novel: Annotated[
-        Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")
-    ] = None,
+    novel: Novel = None,
     bank: Bank = None,
     methods: Annotated[
         str,
@@ -273,6 +272,61 @@ def convert(
         extractor=extractor,
         transform=transform,
         force=force,
+        as_json=json,
+    )
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="The whole paper.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="Name the experiments and stop.")] = False,
+    base: Base = None,
+    novel: Novel = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Features of validation classes, to tune H-OT on for one more row.")
+    ] = None,
+    bank: Bank = None,
+    name: Annotated[
+        str | None, typer.Option(help="Of the dataset, such as miniImageNet, for the figures of the paper.")
+    ] = None,
+    backbone: Annotated[str, typer.Option(help="Of the features, such as WRN28+RTloss.")] = "",
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; several times."
+        ),
+    ] = None,
+    ways: Annotated[
+        int | None, typer.Option(help="Classes per task; 5, or those of the bank, by default.")
+    ] = None,
+    queries: Queries = 15,
+    tasks: Annotated[
+        int | None, typer.Option(help="Tasks of an evaluation; 2000, or 200 of an embedded bank, by default.")
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables and figures; the same command goes on with it.")
+    ] = Path("reproduction"),
+    json: Json = False,
+) -> None:
+    """Make tables and figures of the paper from your own features, beside the published ones."""
+    # matplotlib and all that draws are slow to import, and nothing else needs them.
+    from hotshot.cli.reproduce import Sources, run_list, run_reproduce
+    from hotshot.experiments import EXPERIMENTS
+
+    if list_all:
+        run_list()
+        return
+    run_reproduce(
+        list(EXPERIMENTS) if every else experiments or [],
+        Sources(base, novel, val, bank, name, backbone, tuple(other or ())),
+        {"ways": ways, "queries": queries, "seed": seed, "n_jobs": jobs},
+        tasks=tasks,
+        out=out,
         as_json=json,
     )
 

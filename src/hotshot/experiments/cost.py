@@ -1,0 +1,44 @@
+"""Appendix figure: the learned cost of a task, beside the weights that follow from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hotshot.experiments.experiment import Experiment
+from hotshot.experiments.findings import Findings, Number, Table
+from hotshot.experiments.setting import Setting
+from hotshot.experiments.tasks import fitted
+from hotshot.experiments.toy_weights import correlation
+from hotshot.figures import heatmap
+
+
+def run(setting: Setting) -> Findings:
+    """Learned cost C_bn (eq. 9) of the first one-shot task, and how closely the weights follow it."""
+    model = fitted(setting)
+    cost = model.learned_cost_
+    figure = heatmap(
+        cost, [str(b) for b in model.base_names_], [str(c) for c in model.classes_], label="learned cost"
+    )
+    rows = tuple(
+        (
+            str(label),
+            str(model.base_names_[column.argmin()]),
+            Number(float(column.min())),
+            Number(float(column.max())),
+        )
+        for label, column in zip(model.classes_, setting.ways * cost.T, strict=True)
+    )
+    table = Table(
+        f"Learned cost times {setting.ways}, first {setting.ways}-way-1-shot task of {setting.features.name}",
+        ("novel class", "base class of least cost", "least", "largest"),
+        rows,
+        ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
+    )
+    follows = correlation(-cost, np.log(np.maximum(model.transfer_weights_.T, 1e-30)))
+    words = (
+        f"The logarithm of the weights follows the cost, with a correlation of {follows:.3f} to its negative."
+    )
+    return Findings((words,), (table,), {"cost": figure}, {"correlation": follows})
+
+
+EXPERIMENT = Experiment("cost", "Learned cost of a task", "Figure 8 (appendix)", run)

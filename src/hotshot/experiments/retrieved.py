@@ -1,0 +1,66 @@
+"""Appendix table: how many base classes may lend to a support sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.evaluation import MethodResult
+from hotshot.experiments.comparison import bar, few_tasks, gap
+from hotshot.experiments.experiment import Experiment
+from hotshot.experiments.findings import Cell, Findings, Table, percent
+from hotshot.experiments.published import published_retrieved
+from hotshot.experiments.setting import Setting
+from hotshot.figures import lines
+from hotshot.method import FREE_LUNCH_NEIGHBOURS
+
+NUMBERS: tuple[int | None, ...] = (1, 2, 5, 10, None)
+METHODS = {"free-lunch": "Free-Lunch", "ot-euclidean": "High-level OT, Euclidean", "hot": "H-OT"}
+
+
+def run(setting: Setting) -> Findings:
+    """Accuracy of each method with the nearest 1, 2, 5, 10 and all base classes."""
+    base = setting.features.base
+    numbers = [k for k in NUMBERS if k is None or k < len(base.names)]
+    found = {(name, k): _measured(setting, name, k) for name in METHODS for k in numbers}
+    rows: list[tuple[Cell, ...]] = []
+    for name, label in METHODS.items():
+        rows.append((label, *(percent(found[name, k].accuracy) for k in numbers)))
+        rows.append((f"{label}, in the paper (CUB)", *(published_retrieved(name, k) for k in numbers)))
+    heads = ["all" if k is None else str(k) for k in numbers]
+    notes = []
+    if few_tasks(setting) < setting.tasks:
+        notes.append(f"Free-Lunch, but for its published 2: the first {few_tasks(setting)} tasks only.")
+    table = Table(
+        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {setting.features.name}",
+        ("method", *(head if head == "all" else f"nearest {head}" for head in heads)),
+        tuple(rows),
+        tuple(notes),
+    )
+    figure = lines(
+        list(range(len(numbers))),
+        {label: [bar(found[name, k]) for k in numbers] for name, label in METHODS.items()},
+        x_names=heads,
+        x_label="base classes that lend",
+        label="accuracy in %",
+    )
+    gains = [f"{label} {gap(found[name, None], found[name, numbers[0]])}" for name, label in METHODS.items()]
+    words = f"All base classes instead of the nearest one, in points: {'; '.join(gains)}."
+    return Findings((words,), (table,), {"retrieved": figure})
+
+
+def _measured(setting: Setting, name: str, k: int | None) -> MethodResult:
+    """One cell; where it is the method as it comes, the evaluation is the one of the other experiments."""
+    base = setting.features.base
+    method: Any = name
+    tasks = None
+    if name == "free-lunch" and k != FREE_LUNCH_NEIGHBOURS:
+        method = FreeLunchClassifier(base, k=k or len(base.names), random_state=0)
+        tasks = few_tasks(setting)
+    elif name != "free-lunch" and k is not None:
+        method = HOTClassifier(base, n_retrieved=k, cost="hierarchical" if name == "hot" else "euclidean")
+    label = name if method == name else f"{name}, nearest {k or 'all'}"
+    return setting.evaluate({label: method}, tasks=tasks)[label, 1]
+
+
+EXPERIMENT = Experiment("retrieved", "Number of base classes that lend", "Table 6 (appendix)", run)
