@@ -100,7 +100,8 @@ def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Pat
     others = tuple(_other(text) for text in sources.others)
     if size["ways"] is None:
         size = {**size, "ways": 5 if sources.bank is None else load_bank(sources.bank).ways}
-    tasks = tasks or (TASKS if sources.bank is None else TASKS_OF_BANK)
+    if tasks is None:
+        tasks = TASKS if sources.bank is None else TASKS_OF_BANK
     return Setting(own, others, tasks=tasks, out=out, **size)
 
 

@@ -1,0 +1,94 @@
+"""`hotshot reproduce`: the paper by one command, from an embedded bank or the user's own files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot.experiments import EXPERIMENTS, load_findings
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, y = make_bank(14, 24, 6, spread=0.7)
+    X = X - X.min()
+    for name, rows in (("base", y < 6), ("novel", y >= 6)):
+        np.savez(tmp_path / f"{name}.npz", X=X[rows], y=[f"class {c}" for c in y[rows]])
+    return ["--base", "base.npz", "--novel", "novel.npz"]
+
+
+def test_every_experiment_is_listed(hotshot):
+    run = hotshot("reproduce", "--list")
+    assert run.returncode == 0
+    assert all(name in run.stdout for name in EXPERIMENTS)
+    assert list(EXPERIMENTS) == [
+        "accuracy", "costs", "backbones", "retrieved", "generated", "cross-domain", "speed", "histogram",
+        "toy-weights", "plan", "cost", "nearest", "sample-weights", "tsne",
+    ]  # fmt: skip
+
+
+def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path):
+    flags = [*files, "--tasks", "3", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
+    run = hotshot("reproduce", "--all", *flags)
+    assert run.returncode == 0, run.stderr
+    for name, experiment in EXPERIMENTS.items():
+        found = load_findings(tmp_path / "reproduction" / name)
+        assert found["title"] == experiment.title
+        assert found["about"]["tasks"] == 3
+        for figure in found["figures"]:
+            for suffix in ("svg", "png"):
+                assert (tmp_path / "reproduction" / name / f"{figure}.{suffix}").stat().st_size > 1000
+    tables = load_findings(tmp_path / "reproduction" / "costs")["tables"]
+    published = {"mean": 68.57, "half_width": 0.55, "published": True, "signed": False, "places": 2}
+    assert tables[0]["rows"][0][3] == published
+    again = hotshot("reproduce", "costs", *flags, "--json")
+    assert json.loads(again.stdout)[0]["tables"] == tables
+
+
+def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
+    run = hotshot("reproduce", "nearest", "--bank", "omniglot")
+    assert run.returncode == 0, run.stderr
+    assert "200 tasks where 2000 is usual" in run.stdout
+    assert "20-way-1-shot task of omniglot" in run.stdout
+
+
+def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path):
+    X, y = make_bank(4, 24, 6, seed=5, spread=0.7)
+    np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
+    run = hotshot(
+        "reproduce", "accuracy", *files, "--val", "val.npz", "--tasks", "3", "--ways", "3", "--queries", "5",
+        "--jobs", "1",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    rows = [row[0] for row in load_findings(tmp_path / "reproduction" / "accuracy")["tables"][0]["rows"]]
+    assert rows[:2] == ["H-OT", "H-OT tuned on validation classes"]
+
+
+def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
+    run = hotshot(
+        "reproduce", "backbones", *files, "--tasks", "3", "--jobs", "1", "--name", "birds", "--queries", "5",
+        "--other", "birds=base.npz,novel.npz,Conv4",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    table = load_findings(tmp_path / "reproduction" / "backbones")["tables"][0]
+    assert [row[0] for row in table["rows"]] == ["feature set 1", "Conv4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bank", "banking77"], "Name experiments, or pass --all: accuracy"),
+        (["magic", "--bank", "banking77"], "experiment must be one of accuracy"),
+        (["costs"], "Pass --base FILE and --novel FILE, or --bank NAME"),
+        (["costs", "--bank", "banking77", "--other", "x"], "--other must be NAME=BASE,NOVEL"),
+        (["costs", "--bank", "banking77", "--tasks", "0"], "tasks must be an integer of at least 1"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, arguments, message):
+    run = hotshot("reproduce", *arguments)
+    assert run.returncode == 2
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
