@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -30,6 +32,32 @@ def test_demo_of_omniglot_has_twenty_ways(hotshot):
     assert run.returncode == 0, run.stderr
     for text in ("20-way-1-shot", "964 base classes, 659 novel classes", "licensed MIT", "/character"):
         assert text in run.stdout
+
+
+def test_demo_needs_no_torch_no_pillow_and_no_network(tmp_path):
+    program = """
+import socket, sys
+sys.modules["torch"] = sys.modules["PIL"] = None
+socket.socket.connect = None
+from hotshot.cli import main
+main()
+"""
+    arguments = [
+        "demo",
+        "--bank",
+        "omniglot",
+        "--tasks",
+        "1",
+        "--shots",
+        "1",
+        "--methods",
+        "hot,centroid-cl2n",
+    ]
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert run.returncode == 0, run.stderr
+    assert "20-way-1-shot, 1 tasks" in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def run(setting: Setting) -> Findings:
     figures = {
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
-            {name: first.learned[name][:, n] for name in (FREE_LUNCH, SCALED)},
+            {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[SCALED][:, n]},
             [str(name) for name in base.names[first.classes]],
         )
         for n in range(min(2, setting.ways))
