@@ -37,22 +37,16 @@ def test_demo_of_omniglot_has_twenty_ways(hotshot):
 def test_demo_needs_no_torch_no_pillow_and_no_network(tmp_path):
     program = """
 import socket, sys
-sys.modules["torch"] = sys.modules["PIL"] = None
+class Absent:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("torch", "PIL"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
 socket.socket.connect = None
 from hotshot.cli import main
 main()
 """
-    arguments = [
-        "demo",
-        "--bank",
-        "omniglot",
-        "--tasks",
-        "1",
-        "--shots",
-        "1",
-        "--methods",
-        "hot,centroid-cl2n",
-    ]
+    arguments = "demo --bank omniglot --tasks 1 --shots 1 --methods hot,centroid-cl2n".split()
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, cwd=tmp_path
     )
