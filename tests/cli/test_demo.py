@@ -46,7 +46,7 @@ socket.socket.connect = None
 from hotshot.cli import main
 main()
 """
-    arguments = "demo --bank omniglot --tasks 1 --shots 1 --methods hot,centroid-cl2n".split()
+    arguments = ["demo", "--bank", "omniglot", "--tasks", "1", "--shots", "1", "--methods", "hot,cosine"]
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, cwd=tmp_path
     )

@@ -331,6 +331,43 @@ def reproduce(
     )
 
 
+@app.command()
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of evaluate or reproduce.", metavar="run...", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
+    base: Base = None,
+    novel: Novel = None,
+    bank: Bank = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Method the others are compared to; the first by default.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="Count tasks with an accuracy below this.")] = 0.5,
+    tasks: Annotated[
+        int, typer.Option(help="Tasks to look into, for each number of shots; 0 for none.")
+    ] = 24,
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    json: Json = False,
+) -> None:
+    """Make one self-contained page of runs; name the features where they have moved since."""
+    from hotshot.cli.report import run_report
+
+    run_report(
+        runs=runs,
+        out=out,
+        base=base,
+        novel=novel,
+        bank=bank,
+        reference=reference,
+        threshold=threshold,
+        tasks=tasks,
+        title=title,
+        as_json=json,
+    )
+
+
 Dataset = Annotated[
     Path | None,
     typer.Argument(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from rich.console import Console
 
 from hotshot.cli.data import load_data, numbers
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import accuracy_tables, detail_table, troubles
+from hotshot.cli.tables import accuracy_tables, detail_table, scale_notes, troubles
 from hotshot.episodes import freeze_tasks
 from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
 from hotshot.evaluation import evaluate
@@ -78,6 +80,7 @@ def run_evaluate(
                 scheduler=scheduler,
                 out=out,
                 watch=watching,
+                about={"source": source_of(base, novel, bank, load_tasks)},
             )
         except KeyboardInterrupt:
             raise InterruptedRunError(
@@ -91,12 +94,19 @@ def run_evaluate(
     for table in accuracy_tables(found):
         console.print(table)
     console.print(detail_table(found, threshold))
-    for line in [
-        *dict.fromkeys(str(w.message) for w in caught if w.category is ScaleWarning),
-        *troubles(found),
-    ]:
+    for line in [*scale_notes(caught), *troubles(found)]:
         console.print(f"Note: {line}", markup=False, style="yellow")
     console.print(f"Run folder: {out}", markup=False)
+
+
+def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:
+    """Where the data of a run were, and the command that started it, for whoever looks at the run later."""
+    paths = {"base": base, "novel": novel, "tasks": tasks}
+    return {
+        **{name: None if path is None else str(path.resolve()) for name, path in paths.items()},
+        "bank": bank,
+        "command": shlex.join(["hotshot", *sys.argv[1:]]),
+    }
 
 
 def method_names(methods: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ def evaluate(
     scheduler: str | None = None,
     out: str | Path | None = None,
     watch: Watcher | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Accuracy of methods on N-way-K-shot tasks drawn from novel classes; all methods see the same tasks.
 
@@ -78,6 +79,9 @@ def evaluate(
         Run folder. Whatever ends the run, the same call goes on where it stopped.
     watch : callable, optional
         Called with (record, was_known, total) for every finished unit, for a progress bar.
+    about : dict, optional
+        What else `run.json` should tell, as JSON, such as where the data were; it decides nothing, and a run that goes
+        on keeps what it was started with.
 
     Returns
     -------
@@ -103,7 +107,7 @@ def evaluate(
     )
     units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
     # The folder first: what is refused should be refused before any work.
-    with open_journal(out, request) as journal:
+    with open_journal(out, request, about) as journal:
         transformed: list[Transformed] = []
         trials = [e[0] for e in episodes.values()]
         plans = {
@@ -124,9 +128,11 @@ def evaluate(
     return found
 
 
-def open_journal(out: str | Path | None, request: dict[str, Any]) -> AbstractContextManager[Journal | None]:
+def open_journal(
+    out: str | Path | None, request: dict[str, Any], about: Mapping[str, Any] | None = None
+) -> AbstractContextManager[Journal | None]:
     """The journal of a run folder, for a `with` statement; None without a folder."""
-    return nullcontext() if out is None else Journal(out, request, versions())
+    return nullcontext() if out is None else Journal(out, request, {**(about or {}), **versions()})
 
 
 def write_results(folder: Path, found: Evaluation) -> None:

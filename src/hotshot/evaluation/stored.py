@@ -1,0 +1,179 @@
+"""Runs read again from their folders alone, without the features they were made on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.evaluation.journal import JOURNAL, REQUEST, decode
+from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
+from hotshot.evaluation.units import Record
+from hotshot.records import sound
+
+RESULTS = "results.json"
+AGAIN = "run the same command again, which goes on where it stopped"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run.
+
+    Attributes
+    ----------
+    folder : path
+    request : dict
+        All that decided the records: methods with their parameters, hashes of the data, numbers of tasks.
+    about : dict
+        What else `run.json` says: versions and, where the command line made it, the source of the data.
+    evaluation : Evaluation
+        What `evaluate` returned; labels of classes are text, whatever they were.
+    """
+
+    folder: Path
+    request: dict[str, Any]
+    about: dict[str, Any]
+    evaluation: Evaluation
+
+
+def is_run(folder: str | Path) -> bool:
+    """Whether a folder has the files of a run, sound or not."""
+    return (Path(folder) / REQUEST).is_file() and (Path(folder) / JOURNAL).is_file()
+
+
+def load_run(folder: str | Path) -> StoredRun:
+    """A finished run from its folder; one that is not finished, or damaged, is refused in one sentence."""
+    folder = Path(folder)
+    if not is_run(folder):
+        raise InputError(f"{folder} is not a run folder: name one that hotshot evaluate wrote.")
+    about = _read(folder / REQUEST)
+    request = about.pop("request", None)
+    if not isinstance(request, dict) or not isinstance(request.get("methods", {}), dict):
+        raise InputError(
+            f"{folder / REQUEST} cannot be read as a request: copy it again, or run the command again."
+        )
+    if "tune" in request or "methods" not in request:
+        raise InputError(
+            f"{folder} is a search for parameters, not a comparison of methods: name a folder of hotshot evaluate."
+        )
+    rows = _read(folder / RESULTS).get("rows") if (folder / RESULTS).is_file() else None
+    with sound(folder, "run"):
+        records, damaged = _records(folder / JOURNAL)
+        shots, tasks = _extent(folder, request, rows)
+        _check_complete(folder, records, list(request["methods"]), shots, tasks, damaged)
+        if rows is None:
+            raise InputError(f"{folder} has no {RESULTS}: run the same command again, which writes it.")
+        results = _results(records, request, rows, shots, tasks)
+        ways = len(records[0].classes[0])
+        reference = check_reference(rows[0]["reference"], request["methods"])
+        return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is damaged: copy it again, or {AGAIN}.")
+    return found
+
+
+def _records(path: Path) -> tuple[list[Record], int]:
+    """Whole records, each unit once, and how many lines are damaged."""
+    documents = [decode(line) for line in path.read_bytes().splitlines()]
+    known = {}
+    for document in documents:
+        if document is not None:
+            record = Record.from_json(document)
+            known[record.unit] = record
+    return list(known.values()), documents.count(None)
+
+
+def _extent(folder: Path, request: dict[str, Any], rows: Any) -> tuple[list[int], int]:
+    """Numbers of shots, and of tasks for each; a file of frozen tasks, which may be gone, decided them otherwise."""
+    if "tasks" in request:
+        return [int(k) for k in request["shots"]], int(request["tasks"])
+    if rows is None:
+        raise InputError(f"The run in {folder} is not finished: {AGAIN}.")
+    return list(dict.fromkeys(int(row["shots"]) for row in rows)), int(rows[0]["tasks"])
+
+
+def _check_complete(
+    folder: Path, records: list[Record], methods: list[str], shots: list[int], tasks: int, damaged: int
+) -> None:
+    wanted = tasks * len(shots) * len(methods)
+    known = sum(
+        r.unit.stop - r.unit.start for r in records if r.unit.method in methods and r.unit.shots in shots
+    )
+    if known < wanted:
+        lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
+        raise InputError(
+            f"The run in {folder} is not finished, {wanted - known} of its {wanted} tasks are missing{lost}: {AGAIN}."
+        )
+
+
+def _results(
+    records: list[Record], request: dict[str, Any], rows: list[dict[str, Any]], shots: list[int], tasks: int
+) -> tuple[MethodResult, ...]:
+    results = []
+    kept = {(row["method"], row["shots"]): row for row in rows}
+    for k in shots:
+        paired: list[list[int]] | None = None
+        for method in request["methods"]:
+            own = sorted(
+                (r for r in records if (r.unit.method, r.unit.shots) == (method, k)),
+                key=lambda r: r.unit.start,
+            )
+            classes = _checked_classes(own, tasks)
+            paired = paired or classes
+            if classes != paired:
+                raise ValueError(f"{method} was not run on the tasks of the other methods")
+            row = kept[method, k]
+            result = summarise(method, k, own, _names(classes, row["recall"]))
+            # The names of the classes are in the file of results alone.
+            same = np.isclose(list(result.recall.values()), list(row["recall"].values()), rtol=0, atol=1e-9)
+            if not (abs(100 * result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
+                raise ValueError(f"{RESULTS} and {JOURNAL} differ in {method}")
+            results.append(result)
+    return tuple(results)
+
+
+def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
+    """Classes of all tasks of one method; raises unless its records are in order, whole, and about these tasks."""
+    ends = [0, *(r.unit.stop for r in records)]
+    if [r.unit.start for r in records] != ends[:-1] or ends[-1] != tasks:
+        raise ValueError("its records are not those of its tasks")
+    for record in records:
+        classes, correct = np.array(record.classes), np.array(record.correct)
+        bins = np.zeros(1) if record.bins is None else np.array(record.bins)
+        sound_record = (
+            classes.dtype.kind == correct.dtype.kind == "i"
+            and classes.shape == correct.shape == (record.unit.stop - record.unit.start, classes.shape[1])
+            and classes.min() >= 0
+            and correct.min() >= 0
+            and correct.max() <= record.queries
+            and np.isfinite(bins).all()
+            and record.seconds >= 0
+        )
+        if not sound_record:
+            raise ValueError(
+                f"the record of {record.unit.method} from task {record.unit.start} on holds no counts"
+            )
+    return [row for record in records for row in record.classes]
+
+
+def _names(classes: list[list[int]], recall: dict[str, float]) -> np.ndarray:
+    """Names of the classes by index: recall is listed in their order, those never drawn left out."""
+    drawn = np.unique(classes)
+    if len(drawn) != len(recall):
+        raise ValueError(f"{RESULTS} has {len(recall)} classes where {len(drawn)} were drawn")
+    names = np.full(drawn[-1] + 1, "", dtype=f"U{max(map(len, recall))}")
+    names[drawn] = list(recall)
+    return names

@@ -1,0 +1,119 @@
+"""Figures inside the page: SVG of others taken apart and put together again, with names of its own.
+
+What is not on the lists below does not come through: no script, no style sheet that would reach the page, no address.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
+
+from hotshot.errors import InputError
+from hotshot.figures.style import COLOURS, GRID, INK, SOFT
+
+TAGS = frozenset(
+    ("svg", "g", "defs", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan", "use",
+     "clipPath", "pattern", "image", "title", "desc", "linearGradient", "radialGradient", "stop")
+)  # fmt: skip
+ATTRIBUTES = frozenset(
+    ("id", "d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "dx", "dy", "width", "height", "points",
+     "transform", "viewBox", "preserveAspectRatio", "style", "fill", "stroke", "opacity", "offset", "clip-path",
+     "patternUnits", "patternTransform", "gradientUnits", "text-anchor", "font-size", "fill-opacity", "fill-rule",
+     "stroke-width", "stroke-opacity", "stroke-dasharray")
+)  # fmt: skip
+# White space matters in these.
+TEXTUAL = frozenset(("text", "tspan", "title", "desc"))
+# matplotlib says the first two in a style sheet, which would hold for the whole page; what has no fill is black.
+ROOT_STYLE = "stroke-linejoin:round;stroke-linecap:butt;fill:currentColor"
+# Ink, paper and series follow the page from light to dark; what else is coloured, such as heatmaps, stays as it is.
+PAGE_COLOURS = {
+    INK: "currentColor",
+    SOFT: "var(--soft)",
+    GRID: "var(--line)",
+    "#cccccc": "var(--line)",
+    "#ffffff": "var(--card)",
+    **{colour: f"var(--c{i})" for i, colour in enumerate(COLOURS)},
+    "#000000": "currentColor",
+}
+# Pixels for a point: what reads well where there is room, and the least at which 8 points of text can be read; where
+# even that is too wide, the container of the figure scrolls.
+SCALE, LEAST_SCALE = 1.8, 1.15
+
+
+def inline_svg(text: str, prefix: str, label: str) -> Markup:
+    """An SVG document of `hotshot.figures` as an element of the page, in its colours.
+
+    Parameters
+    ----------
+    text : str
+        Of the file.
+    prefix : str
+        Put before all ids, so that figures of one page do not share them.
+    label : str
+        Read out in place of the figure.
+    """
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise InputError(f"A figure is not sound SVG ({error}): make it again.") from None
+    if _local(root.tag) != "svg":
+        raise InputError("A figure is not SVG: make it again.")
+    width = _points(root.get("width"))
+    wide = "" if width is None else f"width:{SCALE * width:.0f}px;min-width:{LEAST_SCALE * width:.0f}px;"
+    root.attrib = {key: value for key, value in root.attrib.items() if key == "viewBox"}
+    root.set("style", wide + ROOT_STYLE)
+    drawn = _element(root, prefix).removeprefix("<svg ")
+    return Markup(f'<svg role="img" aria-label="{escape(label)}" {drawn}')
+
+
+def _element(element: ElementTree.Element, prefix: str) -> str:
+    tag = _local(element.tag)
+    parts = [tag]
+    for key, value in element.attrib.items():
+        own = _local(key)
+        if own == "href":
+            kept = _reference(value, prefix)
+        elif own in ATTRIBUTES:
+            kept = _value(own, value, prefix)
+        else:
+            continue
+        if kept is not None:
+            parts.append(f'{own}="{escape(kept)}"')
+    inner = [str(escape(element.text or ""))]
+    for child in element:
+        if isinstance(child.tag, str) and _local(child.tag) in TAGS:
+            inner.append(_element(child, prefix))
+        inner.append(str(escape(child.tail or "")))
+    return f"<{' '.join(parts)}>{''.join(inner) if tag in TEXTUAL else ''.join(inner).strip()}</{tag}>"
+
+
+def _reference(value: str, prefix: str) -> str | None:
+    """Where an element points to: into the same figure, or a picture that comes along."""
+    if value.startswith("#"):
+        return f"#{prefix}{value[1:]}"
+    return value if re.match(r"data:image/png;base64,[A-Za-z0-9+/=\s]*$", value) else None
+
+
+def _value(name: str, value: str, prefix: str) -> str | None:
+    if name == "id":
+        return prefix + value
+    # A backslash could spell what the next line looks for.
+    inside = re.sub(r"url\(\s*#([^)\s]*)\s*\)", "", value)
+    if "\\" in value or re.search(r"url|import|expression|image", inside, re.IGNORECASE):
+        return None
+    value = re.sub(r"url\(\s*#([^)\s]*)\s*\)", lambda found: f"url(#{prefix}{found[1]})", value)
+    if name in ("style", "fill", "stroke"):
+        for colour, own in PAGE_COLOURS.items():
+            value = re.sub(colour, own, value, flags=re.IGNORECASE)
+    return value
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
+def _points(width: str | None) -> float | None:
+    found = re.match(r"([0-9.]+)(pt|px)?$", width or "")
+    return float(found[1]) if found else None

@@ -1,0 +1,157 @@
+"""Single tasks taken apart: who lent to which class, which queries went wrong, and which base classes spoke for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from hotshot.episodes import Episodes, FrozenEpisodes, Task
+from hotshot.errors import ScaleWarning
+from hotshot.estimators.calibrated import CalibratedClassifier
+from hotshot.estimators.explanation import Explanation, Reason
+from hotshot.report.projection import project
+
+# Base classes named for a class, base classes named on each side of a wrong query, wrong queries of a task.
+TOP_LENDERS, TOP_SPEAKERS, MOST_WRONG = 8, 4, 40
+
+
+def explore(
+    estimator: CalibratedClassifier,
+    X: np.ndarray,
+    episodes: Episodes | FrozenEpisodes,
+    indices: Iterable[int],
+) -> list[dict[str, Any]]:
+    """What a method did in some tasks, as JSON.
+
+    Parameters
+    ----------
+    estimator : HOTClassifier or FreeLunchClassifier
+        With base classes; fitted anew in every task.
+    X : array (samples, V)
+        Of the novel classes, from which `episodes` draws rows.
+    episodes : Episodes
+    indices : iterable of int
+        Of the tasks.
+
+    Returns
+    -------
+    list of dict
+        One per task. Novel classes are numbers in `episodes.names`, base classes numbers in `estimator.base.names`,
+        samples go by their row in X.
+    """
+    base = estimator.base
+    assert base is not None
+    # As in an evaluation, all novel samples decide the power, not the support of the task alone.
+    estimator = clone(estimator).set_params(power=base.power(estimator.power, X))
+    X = X.astype(base.dtype, copy=False)
+    return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
+
+
+def _explore_task(
+    model: CalibratedClassifier, X: np.ndarray, episodes: Episodes | FrozenEpisodes, index: int
+) -> dict[str, Any]:
+    task = episodes[index]
+    with warnings.catch_warnings(), threadpool_limits(1):
+        for category in (ConvergenceWarning, ScaleWarning):
+            warnings.simplefilter("ignore", category)
+        model.fit(X[task.support], task.support_labels)
+        explanation = model.explain(X[task.query])
+        probabilities = model.predict_proba(X[task.query])
+    classes = model.classes_
+    truth = np.searchsorted(classes, task.query_labels)
+    chosen = np.searchsorted(classes, [reason.label for reason in explanation.reasons])
+    weights = _weights_by_class(model)
+    wrong = np.flatnonzero(chosen != truth)
+    # The surest mistakes first.
+    wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
+    support, queries = project(model, X[task.support], X[task.query])
+    return {
+        "index": int(index),
+        "right": int(np.sum(chosen == truth)),
+        "asked": len(truth),
+        "names": np.searchsorted(episodes.names, classes).tolist(),
+        "classes": [
+            _class_of(c, model, task, explanation, weights, truth, chosen) for c in range(len(classes))
+        ],
+        "support": [
+            [*place, int(np.searchsorted(classes, label)), int(row)]
+            for place, label, row in zip(support.tolist(), task.support_labels, task.support, strict=True)
+        ],
+        "queries": [
+            [*place, int(truth[i]), int(chosen[i]), int(task.query[i])]
+            for i, place in enumerate(queries.tolist())
+        ],
+        "wrong": [
+            {
+                "query": int(i),
+                "chosen_probability": _rounded(probabilities[i, chosen[i]]),
+                "right_probability": _rounded(probabilities[i, truth[i]]),
+                **_speakers(explanation.reasons[i], weights[chosen[i]], weights[truth[i]], model.base_names_),
+            }
+            for i in wrong[:MOST_WRONG].tolist()
+        ],
+        "n_wrong": len(wrong),
+    }
+
+
+def _class_of(
+    c: int,
+    model: CalibratedClassifier,
+    task: Task,
+    explanation: Explanation,
+    weights: np.ndarray,
+    truth: np.ndarray,
+    chosen: np.ndarray,
+) -> dict[str, Any]:
+    label = model.classes_[c]
+    order = np.argsort(-weights[c], kind="stable")
+    order = order[weights[c][order] > 0]
+    own = [loan.own_share for loan in explanation.loans if loan.label == label]
+    taken = np.bincount(chosen[(truth == c) & (chosen != c)], minlength=len(model.classes_))
+    return {
+        "rows": task.support[task.support_labels == label].tolist(),
+        "own_share": _rounded(np.mean(own)),
+        "lenders": [[int(b), _rounded(weights[c, b])] for b in order[:TOP_LENDERS]],
+        "others": len(order[TOP_LENDERS:]),
+        "others_share": _rounded(weights[c, order[TOP_LENDERS:]].sum()),
+        "asked": int(np.sum(truth == c)),
+        "right": int(np.sum((truth == c) & (chosen == c))),
+        "taken_for": [[int(o), int(taken[o])] for o in np.argsort(-taken, kind="stable") if taken[o]],
+    }
+
+
+def _weights_by_class(model: CalibratedClassifier) -> np.ndarray:
+    """Transfer weights (classes, B), the mean over the support samples where each has its own."""
+    return np.stack(
+        [model.transfer_weights_[model.target_labels_ == label].mean(axis=0) for label in model.classes_]
+    )
+
+
+def _speakers(
+    reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray
+) -> dict[str, list[list[float]]]:
+    """Base classes by how much they speak for the class chosen over the right one, as `Reason` has it for the rival."""
+    place = {name: b for b, name in enumerate(names)}
+    similarity = np.zeros(len(names))
+    for lender in reason.lenders:
+        similarity[place[lender.name]] = lender.similarity
+    evidence = (chosen - right) * similarity
+    order = np.argsort(-evidence, kind="stable")
+
+    def told(b: int) -> list[float]:
+        return [int(b), _rounded(chosen[b]), _rounded(right[b]), round(float(similarity[b]), 3)]
+
+    return {
+        "for_chosen": [told(b) for b in order[:TOP_SPEAKERS] if evidence[b] > 0],
+        "for_right": [told(b) for b in order[::-1][:TOP_SPEAKERS] if evidence[b] < 0],
+    }
+
+
+def _rounded(share: Any) -> float:
+    return round(float(share), 4)

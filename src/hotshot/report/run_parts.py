@@ -1,0 +1,134 @@
+"""What the page says of one run: words, tables, figures, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from markupsafe import Markup
+
+from hotshot.errors import HotshotError
+from hotshot.evaluation.results import check_reference
+from hotshot.evaluation.stored import StoredRun
+from hotshot.report.explorers import run_explorer
+from hotshot.report.histograms import task_histogram
+from hotshot.report.numbers import count, listed, shots_in_words
+from hotshot.report.sources import Reader, Source
+from hotshot.report.tables import PageTable, recall_table, result_table, transport_table
+from hotshot.report.words import beyond_the_mean, summary
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was run: named facts, the command, and texts of several lines under a title."""
+
+    named: dict[str, str]
+    command: str | None
+    details: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """One run on the page; `explorer` is data for the browser, or None and then `why_not` says why."""
+
+    id: str
+    heading: str
+    lead: str
+    summaries: dict[str, list[str]]
+    beyond: list[str]
+    results: list[PageTable]
+    histograms: dict[str, Markup]
+    transport: PageTable
+    recall: list[PageTable]
+    explorer: dict[str, Any] | None
+    why_not: str
+    facts: Facts
+
+    kind = "run"
+
+
+def run_part(
+    run: StoredRun,
+    part_id: str,
+    source: Source,
+    read: Reader,
+    *,
+    reference: str | None = None,
+    threshold: float = 0.5,
+    most: int = 24,
+) -> RunPart:
+    """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
+    found = run.evaluation
+    found = replace(found, reference=check_reference(reference or found.reference, found.methods))
+    explorer, why_not = None, "No tasks were asked for."
+    if most:
+        try:
+            explorer = run_explorer(run, source, read, most)
+        except HotshotError as error:
+            why_not = str(error)
+    methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
+    return RunPart(
+        id=part_id,
+        heading=f"{methods} on {source.name}",
+        lead=_lead(run),
+        summaries={shots_in_words(k).capitalize(): summary(found, k) for k in found.shots},
+        beyond=beyond_the_mean(found, threshold),
+        results=[result_table(found, k, threshold) for k in found.shots],
+        histograms={
+            shots_in_words(k).capitalize(): task_histogram(found, k, f"{part_id}-{k}-") for k in found.shots
+        },
+        transport=transport_table(found),
+        recall=[recall_table(found, k) for k in found.shots],
+        explorer=explorer,
+        why_not=why_not,
+        facts=_facts(run, source),
+    )
+
+
+def _lead(run: StoredRun) -> str:
+    found, request = run.evaluation, run.request
+    shots = listed([str(k) for k in found.shots])
+    text = (
+        f"{found.ways}-way tasks with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks)} tasks each; "
+        "every method saw the same ones."
+    )
+    if "seed" in request:
+        text += f" {request['queries']} queries per class, seed {request['seed']}."
+    return text
+
+
+def _facts(run: StoredRun, source: Source) -> Facts:
+    request = run.request
+    named = {"Run folder": run.folder.name}
+    for key, title in (
+        ("ways", "Ways"),
+        ("shots", "Shots"),
+        ("queries", "Queries per class"),
+        ("tasks", "Tasks"),
+    ):
+        if key in request:
+            value = request[key]
+            named[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
+    if "frozen" in request:
+        named["Frozen tasks, SHA-256"] = str(request["frozen"])
+    if "seed" in request:
+        named["Seed"] = str(request["seed"])
+    bases = [method["parameters"].get("base") for method in request["methods"].values()]
+    for base in dict.fromkeys(base for base in bases if base is not None):
+        named["Base classes"] = str(base)
+    for key, value in request["data"].items():
+        named[f"{key}, SHA-256"] = str(value)
+    versions = run.about.get("versions")
+    if isinstance(versions, dict):
+        named["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
+    details = {name: _described(method) for name, method in request["methods"].items()}
+    return Facts(named, source.command, details)
+
+
+def _described(method: Any) -> str:
+    lines = [str(method["class"])]
+    lines += [
+        f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in method["parameters"].items()
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""Where the data of a run were, as its folder says, and who reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.base import BaseClasses
+from hotshot.errors import InputError
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of base and novel classes, or an embedded bank; a file of frozen tasks; the command that used them."""
+
+    base: Path | None = None
+    novel: Path | None = None
+    bank: str | None = None
+    tasks: Path | None = None
+    command: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call the data: the bank, or the file of the novel classes."""
+        return self.bank or (self.novel.name if self.novel is not None else "features of its own")
+
+
+# Base classes, features and labels of the novel classes.
+Data = tuple[BaseClasses, np.ndarray, np.ndarray]
+Reader = Callable[[Source], Data]
+
+
+def source_of(about: dict[str, Any]) -> Source:
+    """The source that a `run.json` names; an empty one where it names none."""
+    found = about.get("source")
+    if not isinstance(found, dict):
+        return Source()
+    texts = {key: value for key, value in found.items() if isinstance(value, str) and value}
+    paths = {key: Path(texts[key]) for key in ("base", "novel", "tasks") if key in texts}
+    return Source(**paths, bank=texts.get("bank"), command=texts.get("command"))
+
+
+def read_source(source: Source, read: Reader) -> Data:
+    """The data, or one sentence on why they cannot be had."""
+    if source.bank is None and (source.base is None or source.novel is None):
+        raise InputError("The folder does not say where the data are: pass them with --base and --novel.")
+    try:
+        return read(source)
+    except InputError as error:
+        raise InputError(f"{error} Pass the files of the run with --base and --novel.") from None

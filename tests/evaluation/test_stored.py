@@ -1,0 +1,189 @@
+"""Runs read from their folders: the same as when they were made, or refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from conftest import make_bank
+from hotshot.base import BaseClasses
+from hotshot.episodes import freeze_tasks
+from hotshot.errors import InputError
+from hotshot.estimators import HOTClassifier
+from hotshot.evaluation import evaluate, tune
+from hotshot.evaluation.journal import decode, encode
+from hotshot.evaluation.stored import is_run, load_run
+
+X, LABELS = make_bank(n_classes=7, seed=4)
+Y = np.array([f"class {label}" for label in LABELS])
+BASE = BaseClasses.from_samples(*make_bank(n_classes=5, seed=5))
+METHODS = {"hot": HOTClassifier(BASE), "centroid": KNeighborsClassifier(1)}
+REQUEST = {"ways": 3, "shots": (1, 2), "queries": 4, "tasks": 45, "n_jobs": 1}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    out = tmp_path_factory.mktemp("stored") / "run"
+    return out, evaluate(
+        METHODS, X, Y, out=out, reference="centroid", about={"source": {"bank": "b"}}, **REQUEST
+    )
+
+
+@pytest.fixture
+def run(whole, tmp_path):
+    """A copy to be damaged."""
+    return shutil.copytree(whole[0], tmp_path / "run")
+
+
+def test_a_run_is_what_evaluate_returned(whole):
+    out, found = whole
+    stored = load_run(out)
+    assert str(stored.evaluation) == str(found)
+    assert stored.evaluation.rows() == found.rows()
+    assert stored.evaluation.reference == "centroid"
+    for k in (1, 2):
+        for method in METHODS:
+            assert (stored.evaluation[method, k].accuracies == found[method, k].accuracies).all()
+    assert stored.about["source"] == {"bank": "b"}
+    assert stored.about["versions"]["numpy"] == np.__version__
+    assert stored.request["tasks"] == 45
+    assert "request" not in stored.about
+
+
+def test_what_is_said_about_a_run_decides_nothing(run):
+    before = (run / "run.json").read_bytes()
+    evaluate(METHODS, X, Y, out=run, about={"source": {"bank": "elsewhere"}, "versions": 3}, **REQUEST)
+    assert (run / "run.json").read_bytes() == before
+
+
+def test_versions_and_the_request_cannot_be_talked_over(tmp_path):
+    out = tmp_path / "run"
+    evaluate(METHODS, X, Y, out=out, about={"versions": 3, "request": 4}, **{**REQUEST, "tasks": 2})
+    assert load_run(out).request["tasks"] == 2
+    assert load_run(out).about["versions"]["numpy"] == np.__version__
+
+
+def test_classes_that_were_never_drawn_keep_their_place(tmp_path):
+    found = evaluate(METHODS, X, Y, out=tmp_path / "run", **{**REQUEST, "tasks": 1, "shots": 1})
+    assert len(found["hot", 1].recall) == 3
+    assert load_run(tmp_path / "run").evaluation["hot", 1].recall == found["hot", 1].recall
+
+
+def test_frozen_tasks_need_not_be_there_any_more(tmp_path):
+    tasks = tmp_path / "tasks.safetensors"
+    freeze_tasks(tasks, Y, tasks=25, ways=3, shots=[2], queries=4, seed=1)
+    found = evaluate(METHODS, X, Y, frozen=tasks, out=tmp_path / "run", n_jobs=1)
+    tasks.unlink()
+    assert load_run(tmp_path / "run").evaluation.rows() == found.rows()
+    (tmp_path / "run" / "results.json").unlink()
+    with pytest.raises(InputError, match="not finished: run the same command again"):
+        load_run(tmp_path / "run")
+
+
+def lines(run):
+    return (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def test_missing_tasks_are_counted(run):
+    (run / "journal.jsonl").write_bytes(b"".join(lines(run)[1:]))
+    with pytest.raises(InputError, match="20 of its 180 tasks are missing: run the same command again"):
+        load_run(run)
+
+
+def test_damaged_lines_are_counted(run):
+    (run / "journal.jsonl").write_bytes(lines(run)[0].replace(b"1", b"7") + b"".join(lines(run)[1:]))
+    with pytest.raises(
+        InputError, match=r"20 of its 180 tasks are missing \(1 lines of its journal are damaged\)"
+    ):
+        load_run(run)
+
+
+def test_a_line_written_twice_counts_once(run, whole):
+    (run / "journal.jsonl").write_bytes(b"".join([*lines(run), lines(run)[0]]))
+    assert load_run(run).evaluation.rows() == whole[1].rows()
+
+
+def change_record(line=0, **changes):
+    def change(run):
+        kept = lines(run)
+        kept[line] = encode({**decode(kept[line].rstrip()), **changes})
+        (run / "journal.jsonl").write_bytes(b"".join(kept))
+
+    return change
+
+
+def change_json(file, edit):
+    def change(run):
+        content = json.loads((run / file).read_text())
+        edit(content)
+        (run / file).write_text(json.dumps(content))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda run: (run / "run.json").unlink(), "is not a run folder"),
+        (lambda run: (run / "journal.jsonl").unlink(), "is not a run folder"),
+        (lambda run: (run / "run.json").write_text("{"), "is damaged"),
+        (lambda run: (run / "run.json").write_text("[]"), "is damaged"),
+        (lambda run: (run / "run.json").write_text("[" * 100_000), "is damaged"),
+        (lambda run: (run / "run.json").write_bytes(b"\xff"), "is damaged"),
+        (lambda run: (run / "run.json").write_text("{}"), "cannot be read as a request"),
+        (lambda run: (run / "results.json").unlink(), "has no results.json: run the same command again"),
+        (lambda run: (run / "results.json").write_text("{}"), "has no results.json"),
+        (lambda run: (run / "results.json").write_text("nothing"), "is damaged"),
+        (change_json("results.json", lambda c: c["rows"].pop()), "is not a sound run"),
+        (change_json("results.json", lambda c: c["rows"][0].update(accuracy=1)), "differ in hot"),
+        (change_json("results.json", lambda c: c["rows"][0].update(recall={"a": 1})), "has 1 classes where 7"),
+        (change_json("results.json", lambda c: c["rows"][0].update(recall=dict.fromkeys("abcdefg", 1))), "differ"),
+        (change_json("results.json", lambda c: c["rows"][0].update(reference="x")), "reference must be one of"),
+        (change_json("run.json", lambda c: c["request"].update(methods=[])), "cannot be read as a request"),
+        (change_json("run.json", lambda c: c["request"].update(shots="all")), "is not a sound run"),
+        (change_json("run.json", lambda c: c["request"].update(tasks=44)), "not those of its tasks"),
+        (change_json("run.json", lambda c: c["request"]["methods"].update(x={})), "90 of its 270 tasks are missing"),
+        (change_record(wings=2), "is not a sound run"),
+        (change_record(classes=[[0, 1, 2]]), "holds no counts"),
+        (change_record(correct=[["a"]]), "holds no counts"),
+        (change_record(correct=[[0, 0, -1]] * 20), "holds no counts"),
+        (change_record(correct=[[0, 0, 5]] * 20), "holds no counts"),
+        (change_record(line=1, classes=[[0, 1, 2]] * 20), "not run on the tasks of the other methods"),
+        (change_record(bins=[[float("nan")]]), "holds no counts"),
+        (change_record(statuses={"9": 1}), "is not a sound run"),
+    ],
+)  # fmt: skip
+def test_damage_is_one_sentence(run, damage, words):
+    damage(run)
+    with pytest.raises(ValueError, match=words) as caught:
+        load_run(run)
+    assert str(run) in str(caught.value) or "reference" in words
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_for_parameters_is_no_comparison(tmp_path):
+    tune(
+        BASE,
+        X,
+        Y,
+        grid={"epsilon": [0.01, 0.1]},
+        ways=3,
+        shots=1,
+        queries=4,
+        tasks=4,
+        n_jobs=1,
+        out=tmp_path / "run",
+    )
+    assert is_run(tmp_path / "run")
+    with pytest.raises(InputError, match="name a folder of hotshot evaluate"):
+        load_run(tmp_path / "run")
+
+
+def test_other_folders_are_no_runs(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="is not a run folder"):
+            load_run(path)

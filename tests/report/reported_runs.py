@@ -1,0 +1,107 @@
+"""Small runs and reproductions to report on, with class names that nobody should trust."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from hotshot.base import BaseClasses
+from hotshot.evaluation import evaluate
+from hotshot.features import read_features
+from hotshot.report import Source
+
+IMAGE = '<img src=x onerror="document.title=String.fromCharCode(82,65,78)">'
+SCRIPT = "</script><script>document.title='RAN'</script>"
+NOVEL = (
+    IMAGE,
+    SCRIPT,
+    "plain",
+    "a_rather_long_name_" * 9,
+    "\u202egnorw yaw eht\u2028 & 'quoted' \"twice\"",
+    "小さな猫",
+)
+BASE = (f"base {IMAGE}", f"base {SCRIPT}", "base {{ 7 * 7 }}", *(f"base_{i}" for i in range(5)))
+WAYS, QUERIES, TASKS, SHOTS = 4, 6, 40, (1, 3)
+
+
+def write_features(folder: Path, seed: int = 0) -> None:
+    """`base.npz` and `novel.npz`: Gaussian classes near enough to each other for mistakes."""
+    rng = np.random.default_rng(seed)
+    for file, names in (("base", BASE), ("novel", NOVEL)):
+        y = np.repeat(names, 15)
+        X = np.repeat(rng.normal(size=(len(names), 6)), 15, axis=0) + 1.1 * rng.normal(size=(len(y), 6))
+        np.savez(folder / f"{file}.npz", X=X, y=y)
+
+
+def read(source: Source) -> tuple[BaseClasses, np.ndarray, np.ndarray]:
+    """What `hotshot report` reads."""
+    return (BaseClasses.from_samples(*read_features(source.base)), *read_features(source.novel))
+
+
+def source(folder: Path) -> dict[str, str]:
+    return {
+        "base": str(folder / "base.npz"),
+        "novel": str(folder / "novel.npz"),
+        "command": f"hotshot evaluate --novel '{IMAGE}'",
+    }
+
+
+def make_run(folder: Path, methods=("hot", "logistic", "centroid-cl2n"), out="run", **changes) -> Path:
+    """A finished run on the features in a folder."""
+    base, X, y = read(Source(base=folder / "base.npz", novel=folder / "novel.npz"))
+    options = {
+        "ways": WAYS,
+        "queries": QUERIES,
+        "tasks": TASKS,
+        "shots": SHOTS,
+        "about": {"source": source(folder)},
+    }
+    evaluate(methods, X, y, base=base, n_jobs=1, out=folder / out, **{**options, **changes})
+    return folder / out
+
+
+FIGURE = """<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="200pt" height="100pt"
+ viewBox="0 0 200 100" onload="document.title='RAN'">
+<style>body { display: none }</style><script>document.title='RAN'</script>
+<defs><clipPath id="clip"><rect x="0" y="0" width="200" height="100"/></clipPath></defs>
+<g id="figure_1"><g clip-path="url(#clip)"><path id="line" d="M 0 0 L 200 100" style="fill: none; stroke: #222222"/></g>
+<use xlink:href="#line"/><use xlink:href="https://example.org/x.svg#y"/><image xlink:href="https://example.org/x.png"/>
+<text x="5" y="20" style="background: url(https://example.org/z.png)">two  words &lt;b&gt;</text>
+<foreignObject><body xmlns="http://www.w3.org/1999/xhtml"><img src="x"/></body></foreignObject></g></svg>
+"""
+
+
+def make_reproduction(folder: Path, **about) -> Path:
+    """A folder as `hotshot reproduce` leaves it, with two experiments."""
+    out = folder / "paper"
+    for name, title, figures in (("costs", "Costs", []), ("plan", f"Plan of {IMAGE}", ["plan", "plan-2"])):
+        part = out / name
+        part.mkdir(parents=True)
+        document = {
+            "experiment": name,
+            "title": title,
+            "paper": "Table 3",
+            "sentences": [f"{name} found {SCRIPT}."],
+            "tables": [
+                {
+                    "title": f"Table of {name}",
+                    "columns": ["method", "accuracy", "in the paper"],
+                    "rows": [
+                        [IMAGE, {"mean": -1.5, "half_width": 0.25, "published": False, "signed": True}, None],
+                        ["H-OT", {"mean": 68.57, "half_width": 0.55}, {"mean": 70.25, "published": True}],
+                    ],
+                    "notes": ["A note."],
+                }
+            ],
+            "figures": figures,
+            "tasks": 40,
+        }
+        (part / "findings.json").write_text(json.dumps(document))
+        for stem in figures:
+            (part / f"{stem}.svg").write_text(FIGURE)
+    run = {"source": source(folder), "ways": WAYS, "queries": QUERIES, "seed": 0, **about}
+    (out / "run.json").write_text(json.dumps(run))
+    return out

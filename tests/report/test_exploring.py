@@ -1,0 +1,137 @@
+"""Tasks taken apart: the numbers are those of the run, and the reasons those of `explain`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot.base import BaseClasses
+from hotshot.episodes import Episodes
+from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.evaluation import evaluate
+from hotshot.report.choice import choose_tasks
+from hotshot.report.explorers import make_explorer
+from hotshot.report.exploring import explore
+
+X_BASE, Y_BASE = make_bank(n_classes=12, seed=1, spread=1.0)
+X, Y = make_bank(n_classes=6, seed=2, spread=1.0)
+BASE = BaseClasses.from_samples(X_BASE, Y_BASE)
+
+
+def episodes(shots=1, ways=4):
+    return Episodes(Y, ways=ways, shots=shots, queries=5, seed=3)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        HOTClassifier(BASE),
+        HOTClassifier(BASE, per="sample", cost="cosine"),
+        FreeLunchClassifier(BASE, n_generated=20, random_state=0),
+    ],
+    ids=["hot", "per sample", "free lunch"],
+)
+@pytest.mark.parametrize("shots", [1, 3])
+def test_accuracies_are_those_of_an_evaluation(estimator, shots):
+    found = evaluate({"it": estimator}, X, Y, ways=4, shots=shots, queries=5, tasks=8, seed=3, n_jobs=1)
+    tasks = explore(estimator, X, episodes(shots), range(8))
+    assert [task["right"] / task["asked"] for task in tasks] == pytest.approx(found["it", shots].accuracies)
+    for task in tasks:
+        assert task["n_wrong"] == task["asked"] - task["right"]
+        assert sum(own["right"] for own in task["classes"]) == task["right"]
+
+
+def test_all_novel_samples_decide_the_power_as_in_an_evaluation():
+    base = BaseClasses.from_samples(np.abs(X_BASE), Y_BASE)
+    novel = np.abs(X)
+    plain = explore(HOTClassifier(base), novel, episodes(), [0])
+    drawn = {*episodes()[0].support, *episodes()[0].query}
+    novel[next(row for row in range(len(novel)) if row not in drawn), 0] = -0.1
+    signed = explore(HOTClassifier(base), novel, episodes(), [0])
+    assert signed == explore(HOTClassifier(base, power=1), novel, episodes(), [0])
+    assert signed != plain
+
+
+def test_weights_are_whole_and_largest_first():
+    for task in explore(HOTClassifier(BASE), X, episodes(), range(4)):
+        for own in task["classes"]:
+            weights = [weight for _, weight in own["lenders"]]
+            assert weights == sorted(weights, reverse=True)
+            assert sum(weights) + own["others_share"] == pytest.approx(1, abs=1e-3)
+            assert len(weights) + own["others"] == len(BASE.names)
+
+
+def test_rows_are_those_of_the_samples():
+    drawn = episodes(3)
+    (task,) = explore(HOTClassifier(BASE), X, drawn, [2])
+    assert sorted(row for own in task["classes"] for row in own["rows"]) == sorted(drawn[2].support)
+    for own, name in zip(task["classes"], task["names"], strict=True):
+        assert (Y[own["rows"]] == drawn.names[name]).all()
+    assert [query[4] for query in task["queries"]] == drawn[2].query.tolist()
+    assert all(Y[row] == drawn.names[task["names"][truth]] for *_, truth, _, row in task["queries"])
+
+
+def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
+    estimator = HOTClassifier(BASE)
+    drawn, checked = episodes(), 0
+    for task in explore(estimator, X, drawn, range(10)):
+        own = drawn[task["index"]]
+        model = HOTClassifier(BASE).fit(X[own.support], own.support_labels)
+        reasons = model.explain(X[own.query]).reasons
+        for wrong in task["wrong"]:
+            reason = reasons[wrong["query"]]
+            assert wrong["chosen_probability"] == pytest.approx(reason.probability, abs=1e-3)
+            if reason.rival != own.query_labels[wrong["query"]]:
+                continue
+            checked += 1
+            told = [BASE.names[b] for b, *_ in wrong["for_chosen"]]
+            assert told == [lender.name for lender in reason.lenders[: len(told)]]
+            for b, chosen, right, similarity in wrong["for_chosen"] + wrong["for_right"]:
+                lender = next(each for each in reason.lenders if each.name == BASE.names[b])
+                assert (chosen, right) == pytest.approx((lender.weight, lender.rival_weight), abs=1e-4)
+                assert similarity == pytest.approx(lender.similarity, abs=1e-3)
+    assert checked > 5
+
+
+def test_who_speaks_for_a_class_has_evidence_for_it():
+    for task in explore(HOTClassifier(BASE), X, episodes(), range(10)):
+        for wrong in task["wrong"]:
+            for sign, key in ((1, "for_chosen"), (-1, "for_right")):
+                evidence = [
+                    sign * (chosen - right) * similarity for _, chosen, right, similarity in wrong[key]
+                ]
+                assert all(value > -1e-4 for value in evidence)
+                assert evidence == sorted(evidence, reverse=True) or np.ptp(evidence) < 1e-3
+
+
+@pytest.mark.parametrize("ways", [2, 3, 6])
+def test_places_fill_the_plane(ways):
+    for task in explore(HOTClassifier(BASE), X, episodes(ways=ways), range(2)):
+        places = np.array([point[:2] for point in task["support"] + task["queries"]])
+        assert places.min(axis=0) == pytest.approx([0, 0])
+        assert places.max(axis=0) == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 7, 24])
+@pytest.mark.parametrize("tasks", [1, 2, 5, 23, 24, 100])
+def test_chosen_tasks_are_different_and_in_order(most, tasks):
+    accuracies = np.random.default_rng(tasks).integers(0, 5, tasks) / 5
+    chosen = choose_tasks(accuracies, most)
+    assert len(chosen) == min(most, tasks)
+    values = accuracies[list(chosen)]
+    assert (np.diff(values) >= 0).all()
+    if most >= 3 and tasks >= most:
+        assert values[0] == accuracies.min()
+        assert values[-1] == accuracies.max()
+        assert (
+            np.median(accuracies) in [accuracies[i] for i, g in chosen.items() if g == "median"]
+            or tasks % 2 == 0
+        )
+
+
+def test_an_explorer_without_an_evaluation_has_the_first_tasks():
+    found = make_explorer("hot", HOTClassifier(BASE), X, {1: episodes()}, 5)
+    assert [task["index"] for task in found["settings"][0]["tasks"]] == [0, 1, 2, 3, 4]
+    assert found["total"] is None
+    assert found["methods"] == ["hot"]

@@ -1,0 +1,282 @@
+"""Reports from folders: what is in them, what is said where something is missing, and what is refused."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections import defaultdict
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from reported_runs import (
+    IMAGE,
+    NOVEL,
+    SCRIPT,
+    TASKS,
+    make_reproduction,
+    make_run,
+    read,
+    source,
+    write_features,
+)
+
+from hotshot.cli.report import run_report
+from hotshot.episodes import freeze_tasks
+from hotshot.errors import InputError, ParameterError
+from hotshot.report import Source, make_report, write_report
+from hotshot.report.page import as_data, broken
+
+MISSING = "The task explorer is left out."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    write_features(folder)
+    make_run(folder)
+    make_reproduction(folder)
+    return folder
+
+
+@pytest.fixture
+def fresh(tmp_path):
+    """Features of its own, for tests that change them."""
+    write_features(tmp_path)
+    return tmp_path
+
+
+def embedded(text, part=1):
+    return json.loads(re.search(rf'id="part-{part}-data">(.*?)</script>', text)[1])
+
+
+def why_not(text):
+    return re.search(rf"{re.escape(MISSING)} (.*?)</p>", text)[1]
+
+
+def test_the_same_folder_gives_the_same_bytes(folder):
+    first = make_report([folder / "run"], read, tasks=3)
+    assert make_report([folder / "run"], read, tasks=3) == first
+    assert first.startswith("<!DOCTYPE html>")
+
+
+def test_a_report_names_nothing_to_load_and_allows_nothing(folder):
+    text = make_report([folder / "run", folder / "paper"], read, tasks=3)
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="(.*?)"', text)[1])
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    seen = Elements(text)
+    assert not {"img", "link", "iframe", "object", "embed", "audio", "video", "base", "form"} & seen.tags
+    assert "src" not in seen.attributes
+    assert not [name for name in seen.attributes if name.startswith("on")]
+    assert all(value.startswith("#") for value in seen.attributes["href"])
+    assert not re.findall(r"@import|url\((?!#)", " ".join(seen.attributes["style"]) + seen.style)
+
+
+class Elements(HTMLParser):
+    """The tags of a page, the values of their attributes, and its style sheet."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.style, self._open = set(), defaultdict(list), "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self._open = tag
+        for name, value in attrs:
+            self.attributes[name].append(value)
+
+    def handle_data(self, data):
+        self.style += data if self._open == "style" else ""
+
+
+def test_names_are_escaped_wherever_they_stand(folder):
+    text = make_report([folder / "run", folder / "paper"], read, tasks=3, title=SCRIPT)
+    assert IMAGE not in text
+    assert SCRIPT not in text
+    assert text.count("</script>") == text.count("<script")
+    assert embedded(text)["classes"] == sorted(NOVEL)
+
+
+def test_data_in_a_script_is_data_only():
+    hostile = {"</script>": ["<!--", "&amp;", "\u2028\u2029", "\ud800"]}
+    text = as_data(hostile)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == hostile
+
+
+@pytest.mark.parametrize(
+    "text", ["", "__", "names_of-classes/x", f"two  words {'y' * 45}\n z_", IMAGE, *NOVEL]
+)
+def test_names_may_break_and_stay_whole(text):
+    pieces = broken(text).split("<wbr>")
+    assert html.unescape("".join(pieces)) == text
+    assert all(len(word) <= 20 for piece in pieces for word in re.split(r"[\s_/-]+", html.unescape(piece)))
+
+
+def test_the_explorer_has_the_worst_and_the_best_tasks_as_recorded(folder):
+    found = embedded(make_report([folder / "run"], read, tasks=6))
+    assert found["method"] == "hot"
+    assert [setting["shots"] for setting in found["settings"]] == [1, 3]
+    for setting in found["settings"]:
+        assert [task["group"] for task in setting["tasks"]] == ["worst"] * 2 + ["median"] * 2 + ["best"] * 2
+        for task in setting["tasks"]:
+            assert task["accuracy"] == pytest.approx(task["recorded"])
+            assert len(task["methods"]) == 3
+
+
+def test_results_and_how_to_run_again_are_there(folder):
+    text = make_report([folder / "run"], read, tasks=0, threshold=0.7)
+    assert f"4-way-1-shot, {TASKS} tasks" in text
+    assert "Tasks below 70%" in text
+    request = json.loads((folder / "run" / "run.json").read_text())
+    assert request["request"]["data"]["X_novel"] in text
+    assert f"numpy {np.__version__}" in text
+    assert "hotshot evaluate --novel &#39;&lt;img src=x" in text
+
+
+def test_another_reference_turns_the_differences_round(folder):
+    text = make_report([folder / "run"], read, tasks=0, reference="logistic")
+    assert "logistic minus it" in text
+    with pytest.raises(ParameterError, match="reference must be one of"):
+        make_report([folder / "run"], read, tasks=0, reference="svm")
+
+
+def test_published_numbers_are_marked(folder):
+    text = make_report([folder / "paper"], read, tasks=3)
+    assert re.search(r'<td class="number published" data-value="70.25"><bdi>70.25</bdi><small>', text)
+    assert text.count(">published<") == 2
+    assert "−1.50 ± 0.25" in text
+    titles = re.findall(r'<h3 id="part-1-\d-title">(.*?)</h3>', text)
+    assert titles == ["Costs", html.escape(f"Plan of {IMAGE}").replace("&quot;", "&#34;")]
+    assert 'id="part-1-2-0-line"' in text
+    assert 'id="part-1-2-1-line"' in text
+
+
+def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
+    out = make_reproduction(fresh)
+    assert embedded(make_report([out], read, tasks=3))["total"] is None
+    for name in ("hot", "centroid"):
+        make_run(fresh, methods=[name], out=f"paper/evaluations/{name}", shots=1)
+    make_run(fresh, methods=["ridge"], out="paper/evaluations/other", shots=1, seed=5)
+    found = embedded(make_report([out], read, tasks=3))
+    assert found["total"] == TASKS
+    assert found["methods"] == ["hot", "centroid"]
+
+
+def test_files_that_are_gone_leave_the_explorer_out_until_they_are_named(fresh):
+    run = make_run(fresh, tasks=5, shots=1)
+    (fresh / "novel.npz").rename(fresh / "moved.npz")
+    assert "There is no file" in why_not(make_report([run], read, tasks=3))
+    for moved in (
+        Source(novel=fresh / "moved.npz"),
+        Source(base=fresh / "base.npz", novel=fresh / "moved.npz"),
+    ):
+        assert MISSING not in make_report([run], read, tasks=3, data=moved)
+
+
+def test_files_that_have_changed_leave_the_explorer_out(fresh):
+    run = make_run(fresh, tasks=5, shots=1)
+    before = (fresh / "base.npz").read_bytes()
+    X, y = (np.load(fresh / "base.npz")[key] for key in "Xy")
+    np.savez(fresh / "base.npz", X=X + 1e-6, y=y)
+    assert "The base classes are not those of the run" in why_not(make_report([run], read, tasks=3))
+    (fresh / "base.npz").write_bytes(before)
+    assert MISSING not in make_report([run], read, tasks=3)
+    write_features(fresh, seed=1)
+    assert "The novel samples are not those of the run" in why_not(make_report([run], read, tasks=3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"about": None}, "does not say where the data are"),
+        ({"about": {"source": "here"}}, "does not say where the data are"),
+        ({"methods": ["logistic", "ridge"]}, "None of its methods borrows"),
+    ],
+)
+def test_why_there_is_no_explorer_is_said(fresh, changes, words):
+    run = make_run(fresh, **{"tasks": 3, "shots": 1, **changes})
+    assert words in why_not(make_report([run], read, tasks=3))
+
+
+@pytest.mark.parametrize("change", [{"epsilon": "np.float32(0.1)"}, {"wings": 2}, {"cost": "unheard-of"}])
+def test_parameters_that_cannot_be_restored_are_said(fresh, change):
+    run = make_run(fresh, tasks=3, shots=1)
+    content = json.loads((run / "run.json").read_text())
+    content["request"]["methods"]["hot"]["parameters"].update(change)
+    (run / "run.json").write_text(json.dumps(content))
+    assert "parameters of hot cannot be restored" in why_not(make_report([run], read, tasks=3))
+
+
+def test_frozen_tasks_are_explored_and_checked(fresh):
+    y = np.load(fresh / "novel.npz")["y"]
+    frozen = {"ways": 3, "shots": [2], "queries": 4, "tasks": 10}
+    tasks = fresh / "tasks.safetensors"
+    freeze_tasks(tasks, y, seed=1, **frozen)
+    about = {"source": {**source(fresh), "tasks": str(tasks)}}
+    run = make_run(fresh, frozen=tasks, about=about)
+    found = embedded(make_report([run], read, tasks=3))
+    assert found["ways"] == 3
+    assert found["settings"][0]["tasks"][0]["accuracy"] == found["settings"][0]["tasks"][0]["recorded"]
+    freeze_tasks(tasks, y, seed=2, **frozen)
+    assert "are not those of the run" in why_not(make_report([run], read, tasks=3))
+
+
+def test_folders_that_are_neither_are_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="neither a run of hotshot evaluate nor"):
+            make_report([path], read)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.update(tables=[{"title": "t"}]), "is not a sound experiment"),
+        (lambda d: d["tables"][0].update(columns=["a"]), "is not a sound experiment"),
+        (lambda d: d.update(figures=["../../base"]), "is not a sound experiment"),
+        (lambda d: d.pop("tables"), "holds no findings"),
+    ],
+)
+def test_damaged_findings_are_refused_in_one_sentence(fresh, change, words):
+    out = make_reproduction(fresh)
+    document = json.loads((out / "plan" / "findings.json").read_text())
+    change(document)
+    (out / "plan" / "findings.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=words):
+        make_report([out], read, tasks=0)
+
+
+def test_only_reports_are_overwritten(folder, tmp_path):
+    out = tmp_path / "new" / "report.html"
+    for _ in range(2):
+        write_report(out, make_report([folder / "run"], read, tasks=0))
+    other = tmp_path / "features.npz"
+    other.write_bytes(b"PK")
+    for path in (other, tmp_path):
+        with pytest.raises(InputError, match=re.escape(str(path))):
+            write_report(path, "")
+    assert other.read_bytes() == b"PK"
+
+
+def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
+    options = {"base": None, "novel": None, "bank": None, "reference": None, "threshold": 0.5, "title": None}
+    out = tmp_path / "report.html"
+    run_report(runs=[folder / "run"], out=out, tasks=3, as_json=True, **options)
+    told = json.loads(capsys.readouterr().out)
+    assert told == {"report": str(out), "bytes": out.stat().st_size, "notes": []}
+    elsewhere = {**options, "novel": folder / "nowhere.npz"}
+    run_report(runs=[folder / "run"], out=out, tasks=3, as_json=False, **elsewhere)
+    told = capsys.readouterr()
+    assert f"Report: {out}" in told.out
+    assert "the task explorer is left out. There is no file" in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"threshold": 1.5}, "threshold"), ({"tasks": -1}, "tasks"), ({"folders": []}, "at least")],
+)
+def test_arguments_are_checked(folder, options, words):
+    with pytest.raises(ParameterError, match=words):
+        make_report(options.pop("folders", [folder / "run"]), read, **options)

@@ -1,0 +1,110 @@
+"""Sentences say who is ahead, who is behind and what is not decided, whoever the reference is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.report.words import beyond_the_mean, summary
+from hotshot.transport.solution import Status
+
+RNG = np.random.default_rng(0)
+REFERENCE = RNG.uniform(0.5, 0.9, size=200)
+
+
+def result(method, accuracies, statuses=None, stopped_early=0, seconds=0.01):
+    return MethodResult(
+        method,
+        1,
+        np.asarray(accuracies),
+        {"cat": 0.5, "dog": 0.75},
+        0.1,
+        statuses or {},
+        stopped_early,
+        seconds,
+    )
+
+
+def evaluation(*results):
+    return Evaluation(tuple(results), 5, len(results[0].accuracies), results[0].method)
+
+
+def apart(points, spread=0.01):
+    """Accuracies so many points from the reference's, and decidedly so where the spread is small."""
+    noise = RNG.normal(size=200)
+    return REFERENCE + points / 100 + spread * (noise - noise.mean())
+
+
+def test_ahead_behind_and_undecided_are_told_apart():
+    found = evaluation(
+        result("mine", REFERENCE),
+        result("worse", apart(-2)),
+        result("better", apart(+3)),
+        result("level", apart(0.01, spread=0.05)),
+    )
+    text = summary(found, 1)
+    assert text[1].startswith("It is ahead of worse (by 2.00 ± 0.1")
+    assert text[2].startswith("It is behind better (by 3.00 ± 0.1")
+    assert text[3].startswith("Nothing is decided between it and level (−0.01 ± 0.")
+    assert text[4].startswith("The highest mean is that of better: ")
+    assert len(text) == 5
+
+
+def test_all_ahead_is_said_and_the_nearest_is_named_first():
+    found = evaluation(result("mine", REFERENCE), *(result(f"m{i}", apart(-i)) for i in (5, 1, 3, 2, 4, 6)))
+    text = summary(found, 1)
+    assert len(text) == 2
+    assert text[1].startswith("It is ahead of all 6 others: m1 (by 1.00")
+    assert text[1].endswith(" points) and 2 more.")
+    assert text[1].index("m1") < text[1].index("m2") < text[1].index("m3") < text[1].index("m4")
+    assert "m5" not in text[1]
+
+
+def test_one_task_decides_nothing():
+    found = evaluation(result("mine", [0.5]), result("other", [0.9]))
+    assert summary(found, 1) == [
+        "mine is right in 50.00% of all queries.",
+        "One task decides nothing between methods.",
+    ]
+
+
+def test_a_method_alone_is_compared_to_nothing():
+    assert len(summary(evaluation(result("mine", REFERENCE)), 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "words"),
+    [
+        ([0.6, 0.7], "no task of mine is below 50%"),
+        ([0.4, 0.7], "1 of 2 tasks of mine is below 50%"),
+        ([0.4, 0.3], "2 of 2 tasks of mine are below 50%"),
+    ],
+)
+def test_bad_tasks_are_counted(accuracies, words):
+    text = beyond_the_mean(evaluation(result("mine", accuracies)), 0.5)[0]
+    assert words in text
+    assert "worst class is “cat”: 50% of its queries are right" in text
+
+
+def test_problems_that_failed_are_named_with_their_remedy():
+    mine = result("mine", REFERENCE, {Status.CONVERGED: 90, Status.MAX_ITERATIONS: 10}, stopped_early=3)
+    text = " ".join(beyond_the_mean(evaluation(mine), 0.5))
+    assert "10 of 100 transport problems ended as MAX_ITERATIONS" in text
+    assert "raise epsilon" in text
+    assert "3 of 200 fits stopped before their minimum" in text
+    assert "converged" not in text
+
+
+def test_that_all_converged_is_said_once():
+    results = [result(name, REFERENCE, {Status.CONVERGED: 50}) for name in ("a", "b")]
+    assert "All 100 transport problems of the run converged." in beyond_the_mean(evaluation(*results), 0.5)
+
+
+def test_the_fastest_is_named_unless_it_is_the_reference():
+    slow, fast = result("slow", REFERENCE, seconds=0.2), result("fast", REFERENCE, seconds=0.0004)
+    assert (
+        "slow 200 ms of one core; fast, the fastest, takes 0.40 ms"
+        in beyond_the_mean(evaluation(slow, fast), 0.5)[1]
+    )
+    assert "less than any other method" in beyond_the_mean(evaluation(fast, slow), 0.5)[1]
