@@ -41,6 +41,8 @@ def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path):
         for figure in found["figures"]:
             for suffix in ("svg", "png"):
                 assert (tmp_path / "reproduction" / name / f"{figure}.{suffix}").stat().st_size > 1000
+    page = (tmp_path / "reproduction" / "report.html").read_text(encoding="utf-8")
+    assert all(experiment.title in page for experiment in EXPERIMENTS.values())
     tables = load_findings(tmp_path / "reproduction" / "costs")["tables"]
     published = {"mean": 68.57, "half_width": 0.55, "published": True, "signed": False, "places": 2}
     assert tables[0]["rows"][0][3] == published

@@ -31,7 +31,7 @@ def run_report(
     with console.status("Fitting the tasks to look into again …"):
         text = make_report(
             runs,
-            _read,
+            read_source,
             data=Source(base=base, novel=novel, bank=bank),
             reference=reference,
             threshold=threshold,
@@ -48,5 +48,6 @@ def run_report(
         Console().print(f"Report: {out}", markup=False, soft_wrap=True)
 
 
-def _read(source: Source) -> Data:
+def read_source(source: Source) -> Data:
+    """Base classes and novel samples, from where a run says that they are."""
     return load_data(source.base, source.novel, source.bank)

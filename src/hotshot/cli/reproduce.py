@@ -15,6 +15,7 @@ from hotshot.banks import load_bank
 from hotshot.cli.data import load_data
 from hotshot.cli.evaluate import source_of
 from hotshot.cli.progress import Watching
+from hotshot.cli.report import read_source
 from hotshot.cli.tables import scale_notes
 from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
 from hotshot.evaluation import tune
@@ -22,6 +23,7 @@ from hotshot.evaluation.journal import write_json
 from hotshot.evaluation.runner import versions
 from hotshot.experiments import EXPERIMENTS, Experiment, FeatureSet, Findings, Number, Setting, save_findings
 from hotshot.features import read_features
+from hotshot.report import make_report, write_report
 
 # Fewer for an embedded bank, which is there to be looked at.
 TASKS, TASKS_OF_BANK = 2000, 200
@@ -54,7 +56,7 @@ def run_list() -> None:
 def run_reproduce(
     names: list[str], sources: Sources, size: dict[str, Any], *, tasks: int | None, out: Path, as_json: bool
 ) -> None:
-    """Run experiments one by one, print their tables, and keep all in a folder that `hotshot report` reads."""
+    """Run experiments one by one, print their tables, and make a page of all that the folder holds."""
     chosen = _chosen(names)
     console = Console(stderr=as_json)
     setting = _setting(sources, size, tasks, out)
@@ -78,10 +80,13 @@ def run_reproduce(
         path = save_findings(out / experiment.name, findings, about)
         documents.append(json.loads(path.read_text(encoding="utf-8")))
         _print(console, experiment, findings, notes)
+    page = out / "report.html"
+    with console.status("Fitting the tasks to look into again …"):
+        write_report(page, make_report([out], read_source))
     if as_json:
         print(json.dumps(documents, indent=2))
         return
-    console.print(f"All of it is in {out}; hotshot report {out} makes a page of it.", markup=False)
+    console.print(f"Tables and figures: {out}. All of it as a page: {page}", markup=False, soft_wrap=True)
 
 
 def _chosen(names: list[str]) -> list[Experiment]:
