@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hotshot.backbones import create
-from hotshot.cli.memory import keep_freed_memory
+from hotshot.cli.process import keep_freed_memory
 from hotshot.datasets import ImageSplit, decode, open_dataset
 from hotshot.extraction import Extractor, extract_split
 from hotshot.training.augmentation import as_input

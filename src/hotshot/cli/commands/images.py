@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from hotshot.cli.data import numbers
-from hotshot.cli.memory import keep_freed_memory
 from hotshot.cli.options import Json
+from hotshot.cli.process import keep_freed_memory, let_waiting_threads_sleep
 from hotshot.errors import RunError
 
 Dataset = Annotated[
@@ -160,6 +160,7 @@ def _one_or_several(text: str) -> int | list[int]:
 def needs_images() -> Iterator[None]:
     """Say in one sentence what to install where PyTorch or Pillow is missing."""
     keep_freed_memory()
+    let_waiting_threads_sleep()
     try:
         yield
     except ImportError as error:

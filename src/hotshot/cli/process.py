@@ -1,8 +1,9 @@
-"""How the process holds its memory while it works on images."""
+"""How the process behaves on a CPU while it works on images."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from contextlib import suppress
 
@@ -22,3 +23,11 @@ def keep_freed_memory() -> None:
             mallopt = ctypes.CDLL(None).mallopt
             mallopt(_M_MMAP_MAX, 0)
             mallopt(_M_TRIM_THRESHOLD, _MOST)
+
+
+def let_waiting_threads_sleep() -> None:
+    """Have OpenMP's threads sleep where they wait for each other; it looks once, when PyTorch is imported.
+
+    By default they spin, and where another process wants one of the cores, most of the time goes to that.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
