@@ -7,7 +7,7 @@ import pytest
 from hotshot.errors import InputError
 from hotshot.evaluation import mean_interval
 from hotshot.experiments import Findings, Number, Table, load_findings, save_findings
-from hotshot.experiments.findings import percent
+from hotshot.experiments.table import percent
 
 TABLE = Table(
     "accuracies",

@@ -8,7 +8,6 @@ import pytest
 
 from conftest import DATA
 from hotshot.experiments import published
-from hotshot.experiments.findings import Number
 from hotshot.experiments.published import (
     POWERS,
     SHOTS,
@@ -21,6 +20,7 @@ from hotshot.experiments.published import (
     published_speed,
     published_systems,
 )
+from hotshot.experiments.table import Number
 
 TABLES = {f"TABLE_{i}": getattr(published, f"TABLE_{i}") for i in range(1, 7)}
 ROWS = {"TABLE_1": 16, "TABLE_2": 11, "TABLE_3": 6, "TABLE_4": 5, "TABLE_5": 4, "TABLE_6": 3}

@@ -93,6 +93,7 @@ def test_all_base_classes_retrieved_is_the_method_itself(setting):
 
 def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypatch):
     monkeypatch.setattr(generated, "NUMBERS", (5, 20000))
+    monkeypatch.setattr(generated, "FEW", 5)
     found = generated.run(setting)
     for label in ("H-OT", "Free-Lunch"):
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
@@ -145,11 +146,15 @@ def test_plan_is_compared_across_domains_of_one_width(setting):
     others = (features_of(X - X.min(), y, "birds"), features_of(wide - wide.min(), wide_y, "wide"))
     alone = plan.run(setting)
     both = plan.run(Setting(setting.features, others, **REQUEST))
-    assert set(alone.figures) == {"plan"}
+    assert [row[0] for row in alone.tables[0].rows] == [
+        "toys, in-domain",
+        "the nearer half",
+        "the farther half",
+    ]
     assert set(both.figures) == {"plan", "plan-across-domains"}
     assert [row[0] for row in both.tables[0].rows] == ["toys, in-domain", "birds, cross-domain"]
-    model = fitted(setting)
-    effective = np.mean(plan.perplexity(model.transfer_weights_))
+    models = [fitted(setting, index=index) for index in range(6)]
+    effective = np.mean([plan.perplexity(model.transfer_weights_) for model in models])
     assert alone.tables[0].rows[0][2].mean == pytest.approx(effective)
 
 
@@ -160,7 +165,7 @@ def test_cost_is_least_where_the_table_says(setting):
         assert row[:2] == (str(label), str(model.base_names_[own.argmin()]))
         assert row[2].mean == pytest.approx(3 * own.min())
     # With one target the plan is a softmax of the cost but for the marginal of the base classes.
-    assert found.numbers["correlation"] > 0.3
+    assert all(own > 0.3 for own in found.numbers["correlation"])
 
 
 def test_nearest_are_the_largest_lenders(setting):
@@ -183,7 +188,8 @@ def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender
     np.testing.assert_allclose(weights.mean(axis=0), 1 / 14, atol=1e-4)
 
 
-def test_generated_features_are_projected_for_both_methods(setting):
+def test_generated_features_are_projected_for_both_methods(setting, monkeypatch):
+    monkeypatch.setattr(tsne, "MOST_TASKS", 1)
     found = tsne.run(setting)
     assert [row[0] for row in found.tables[0].rows] == ["Free-Lunch", "H-OT"]
     assert all(-1 <= row[1].mean <= 1 for row in found.tables[0].rows)

@@ -22,9 +22,11 @@ from reported_runs import (
     write_features,
 )
 
+from hotshot.base import BaseClasses
 from hotshot.cli.report import run_report
 from hotshot.episodes import freeze_tasks
 from hotshot.errors import InputError, ParameterError
+from hotshot.features import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report.page import as_data, broken
 
@@ -160,9 +162,14 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     for name in ("hot", "centroid"):
         make_run(fresh, methods=[name], out=f"paper/evaluations/{name}", shots=1)
     make_run(fresh, methods=["ridge"], out="paper/evaluations/other", shots=1, seed=5)
+    X, y = read_features(fresh / "base.npz")
+    half = BaseClasses.from_samples(X[: len(X) // 2], y[: len(X) // 2])
+    make_run(fresh, methods=["hot"], out="paper/evaluations/with-other-base-classes", shots=1, base=half)
     found = embedded(make_report([out], read, tasks=3))
     assert found["total"] == TASKS
     assert found["methods"] == ["hot", "centroid"]
+    for task in found["settings"][0]["tasks"]:
+        assert task["recorded"] == pytest.approx(task["accuracy"])
 
 
 def test_files_that_are_gone_leave_the_explorer_out_until_they_are_named(fresh):
@@ -230,10 +237,20 @@ def test_folders_that_are_neither_are_refused(tmp_path):
             make_report([path], read)
 
 
+def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
+    page = make_report([make_reproduction(fresh, data="birds")], read, tasks=0)
+    assert "<title>The paper on birds</title>" in page
+    assert "Of 2 claims of the paper 1 hold on these features, 1 do not, and 0 are undecided" in page
+    assert '<span class="verdict does-not-hold">does not hold</span>' in page
+    # Signs are set as signs, hyphens stay.
+    assert "H-OT −1.50 ± 0.25; cross-domain" in page
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (lambda d: d.update(tables=[{"title": "t"}]), "is not a sound experiment"),
+        (lambda d: d.update(claims=[{"text": "t"}]), "is not a sound experiment"),
         (lambda d: d["tables"][0].update(columns=["a"]), "is not a sound experiment"),
         (lambda d: d.update(figures=["../../base"]), "is not a sound experiment"),
         (lambda d: d.pop("tables"), "holds no findings"),

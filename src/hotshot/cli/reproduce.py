@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from hotshot.banks import load_bank
 from hotshot.cli.data import load_data
@@ -21,13 +22,24 @@ from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
 from hotshot.evaluation import tune
 from hotshot.evaluation.journal import write_json
 from hotshot.evaluation.runner import versions
-from hotshot.experiments import EXPERIMENTS, Experiment, FeatureSet, Findings, Number, Setting, save_findings
+from hotshot.experiments import (
+    EXPERIMENTS,
+    Claim,
+    Experiment,
+    FeatureSet,
+    Findings,
+    Number,
+    Setting,
+    save_findings,
+)
+from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.features import read_features
 from hotshot.report import make_report, write_report
 
 # Fewer for an embedded bank, which is there to be looked at.
 TASKS, TASKS_OF_BANK = 2000, 200
 TUNING_TASKS = 500
+COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
 
 
 @dataclass(frozen=True)
@@ -65,21 +77,25 @@ def run_reproduce(
     out.mkdir(parents=True, exist_ok=True)
     source = source_of(sources.base, sources.novel, sources.bank, None)
     numbers = {"ways": setting.ways, "queries": setting.queries, "tasks": setting.tasks, "seed": setting.seed}
-    write_json(out / "run.json", {"source": source, **numbers, **versions()})
+    about_data = {"data": setting.features.name, "backbone": setting.features.backbone}
+    write_json(out / "run.json", {"source": source, **about_data, **numbers, **versions()})
     if sources.val is not None:
         setting = replace(setting, tuned=_tuned(setting, sources.val, console))
-    documents = []
+    documents: list[dict[str, Any]] = []
+    claims: list[Claim] = []
     for experiment in chosen:
         about = {
             "experiment": experiment.name,
             "title": experiment.title,
             "paper": experiment.paper,
-            "about": {"data": setting.features.name, "backbone": setting.features.backbone, **numbers},
+            "about": {**about_data, **numbers},
         }
         findings, notes = _run(experiment, setting, console)
         path = save_findings(out / experiment.name, findings, about)
         documents.append(json.loads(path.read_text(encoding="utf-8")))
+        claims += findings.claims
         _print(console, experiment, findings, notes)
+    _print_claims(console, claims)
     page = out / "report.html"
     with console.status("Fitting the tasks to look into again …"):
         write_report(page, make_report([out], read_source))
@@ -103,6 +119,11 @@ def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Pat
     name = sources.name or sources.bank or Path(str(sources.novel)).stem
     own = FeatureSet(name, base, X, y, sources.backbone)
     others = tuple(_other(text) for text in sources.others)
+    named = [(features.name, features.backbone) for features in (own, *others)]
+    if len(set(named)) < len(named):
+        raise ParameterError(
+            f"--other must differ from --name and --backbone and from each other in NAME or BACKBONE, got {named}."
+        )
     if size["ways"] is None:
         size = {**size, "ways": 5 if sources.bank is None else load_bank(sources.bank).ways}
     if tasks is None:
@@ -160,6 +181,18 @@ def _print(console: Console, experiment: Experiment, findings: Findings, notes: 
             console.print(note, style="dim", markup=False)
     for sentence in (*findings.sentences, *(f"Note: {note}" for note in notes)):
         console.print(sentence, markup=False)
+
+
+def _print_claims(console: Console, claims: list[Claim]) -> None:
+    if not claims:
+        return
+    console.rule("What the paper says, on these features", align="left")
+    table = RichTable("claim", "verdict", "measured, with 95% intervals")
+    for claim in claims:
+        table.add_row(
+            Text(claim.text), Text(claim.verdict, style=COLOURS[claim.verdict]), Text(claim.measured)
+        )
+    console.print(table)
 
 
 def _measured(row: tuple[Any, ...]) -> bool:

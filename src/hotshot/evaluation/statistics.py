@@ -29,6 +29,16 @@ class Estimate:
         return self.mean + self.half_width
 
 
+AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
+
+
+def verdict(difference: Estimate) -> str:
+    """Whether the interval of a difference lies above zero, below it, or around it."""
+    if difference.low > 0:
+        return AHEAD
+    return BEHIND if difference.high < 0 else UNDECIDED
+
+
 def mean_interval(values: np.ndarray) -> Estimate:
     """Mean of values (n,) with Student's 95% interval; infinite for a single value.
 

@@ -23,9 +23,11 @@ from hotshot.experiments import (
     toy_weights,
     tsne,
 )
+from hotshot.experiments.claims import Claim
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Number, Table, load_findings, save_findings
+from hotshot.experiments.findings import Findings, load_findings, save_findings
 from hotshot.experiments.setting import FeatureSet, Setting
+from hotshot.experiments.table import Number, Table
 
 _MODULES = (
     accuracy,
@@ -47,6 +49,7 @@ EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT 
 
 __all__ = [
     "EXPERIMENTS",
+    "Claim",
     "Experiment",
     "FeatureSet",
     "Findings",

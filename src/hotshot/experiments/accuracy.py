@@ -7,11 +7,13 @@ from typing import Any
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.experiments.as_published import as_published
+from hotshot.experiments.claims import Claim, claim
 from hotshot.experiments.comparison import bar, few_tasks, gap, paired, shots_in_words, verdicts
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Cell, Findings, Table, percent
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.published import SHOTS, published_dataset, published_systems
 from hotshot.experiments.setting import FeatureSet, Setting
+from hotshot.experiments.table import Cell, Table, percent
 from hotshot.figures import grouped_bars
 
 AUTHORS, TUNED = "hot, authors' set", "hot, tuned"
@@ -55,6 +57,12 @@ def run(setting: Setting) -> Findings:
             )
             for i, (features, results) in enumerate(zip(sets, found, strict=True))
         },
+        claims=tuple(
+            own
+            for features, results in zip(sets, found, strict=True)
+            for k in SHOTS
+            for own in _claims(results, k, f" on {_name(features)}" if len(sets) > 1 else "")
+        ),
     )
 
 
@@ -101,7 +109,7 @@ def _table(setting: Setting, features: FeatureSet, found: Results) -> Table:
         (
             system.name,
             system.backbone,
-            f"published, run by {system.source}",
+            f"published, by {system.source}",
             *(cell for k in SHOTS for cell in (system.accuracies[k], None)),
         )
         for system in published_systems(features.name)
@@ -149,6 +157,21 @@ def _in_words(setting: Setting, features: FeatureSet, found: Results, shots: int
         if name != "hot"
     }
     return f"{_name(features)}, {shots_in_words(shots)}: {verdicts(differences)}"
+
+
+def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
+    where = f"at {shots_in_words(shots)}{where}"
+    hot, authors, free_lunch = (found[name, shots] for name in ("hot", AUTHORS, "free-lunch"))
+    others = {
+        label.partition(" (")[0]: gap(hot, found[name, shots])
+        for name, label in METHODS.items()
+        if name not in ("hot", AUTHORS, "free-lunch")
+    }
+    return (
+        claim(f"H-OT is ahead of Free-Lunch {where}.", {"": gap(hot, free_lunch)}),
+        claim(f"With the authors' set, H-OT is ahead of Free-Lunch {where}.", {"": gap(authors, free_lunch)}),
+        claim(f"H-OT is ahead of every other classifier {where}.", others),
+    )
 
 
 def _name(features: FeatureSet) -> str:

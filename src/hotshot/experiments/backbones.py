@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from hotshot.experiments.comparison import gap, paired, verdicts
+from hotshot.experiments.claims import claim
+from hotshot.experiments.comparison import gap
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Cell, Findings, Table, percent
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.published import published_backbone, published_dataset
 from hotshot.experiments.setting import FeatureSet, Setting
+from hotshot.experiments.table import Cell, Number, Table, percent
 
 
 def run(setting: Setting) -> Findings:
@@ -19,14 +21,14 @@ def run(setting: Setting) -> Findings:
         label = features.backbone or ("as given" if len(sets) == 1 else f"feature set {number}")
         found = setting.evaluate(("hot", "free-lunch"), features=features)
         hot, free_lunch = found["hot", 1], found["free-lunch", 1]
-        differences[f"Free-Lunch on {label}"] = paired(hot, free_lunch)
+        differences[label] = gap(hot, free_lunch)
         rows.append(
             (
                 label,
-                str(features.base.n_features),
+                Number(features.base.n_features, places=0),
                 percent(free_lunch.accuracy),
                 percent(hot.accuracy),
-                gap(hot, free_lunch),
+                differences[label],
                 *(
                     # The paper compares backbones on this dataset alone.
                     published_backbone(features.backbone, method)
@@ -49,12 +51,12 @@ def run(setting: Setting) -> Findings:
         ),
         tuple(rows),
     )
-    sentences = [verdicts(differences)]
-    if len(sets) == 1:
-        sentences.append(
-            f"One backbone was given; --other adds feature sets of further ones, called {own.name} too."
-        )
-    return Findings(tuple(sentences), (table,))
+    alone = f"One backbone was given; --other adds feature sets of further ones, called {own.name} too."
+    return Findings(
+        (alone,) if len(sets) == 1 else (),
+        (table,),
+        claims=(claim("H-OT is ahead of Free-Lunch whatever the backbone.", differences),),
+    )
 
 
 def _same_dataset(one: FeatureSet, other: FeatureSet) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
-from hotshot.experiments.findings import Number, percent
+from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Number, percent
 
 SHARE_OF_TASKS = 8
 LEAST_TASKS = 100
@@ -34,16 +35,9 @@ def bar(result: MethodResult) -> tuple[float, float]:
     return 100 * result.accuracy.mean, 100 * result.accuracy.half_width
 
 
-def verdict(difference: Estimate) -> str:
-    """Whether a difference is "ahead" or "behind" for certain, or "undecided" as its 95% interval holds 0."""
-    if difference.low > 0:
-        return "ahead"
-    return "behind" if difference.high < 0 else "undecided"
-
-
 def verdicts(differences: Mapping[str, Estimate], who: str = "H-OT") -> str:
     """Who `who` is ahead of, behind, and undecided against, in words; differences are `who` minus the one named."""
-    words = {"ahead": "ahead of", "behind": "behind", "undecided": "undecided against"}
+    words = {AHEAD: "ahead of", BEHIND: "behind", UNDECIDED: "undecided against"}
     parts = []
     for kind, phrase in words.items():
         names = [

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from hotshot.experiments.claims import claim
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Number, Table
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Number, Table, interval
 from hotshot.experiments.tasks import fitted
 from hotshot.experiments.toy_weights import correlation
 from hotshot.figures import heatmap
@@ -34,11 +36,13 @@ def run(setting: Setting) -> Findings:
         rows,
         ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
     )
-    follows = correlation(-cost, np.log(np.maximum(model.transfer_weights_.T, 1e-30)))
-    words = (
-        f"The logarithm of the weights follows the cost, with a correlation of {follows:.3f} to its negative."
+    logs = np.log(np.maximum(model.transfer_weights_.T, 1e-30))
+    follows = [correlation(-cost[:, [n]], logs[:, [n]]) for n in range(setting.ways)]
+    smaller = claim(
+        "The smaller the cost of a base class, the larger its weight.",
+        {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
     )
-    return Findings((words,), (table,), {"cost": figure}, {"correlation": follows})
+    return Findings((), (table,), {"cost": figure}, {"correlation": follows}, (smaller,))
 
 
 EXPERIMENT = Experiment("cost", "Learned cost of a task", "Figure 8 (appendix)", run)

@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from hotshot.evaluation import mean_interval, paired_difference
-from hotshot.experiments.comparison import verdict
+from hotshot.experiments.claims import claim
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Table, percent
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Number, Table, percent
 from hotshot.figures import histogram
 
 EDGES = np.arange(0, 101, 10)
@@ -35,7 +36,7 @@ def run(setting: Setting) -> Findings:
             f"Tasks by accuracy in %, {what}",
             ("accuracy", *counts),
             tuple(
-                (f"{low} to {high}", *(str(own[i]) for own in counts.values()))
+                (f"{low} to {high}", *(Number(float(own[i]), places=0) for own in counts.values()))
                 for i, (low, high) in enumerate(pairwise(EDGES))
             ),
             ("A range holds its lower end; the last one holds both.",),
@@ -53,14 +54,16 @@ def run(setting: Setting) -> Findings:
             ),
         ),
     )
-    words = {"ahead": "fewer", "behind": "more", "undecided": "not for certain fewer or more"}
     shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
-    sentence = (
-        f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%: {words[verdict(fewer)]} for H-OT, "
-        f"{percent(fewer, signed=True)} points; the paper has fewer."
+    sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
+    claims = (
+        claim(
+            f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch.",
+            {"": percent(fewer, signed=True)},
+        ),
     )
     figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks")
-    return Findings((sentence,), tables, {"histogram": figure})
+    return Findings((sentence,), tables, {"histogram": figure}, claims=claims)
 
 
 EXPERIMENT = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run)

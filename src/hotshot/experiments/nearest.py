@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Table
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Table
 from hotshot.experiments.tasks import fitted
 from hotshot.figures import ranking
 

@@ -4,51 +4,74 @@ from __future__ import annotations
 
 import numpy as np
 
+from hotshot.base import BaseClasses
+from hotshot.experiments.claims import claim
+from hotshot.experiments.domains import FARTHER, NEARER, fitting_others, halves
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Number, Table
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Number, Table, interval
 from hotshot.experiments.tasks import fitted
 from hotshot.figures import heatmap, plans
 
+# Tasks over which lenders are counted; the first is drawn.
+MOST_TASKS = 20
+
 
 def run(setting: Setting) -> Findings:
-    """Transfer weights of the first one-shot task, from the base classes of every feature set of the same width."""
-    width = setting.features.base.n_features
-    sources = [setting.features, *(other for other in setting.others if other.base.n_features == width)]
-    models = {_named(source.name, i): fitted(setting, source) for i, source in enumerate(sources)}
-    own = next(iter(models.values()))
+    """Transfer weights of the first one-shot task, and how many lend over some tasks, in-domain and across domains."""
+    number = min(setting.tasks, MOST_TASKS)
+    banks = _banks(setting)
+    models = {name: [fitted(setting, base, i) for i in range(number)] for name, base in banks.items()}
+    lenders = {
+        name: np.array([perplexity(model.transfer_weights_).mean() for model in own])
+        for name, own in models.items()
+    }
+    table = Table(
+        f"How many base classes lend, {number} {setting.ways}-way-1-shot tasks of {setting.features.name}",
+        ("base classes of", "base classes", "as many as equal lenders", "largest weight in %"),
+        tuple(
+            (
+                name,
+                Number(len(banks[name].names), places=0),
+                interval(lenders[name]),
+                interval(np.array([100 * model.transfer_weights_.max() for model in own])),
+            )
+            for name, own in models.items()
+        ),
+        ("The exponential of the entropy of the weights, mean over the novel classes.",),
+    )
+    own, first = next(iter(models)), {name: fits[0] for name, fits in models.items()}
+    model = first[own]
     figures = {
         "plan": heatmap(
-            own.transfer_weights_.T, [str(b) for b in own.base_names_], [str(c) for c in own.classes_],
+            model.transfer_weights_.T, [str(b) for b in model.base_names_], [str(c) for c in model.classes_],
             label="transfer weight",
         )
     }  # fmt: skip
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
-            {name: model.transfer_weights_[0] for name, model in models.items()},
-            {name: [str(b) for b in model.base_names_] for name, model in models.items()},
-            label=f"transfer weight to {own.classes_[0]}",
+            {name: model.transfer_weights_[0] for name, model in first.items()},
+            {name: [str(b) for b in model.base_names_] for name, model in first.items()},
+            label=f"transfer weight to {model.classes_[0]}",
         )
-    table = Table(
-        f"How many base classes lend, first {setting.ways}-way-1-shot task of {setting.features.name}",
-        ("base classes of", "base classes", "as many as equal lenders", "largest weight in %"),
-        tuple(
-            (
-                name,
-                str(len(model.base_names_)),
-                Number(float(np.mean(perplexity(model.transfer_weights_)))),
-                Number(100 * float(model.transfer_weights_.max())),
-            )
-            for name, model in models.items()
-        ),
-        ("The exponential of the entropy of the weights, mean over the novel classes.",),
+    shares = {name: 100 * lenders[name] / len(banks[name].names) for name in banks}
+    inside = NEARER if NEARER in banks else own
+    claims = tuple(
+        claim(
+            f"Base classes of {name} lend more equally than those of {inside}.",
+            {"equal lenders, in % of the base classes": interval(shares[name] - shares[inside], signed=True)},
+        )
+        for name in banks
+        if name not in (own, inside)
     )
-    lender = int(own.transfer_weights_[0].argmax())
+    lender = int(model.transfer_weights_[0].argmax())
     words = (
-        f"{own.classes_[0]} borrows most from {own.base_names_[lender]}, "
-        f"{100 * own.transfer_weights_[0, lender]:.0f}% where equal weights would be {100 / len(own.base_names_):.1f}%."
+        f"{model.classes_[0]} borrows most from {model.base_names_[lender]}, "
+        f"{100 * model.transfer_weights_[0, lender]:.0f}% where equal weights would be "
+        f"{100 / len(model.base_names_):.1f}%."
     )
-    return Findings((words,), (table,), figures)
+    return Findings((words,), (table,), figures, claims=claims)
 
 
 def perplexity(weights: np.ndarray) -> np.ndarray:
@@ -57,8 +80,13 @@ def perplexity(weights: np.ndarray) -> np.ndarray:
     return np.exp(-(weights * logs).sum(axis=1))
 
 
-def _named(name: str, index: int) -> str:
-    return f"{name}, in-domain" if index == 0 else f"{name}, cross-domain"
+def _banks(setting: Setting) -> dict[str, BaseClasses]:
+    """The dataset's own base classes first, then those of others; without others, the two halves of its own."""
+    own = setting.features
+    others = {f"{other.name}, cross-domain": other.base for other in fitting_others(setting)[0]}
+    if not others and own.base.samples is not None and len(own.base.names) > 1:
+        others = dict(zip((NEARER, FARTHER), halves(own), strict=True))
+    return {f"{own.name}, in-domain": own.base, **others}
 
 
 EXPERIMENT = Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hotshot.experiments.findings import Number
+from hotshot.experiments.table import Number
 
 SHOTS = (1, 5)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Number, Table
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.plan import perplexity
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Number, Table
 from hotshot.experiments.tasks import low_level_plans
 from hotshot.figures import sample_weights
 

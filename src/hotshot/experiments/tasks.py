@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from hotshot.base import BaseClasses
 from hotshot.episodes import Task
 from hotshot.estimators import HOTClassifier
-from hotshot.experiments.setting import FeatureSet, Setting
+from hotshot.experiments.setting import Setting
 from hotshot.method import fit_tasks
 
 
-def fitted(setting: Setting, features: FeatureSet | None = None) -> HOTClassifier:
-    """H-OT fitted to the first one-shot task, whose classes are those of the main feature set."""
-    task = setting.task()
-    base = (features or setting.features).base
-    return HOTClassifier(base).fit(setting.features.X[task.support], task.support_labels)
+def fitted(setting: Setting, base: BaseClasses | None = None, index: int = 0) -> HOTClassifier:
+    """H-OT fitted to a one-shot task, with base classes of its own dataset or with those given."""
+    task = setting.task(index)
+    model = HOTClassifier(setting.features.base if base is None else base)
+    return model.fit(setting.features.X[task.support], task.support_labels)
 
 
 def low_level_plans(setting: Setting) -> tuple[Task, list[np.ndarray], np.ndarray]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.base import Space
-from hotshot.evaluation import mean_interval
+from hotshot.experiments.claims import claim
 from hotshot.experiments.experiment import Experiment
-from hotshot.experiments.findings import Findings, Number, Table
+from hotshot.experiments.findings import Findings
 from hotshot.experiments.setting import Setting
+from hotshot.experiments.table import Table, interval
 from hotshot.figures import weights
 from hotshot.transport import pairwise_cost, solve
 
@@ -48,7 +49,7 @@ def run(setting: Setting) -> Findings:
         f"{len(mixtures[0].classes)} base means of {setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
-            (name, None if name == EQUAL else _number(correlations[name]), _number(errors[name]))
+            (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name]))
             for name in errors
         ),
         ("The error is between 0 and 2. Means are those of the features as they are, without a power.",),
@@ -69,7 +70,17 @@ def run(setting: Setting) -> Findings:
         f"({errors[PUBLISHED].mean():.2f}), against {errors[FREE_LUNCH].mean():.2f}, and {errors[EQUAL].mean():.2f} of "
         "equal weights."
     )
-    return Findings((words,), (table,), figures)
+    claims = tuple(
+        claim(
+            f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {how}.",
+            {
+                "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
+                "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
+            },
+        )
+        for how, name in (("as published", PUBLISHED), (f"{SHARE_OF_COST:.0%} of the mean cost", SCALED))
+    )
+    return Findings((words,), (table,), figures, claims=claims)
 
 
 def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixture:
@@ -103,11 +114,6 @@ def total_error(truth: np.ndarray, learned: np.ndarray) -> float:
 def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
     found: np.ndarray = cost.shape[1] * solve(cost, epsilon=epsilon).raise_for_status().plan
     return found
-
-
-def _number(scores: np.ndarray) -> Number:
-    found = mean_interval(scores)
-    return Number(found.mean, found.half_width if np.isfinite(found.half_width) else None)
 
 
 EXPERIMENT = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)

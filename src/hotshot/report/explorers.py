@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hotshot.base import BaseClasses
 from hotshot.episodes import Episodes, FrozenEpisodes, load_tasks
 from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, HOTClassifier
@@ -17,7 +18,7 @@ from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.features import check_features
 from hotshot.report.choice import choose_tasks
 from hotshot.report.exploring import explore
-from hotshot.report.refitting import check_novel, method_to_explore, restore
+from hotshot.report.refitting import check_novel, lent_by, method_to_explore, restore
 from hotshot.report.sources import Reader, Source, read_source
 
 AnyEpisodes = Episodes | FrozenEpisodes
@@ -40,7 +41,7 @@ def reproduction_explorer(
     base, X, y = read_source(source, read)
     X, y = check_features(X, "X_novel"), np.asarray(y)
     estimator = HOTClassifier(base)
-    found = _gathered(folder, about, X, y)
+    found = _gathered(folder, about, base, X, y)
     shots = found.shots if found is not None else [1]
     episodes: dict[int, AnyEpisodes] = {
         k: Episodes(y, ways=about["ways"], shots=k, queries=about["queries"], seed=about["seed"])
@@ -120,7 +121,9 @@ def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpi
     return dict(kept)
 
 
-def _gathered(folder: Path, about: dict[str, Any], X: np.ndarray, y: np.ndarray) -> Evaluation | None:
+def _gathered(
+    folder: Path, about: dict[str, Any], base: BaseClasses, X: np.ndarray, y: np.ndarray
+) -> Evaluation | None:
     """Named methods at the numbers of shots at which H-OT was evaluated on these samples, most tasks first."""
     results = {}
     for path in sorted(folder.glob("evaluations/*")):
@@ -132,7 +135,9 @@ def _gathered(folder: Path, about: dict[str, Any], X: np.ndarray, y: np.ndarray)
             continue
         if all(run.request.get(key) == about[key] for key in ("ways", "queries", "seed")):
             for result in run.evaluation.results:
-                results[result.method, result.shots, run.evaluation.tasks] = result
+                # Across domains a method has its usual name and other base classes.
+                if lent_by(run.request["methods"][result.method], base):
+                    results[result.method, result.shots, run.evaluation.tasks] = result
     known = [(tasks, shots) for method, shots, tasks in results if method == "hot"]
     if not known:
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from hotshot.errors import HotshotError, InputError
-from hotshot.experiments import EXPERIMENTS, Number, Table, load_findings
+from hotshot.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
+from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.experiments.findings import FINDINGS
 from hotshot.records import sound
 from hotshot.report.drawing import inline_svg
@@ -21,7 +24,9 @@ from hotshot.report.sources import Reader, Source
 from hotshot.report.tables import Cell, Column, PageTable
 
 # What a section shows by itself; all else in its document says what was run.
-SHOWN = frozenset(("experiment", "title", "paper", "sentences", "tables", "figures", "numbers", "source"))
+SHOWN = frozenset(
+    ("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source")
+)
 PUBLISHED = "published"
 
 
@@ -32,6 +37,7 @@ class ExperimentPart:
     id: str
     title: str
     paper: str
+    claims: list[Claim]
     sentences: list[str]
     tables: list[PageTable]
     figures: list[Markup]
@@ -45,6 +51,7 @@ class ReproductionPart:
     id: str
     heading: str
     lead: str
+    verdicts: str
     experiments: list[ExperimentPart]
     explorer: dict[str, Any] | None
     why_not: str
@@ -87,13 +94,26 @@ def reproduction_part(
     shown = {key: _text(about[key]) for key in about if key not in ("source", "request")}
     return ReproductionPart(
         id=part_id,
-        heading=f"The paper on {source.name}",
+        heading=f"The paper on {about.get('data') or source.name}",
         lead=f"{len(experiments)} experiments of the paper; numbers marked “{PUBLISHED}” are its own, all others were "
         "measured.",
+        verdicts=_verdicts(experiments),
         experiments=experiments,
         explorer=explorer,
         why_not=why_not,
         facts=Facts({"Folder": folder.name, **shown}, source.command, {}),
+    )
+
+
+def _verdicts(experiments: list[ExperimentPart]) -> str:
+    """How many of the paper's claims hold."""
+    counts = Counter(claim.verdict for part in experiments for claim in part.claims)
+    if not counts:
+        return ""
+    return (
+        f"Of {counts.total()} claims of the paper {counts[HOLDS]} hold on these features, {counts[FAILS]} do not, and "
+        f"{counts[UNDECIDED]} are undecided: a claim holds where the 95% intervals of all its differences lie above 0, "
+        "and does not where one lies below."
     )
 
 
@@ -104,6 +124,10 @@ def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
             id=part_id,
             title=str(document.get("title", document["experiment"])),
             paper=str(document.get("paper", "")),
+            claims=[
+                Claim(str(claim["text"]), str(claim["verdict"]), _with_minus(str(claim["measured"])))
+                for claim in document.get("claims", ())
+            ],
             sentences=[str(sentence) for sentence in document.get("sentences", ())],
             tables=[_table(table) for table in document["tables"]],
             figures=[
@@ -141,6 +165,7 @@ def _number(cell: Any) -> str | Number | None:
             None if half is None else float(half),
             cell.get("published") is True,
             cell.get("signed") is True,
+            int(cell.get("places", 2)),
         )
     return None if cell is None else str(cell)
 
@@ -151,7 +176,12 @@ def _cell(cell: str | Number | None) -> Cell:
     if isinstance(cell, str):
         return Cell(cell, cell)
     note = PUBLISHED if cell.published else ""
-    return Cell(str(cell).replace("-", MINUS), cell.mean, note=note, kind=note)
+    return Cell(_with_minus(str(cell)), cell.mean, note=note, kind=note)
+
+
+def _with_minus(text: str) -> str:
+    """Signs before digits, not the hyphens of words."""
+    return re.sub(r"(?<!\S)-(?=\d)", MINUS, text)
 
 
 def _text(value: Any) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotshot.evaluation import Evaluation
+from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
 from hotshot.figures.text import short
 from hotshot.report.numbers import count, milliseconds, percent, points
-from hotshot.report.words import AHEAD, BEHIND, LONGEST_NAME, UNDECIDED, verdict
+from hotshot.report.words import LONGEST_NAME
 from hotshot.transport.solution import Status
 
 VERDICTS = {AHEAD: "reference ahead", BEHIND: "reference behind", UNDECIDED: "undecided"}

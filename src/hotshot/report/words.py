@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation
+from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
 from hotshot.figures.text import short
 from hotshot.report.numbers import count, listed, milliseconds, percent, points, shots_in_words
 from hotshot.transport.solution import Status
@@ -15,14 +16,6 @@ from hotshot.transport.solution import Status
 MOST_NAMED = 4
 # Characters of a class name in a sentence or below a number.
 LONGEST_NAME = 60
-AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
-
-
-def verdict(difference: Estimate) -> str:
-    """Whether the interval of a difference lies above zero, below it, or around it."""
-    if difference.low > 0:
-        return AHEAD
-    return BEHIND if difference.high < 0 else UNDECIDED
 
 
 def summary(found: Evaluation, shots: int) -> list[str]:
