@@ -210,6 +210,19 @@ def test_sample_weights_keep_their_order_on_one_scale():
     assert axes[0].get_ylim()[1] > max(first.max(), second.max())
 
 
+def test_ticks_that_change_with_the_size_of_the_axes_push_no_label_out_of_the_figure():
+    # Whether the uppermost number sticks out decides how many ticks fit, and those decide which number is uppermost.
+    series = {
+        "Free-Lunch": [(50.9, 1.4), (50.9, 0.5), (50.8, 1.3), (51, 1.3), (38.7, 1.2)],
+        "High-level OT, Euclidean": [(49.9, 0.5)] * 5,
+        "H-OT": [(52.8, 0.5)] * 5,
+    }
+    (axes,) = figures.lines(
+        range(5), series, x_names=list("abcde"), x_label="base classes that lend", label="accuracy in %"
+    ).axes
+    assert axes.yaxis.label.get_window_extent().x0 >= 0
+
+
 def test_stars_are_support_and_diamonds_generated():
     given = examples.panel(3.0)
     axes = figures.embedding({"hot": given}, list("abcd")).axes[0]
@@ -220,16 +233,24 @@ def test_stars_are_support_and_diamonds_generated():
     assert [to_hex(c).upper() for c in support.get_facecolors()] == list(COLOURS[:4])
 
 
-def test_panels_of_an_embedding_have_one_scale_that_holds_all_points():
-    wide, narrow = examples.panel(9.0), examples.panel(1.0)
-    axes = figures.embedding({"a": wide, "b": narrow}, list("abcd")).axes
-    assert axes[0].get_xlim() == axes[1].get_xlim()
-    assert axes[0].get_ylim() == axes[1].get_ylim()
-    for (low, high), points in zip(
-        (axes[0].get_xlim(), axes[0].get_ylim()), wide["generated"].T, strict=True
-    ):
-        assert low < points.min()
-        assert high > points.max()
+@pytest.mark.parametrize("stretch", [(1, 1), (9, 1), (1, 9)])
+def test_a_panel_of_an_embedding_is_just_as_large_as_its_points_with_equal_axes(stretch):
+    panels = {name: examples.panel(spread) for name, spread in (("a", 9.0), ("b", 1.0))}
+    for panel in panels.values():
+        for part in ("support", "generated"):
+            panel[part] = panel[part] * stretch
+    figure = figures.embedding(panels, list("abcd"))
+    for axes, panel in zip(figure.axes, panels.values(), strict=True):
+        places = np.concatenate([panel["support"], panel["generated"]])
+        shares = []
+        for (low, high), own in zip((axes.get_xlim(), axes.get_ylim()), places.T, strict=True):
+            assert low < own.min()
+            assert high > own.max()
+            shares.append(np.ptp(own) / (high - low))
+        assert max(shares) > 0.9
+        box = axes.get_window_extent()
+        scales = np.array([box.width, box.height]) / [np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())]
+        assert scales[0] == pytest.approx(scales[1], rel=1e-3)
 
 
 def test_numbers_of_classes_stand_apart_even_where_classes_coincide():

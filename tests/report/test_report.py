@@ -149,7 +149,7 @@ def test_published_numbers_are_marked(folder):
     text = make_report([folder / "paper"], read, tasks=3)
     assert re.search(r'<td class="number published" data-value="70.25"><bdi>70.25</bdi><small>', text)
     assert text.count(">published<") == 2
-    assert "−1.50 ± 0.25" in text
+    assert "−1.50\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.25" in text
     titles = re.findall(r'<h3 id="part-1-\d-title">(.*?)</h3>', text)
     assert titles == ["Costs", html.escape(f"Plan of {IMAGE}").replace("&quot;", "&#34;")]
     assert 'id="part-1-2-0-line"' in text
@@ -170,6 +170,13 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     assert found["methods"] == ["hot", "centroid"]
     for task in found["settings"][0]["tasks"]:
         assert task["recorded"] == pytest.approx(task["accuracy"])
+        assert None not in task["methods"]
+    # A slow method may have seen the first tasks only.
+    make_run(fresh, methods=["free-lunch"], out="paper/evaluations/slow", shots=1, tasks=5)
+    found = embedded(make_report([out], read, tasks=TASKS))
+    assert found["methods"] == ["hot", "free-lunch", "centroid"]
+    for task in found["settings"][0]["tasks"]:
+        assert (task["methods"][1] is None) == (task["index"] >= 5)
 
 
 def test_files_that_are_gone_leave_the_explorer_out_until_they_are_named(fresh):
@@ -243,7 +250,7 @@ def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
     assert "Of 2 claims of the paper 1 hold on these features, 1 do not, and 0 are undecided" in page
     assert '<span class="verdict does-not-hold">does not hold</span>' in page
     # Signs are set as signs, hyphens stay.
-    assert "H-OT −1.50 ± 0.25; cross-domain" in page
+    assert "H-OT −1.50\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.25; cross-domain" in page
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ MOST_OUTLINED = 4000
 MOST_ABREAST = 3
 # Least distance in points between the middles of two class numbers, or of a number and a star.
 APART = 11.0
+# Height of a panel over its width.
+FLATNESS = 0.8
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Points:
 
 
 def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, title: str = "") -> Figure:
-    """Points in the plane by class, one panel for each method, all on the same scale.
+    """Points in the plane by class, one panel for each method, each on a scale of its own.
 
     Support samples are stars and generated features small diamonds. Each class has a colour, and a number that stands
     near the middle of its features.
@@ -52,19 +54,17 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
         name: tuple(_points(panel, name, part, len(class_names)) for part in PARTS)
         for name, panel in named(panels, "panels").items()
     }
-    everything = np.concatenate([points.places for panel in given.values() for points in panel])
-    middle = (everything.max(axis=0) + everything.min(axis=0)) / 2
-    reach = 1.06 * float(np.abs(everything - middle).max()) or 1.0
     width = COLUMN if len(given) == 1 else PAGE
     abreast = min(len(given), MOST_ABREAST)
     rows = -(-len(given) // abreast)
     side = (width - 0.2) / abreast
-    with drawing(width, rows * (side + 0.28)) as figure:
+    with drawing(width, rows * (FLATNESS * side + 0.28)) as figure:
         grid = figure.subplots(rows, abreast, squeeze=False).ravel()
         for axes in grid[len(given) :]:
             axes.set_visible(False)
         shown = fitted(given, 0.9 * side, TEXT)
         for axes, name, (support, generated) in zip(grid, shown, given.values(), strict=False):
+            middle, reach = _extent(np.concatenate([support.places, generated.places]))
             _scatter(axes, generated, marker="D", s=4, alpha=0.5, linewidths=0)
             _scatter(axes, support, marker="*", s=75, edgecolors="black", linewidths=0.6, zorder=3)
             apart = APART * 2 * reach / (side * POINTS)
@@ -87,7 +87,7 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
                 title=name,
                 aspect="equal",
                 xlim=(middle[0] - reach, middle[0] + reach),
-                ylim=(middle[1] - reach, middle[1] + reach),
+                ylim=(middle[1] - FLATNESS * reach, middle[1] + FLATNESS * reach),
                 xticks=[],
                 yticks=[],
             )
@@ -124,6 +124,12 @@ def _points(panel: Any, name: str, part: str, n_classes: int) -> Points:
             f"got {labels.min():g} to {labels.max():g}."
         )
     return Points(places, labels.astype(int))
+
+
+def _extent(places: np.ndarray) -> tuple[np.ndarray, float]:
+    """The middle of a panel and half its width, so that it holds all places (points, 2)."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    return (low + high) / 2, 1.06 * float(((high - low) / 2 / (1, FLATNESS)).max()) or 1.0
 
 
 def _scatter(axes: Axes, points: Points, **how: Any) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Widths of a column and of a page of a paper in inches.
 COLUMN, PAGE = 3.4, 7.0
 POINTS, DOTS_PER_INCH = 72, 200
+MOST_TICKS = 9
 # Sizes of print in points: titles and labels, names and numbers, and names where there are very many.
 TEXT, SMALL, SMALLEST = 8.0, 7.0, 5.0
 
@@ -134,5 +135,21 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
         yield figure
         # matplotlib makes ticks when it draws, by the settings of that moment, and a layout made once more moves by
         # fractions of a point: both are settled here, so that every file shows the same figure.
+        _settle_ticks(figure)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
+
+
+def _settle_ticks(figure: Figure) -> None:
+    """Let each axis have as many ticks as fit now, whatever the layout makes of it.
+
+    Otherwise a layout made for narrow numbers can leave room for other ticks, whose numbers are wider.
+    """
+    from matplotlib.ticker import AutoLocator
+
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            locator = axis.get_major_locator()
+            if isinstance(locator, AutoLocator):
+                locator.set_params(nbins=max(1, min(axis.get_tick_space(), MOST_TICKS)))

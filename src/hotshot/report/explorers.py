@@ -13,7 +13,7 @@ from hotshot.episodes import Episodes, FrozenEpisodes, load_tasks
 from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, HOTClassifier
 from hotshot.estimators.calibrated import CalibratedClassifier
-from hotshot.evaluation import Evaluation
+from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.features import check_features
 from hotshot.report.choice import choose_tasks
@@ -90,9 +90,7 @@ def make_explorer(
             task["accuracy"] = task["right"] / task["asked"]
             if found is not None:
                 task["recorded"] = float(found[name, shots].accuracies[task["index"]])
-                task["methods"] = [
-                    round(float(found[other, shots].accuracies[task["index"]]), 4) for other in found.methods
-                ]
+                task["methods"] = [_accuracy(found, other, shots, task["index"]) for other in found.methods]
         settings.append({"shots": shots, "tasks": explored})
     return {
         "method": name,
@@ -104,6 +102,14 @@ def make_explorer(
         "base": [str(label) for label in estimator.base.names],
         "settings": settings,
     }
+
+
+def _accuracy(found: Evaluation, method: str, shots: int, index: int) -> float | None:
+    """Of a method in a task; None where it was not evaluated on it."""
+    for result in found.results:
+        if (result.method, result.shots) == (method, shots) and index < len(result.accuracies):
+            return round(float(result.accuracies[index]), 4)
+    return None
 
 
 def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpisodes]:
@@ -124,8 +130,8 @@ def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpi
 def _gathered(
     folder: Path, about: dict[str, Any], base: BaseClasses, X: np.ndarray, y: np.ndarray
 ) -> Evaluation | None:
-    """Named methods at the numbers of shots at which H-OT was evaluated on these samples, most tasks first."""
-    results = {}
+    """Named methods at the numbers of shots at which H-OT was evaluated on most tasks of these samples."""
+    results: dict[tuple[str, int], MethodResult] = {}
     for path in sorted(folder.glob("evaluations/*")):
         try:
             run = load_run(path)
@@ -133,16 +139,18 @@ def _gathered(
         except HotshotError:
             # Interrupted, or on another dataset.
             continue
-        if all(run.request.get(key) == about[key] for key in ("ways", "queries", "seed")):
-            for result in run.evaluation.results:
-                # Across domains a method has its usual name and other base classes.
-                if lent_by(run.request["methods"][result.method], base):
-                    results[result.method, result.shots, run.evaluation.tasks] = result
-    known = [(tasks, shots) for method, shots, tasks in results if method == "hot"]
-    if not known:
+        if any(run.request.get(key) != about[key] for key in ("ways", "queries", "seed")):
+            continue
+        for result in run.evaluation.results:
+            known = results.get((result.method, result.shots))
+            more = known is None or len(result.accuracies) > len(known.accuracies)
+            # Across domains a method has its usual name and other base classes.
+            if more and lent_by(run.request["methods"][result.method], base):
+                results[result.method, result.shots] = result
+    own = {k: len(result.accuracies) for (method, k), result in results.items() if method == "hot"}
+    if not own:
         return None
-    most = max(tasks for tasks, _ in known)
-    shots = sorted(k for tasks, k in known if tasks == most)
-    methods = [m for m in METHOD_NAMES if all((m, k, most) in results for k in shots)]
-    kept = tuple(results[method, k, most] for k in shots for method in methods)
+    most = max(own.values())
+    shots = sorted(k for k, tasks in own.items() if tasks == most)
+    kept = tuple(results[m, k] for m in METHOD_NAMES for k in shots if (m, k) in results)
     return Evaluation(kept, about["ways"], most, "hot")

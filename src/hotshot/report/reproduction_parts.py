@@ -91,7 +91,7 @@ def reproduction_part(
             explorer = reproduction_explorer(folder, about, source, read, most)
         except HotshotError as error:
             why_not = str(error)
-    shown = {key: _text(about[key]) for key in about if key not in ("source", "request")}
+    shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return ReproductionPart(
         id=part_id,
         heading=f"The paper on {about.get('data') or source.name}",
@@ -125,10 +125,10 @@ def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
             title=str(document.get("title", document["experiment"])),
             paper=str(document.get("paper", "")),
             claims=[
-                Claim(str(claim["text"]), str(claim["verdict"]), _with_minus(str(claim["measured"])))
+                Claim(str(claim["text"]), str(claim["verdict"]), _set(str(claim["measured"])))
                 for claim in document.get("claims", ())
             ],
-            sentences=[str(sentence) for sentence in document.get("sentences", ())],
+            sentences=[_set(str(sentence)) for sentence in document.get("sentences", ())],
             tables=[_table(table) for table in document["tables"]],
             figures=[
                 inline_svg(
@@ -138,7 +138,7 @@ def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
                 )
                 for i, stem in enumerate(document["figures"])
             ],
-            about={key: _text(value) for key, value in document.items() if key not in SHOWN},
+            about={key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
         )
 
 
@@ -176,13 +176,15 @@ def _cell(cell: str | Number | None) -> Cell:
     if isinstance(cell, str):
         return Cell(cell, cell)
     note = PUBLISHED if cell.published else ""
-    return Cell(_with_minus(str(cell)), cell.mean, note=note, kind=note)
+    return Cell(_set(str(cell)), cell.mean, note=note, kind=note)
 
 
-def _with_minus(text: str) -> str:
-    """Signs before digits, not the hyphens of words."""
-    return re.sub(r"(?<!\S)-(?=\d)", MINUS, text)
+def _set(text: str) -> str:
+    """Numbers as a printer sets them: a true minus before digits, and no line broken at ±."""
+    return re.sub(r"(?<![^\s(])-(?=\d)", MINUS, text).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(own)}" for key, own in value.items() if own != "")
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -148,12 +148,12 @@ function overview(data, task, open) {
   const cards = element("div", { class: "overview" }, seen);
   if (task.methods) {
     const bars = element("ol", { class: "bars wide" });
-    const order = data.methods.map((_, m) => m).sort((a, b) => task.methods[b] - task.methods[a]);
+    const order = data.methods.map((_, m) => m).filter((m) => task.methods[m] !== null).sort((a, b) => task.methods[b] - task.methods[a]);
     for (const m of order) {
       bars.append(element("li", {}, name(data.methods[m], data.methods[m] === data.method ? "name own" : "name"),
         bar(task.methods[m]), element("span", { class: "value", text: percent(task.methods[m]) })));
     }
-    cards.append(element("div", { class: "card others" }, element("h5", { text: "All methods on this task" }), bars,
+    cards.append(element("div", { class: "card others" }, element("h5", { text: "Methods on this task" }), bars,
       element("p", { class: "fact", text: `Share of the ${task.asked} queries that were right, as the run recorded it.` })));
   }
   (cards.querySelector(".others") || seen).append(...confusion(data, task));
