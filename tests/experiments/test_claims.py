@@ -151,10 +151,16 @@ def test_across_domains_both_claims_are_about_the_other_base_classes(setting):
     halves = cross_domain.run(setting)
     assert halves.claims[0].measured == str(halves.tables[0].rows[2][4])
     assert all("the farther half" in own.text for own in halves.claims)
+    (_, near, far) = halves.tables[0].rows
+    assert halves.claims[2].measured.startswith(
+        f"{(near[3].mean - far[3].mean) - (near[2].mean - far[2].mean):+.2f} ± "
+    )
     other = setting_of(feature_set(), feature_set("other", seed=5))
     found = cross_domain.run(other)
     assert found.claims[0].measured == str(found.tables[0].rows[1][4])
-    assert [("base classes of other" in own.text) for own in found.claims] == [True, True]
+    assert [("base classes of other" in own.text) for own in found.claims] == [True, True, False]
+    lost = [row.mean for row in found.tables[0].rows[1][5:]]
+    assert found.claims[2].measured.startswith(f"{lost[1] - lost[0]:+.2f} ± ")
 
 
 @pytest.mark.parametrize("others", [(), (feature_set("other", seed=5),)])
