@@ -15,7 +15,7 @@ from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.heads import objective as objective_module
 from hotshot.heads.bound import bound_objective
-from hotshot.heads.expected import contrasts, expected_objective, quadrature_nodes
+from hotshot.heads.expected import _factor, contrasts, expected_objective, quadrature_nodes
 from hotshot.heads.objective import Evaluation, apply_metric, softmax
 
 OBJECTIVES = [bound_objective, expected_objective]
@@ -103,6 +103,35 @@ def test_expected_agrees_with_samples_of_the_features(n_classes):
     error = np.sqrt(problem.counts[0, : problem.n_gaussians] ** 2 @ variances)
     got = expected_objective(problem, theta).value[0]
     assert abs(got - sampled) <= 4 * error + 1e-3 * got
+
+
+def test_a_covariance_of_few_samples_in_single_precision_has_an_expected_loss():
+    rng = np.random.default_rng(0)
+    problem = random_problem(n_classes=12, width=16)
+    # Of rank 4, and by rounding a little less than semidefinite, as banks of few samples store them.
+    samples = rng.normal(size=(1, 12, 4, 16)) @ np.diag(np.logspace(0, 3, 16))
+    singular = (np.swapaxes(samples, 2, 3) @ samples).astype(np.float32).astype(np.float64)
+    problem = replace(problem, covariances=Dense(singular))
+    least = np.linalg.eigvalsh(singular)[0, :, 0]
+    assert least.min() < 0
+    found = expected_objective(problem, random_theta(problem))
+    assert np.isfinite(found.value).all()
+    assert np.isfinite(found.gradient).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_matrix_that_is_not_definite_gets_a_factor_and_leaves_the_batch_alone(dtype):
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(3, 5, 5))
+    matrices = root @ np.swapaxes(root, 1, 2)
+    values, vectors = np.linalg.eigh(matrices[1])
+    values[0] = -1e-4 * values.sum()
+    matrices[1] = vectors * values @ vectors.T
+    matrices = matrices.astype(dtype)
+    factors, _ = _factor(matrices)
+    for i in (0, 2):
+        assert np.array_equal(factors[i], _factor(matrices[i : i + 1])[0][0])
+    np.testing.assert_allclose(factors[1] @ factors[1].T, matrices[1], atol=3e-4 * np.trace(matrices[1]))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -19,7 +19,7 @@ from scipy.stats import norm, qmc
 
 from hotshot.arrays import Array, is_single, like, namespace, small_identity
 from hotshot.heads.objective import Evaluation, assemble, softmax
-from hotshot.heads.problem import HeadProblem, pull_back, spread_of_logits
+from hotshot.heads.problem import JITTER, HeadProblem, pull_back, spread_of_logits
 
 N_NODES = 1024
 
@@ -53,7 +53,11 @@ def expected_objective(problem: HeadProblem, theta: Array, n_nodes: int = N_NODE
     nodes = like(quadrature_nodes(n_classes - 1, n_nodes), theta)
     basis = like(contrasts(n_classes), theta)
     logits = problem.points @ xp.matrix_transpose(theta)
-    spread, lent = spread_of_logits(problem, theta[..., :-1])
+    weights = theta[..., :-1]
+    spread, lent = spread_of_logits(problem, weights)
+    # As in the sampled head: in single precision a covariance of few samples may be a little less than singular.
+    ridge = JITTER * xp.max(problem.spectrum)
+    spread = spread + ridge * (weights @ xp.matrix_transpose(weights))[:, None, :, :]
 
     factor, jitter = _factor(xp.matrix_transpose(basis) @ spread @ basis)
     deviations = nodes @ xp.matrix_transpose(basis @ factor)
@@ -83,19 +87,27 @@ def expected_objective(problem: HeadProblem, theta: Array, n_nodes: int = N_NODE
         theta,
         losses,
         xp.concat([xp.sum(node_gradient, axis=2), sharp_gradient], axis=1),
-        pull_back(problem, spread_gradient, lent),
+        pull_back(problem, spread_gradient, lent) + 2 * ridge * xp.sum(spread_gradient, axis=1) @ weights,
         xp.sum(uncertain, axis=1),
         xp.concat([uncertain, sharp_rays], axis=1),
     )
 
 
 def _factor(covariance: Array) -> tuple[Array, float]:
-    """Cholesky factor of A + jitter * trace(A) * I, positive definite for classes that coincide too."""
+    """Cholesky factor of A + jitter * trace(A) * I, positive definite for classes that coincide too.
+
+    Where rounding has left a matrix less than that, more is added to it, and to no other of the batch.
+    """
     xp = namespace(covariance)
     jitter, smallest = (1e-6, 1e-12) if is_single(covariance) else (1e-12, 1e-24)
     identity = small_identity(covariance.shape[-1], covariance)
-    trace = xp.linalg.trace(covariance)[..., None, None]
-    return xp.linalg.cholesky(covariance + (jitter * trace + smallest) * identity), jitter
+    added = jitter * xp.linalg.trace(covariance)[..., None, None] + smallest
+    try:
+        return xp.linalg.cholesky(covariance + added * identity), jitter
+    except (ValueError, RuntimeError):  # Of NumPy, of torch.
+        least = xp.linalg.eigvalsh(covariance)[..., :1, None]
+        added = xp.where(least < -added / 2, 2 * (added - least), added)
+        return xp.linalg.cholesky(covariance + added * identity), jitter
 
 
 def _through_cholesky(factor: Array, gradient: Array) -> Array:

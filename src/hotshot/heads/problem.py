@@ -9,6 +9,9 @@ from hotshot.base import PreparedBase
 from hotshot.base.covariances import Covariances, Lent
 from hotshot.calibration import CalibratedGaussians, head_covariances
 
+# Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
+JITTER = 1e-6
+
 
 @dataclass(frozen=True)
 class HeadProblem:

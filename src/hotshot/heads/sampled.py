@@ -12,10 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from hotshot.base.covariances import Dense
 from hotshot.heads.objective import Evaluation, assemble, softmax
 from hotshot.heads.optimise import minimise
-from hotshot.heads.problem import HeadProblem
+from hotshot.heads.problem import JITTER, HeadProblem
 
-# Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
-JITTER = 1e-6
 MAX_ITERATIONS = 1000
 # Of the start for scikit-learn's fit, whose own tolerance is of this order.
 TOLERANCE = 1e-5
