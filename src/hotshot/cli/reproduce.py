@@ -36,8 +36,9 @@ from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.features import read_features
 from hotshot.report import make_report, write_report
 
-# Fewer for an embedded bank, which is there to be looked at.
-TASKS, TASKS_OF_BANK = 2000, 200
+# Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task
+# takes grows with their square.
+TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 20
 TUNING_TASKS = 500
 COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
 
@@ -127,7 +128,8 @@ def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Pat
     if size["ways"] is None:
         size = {**size, "ways": 5 if sources.bank is None else load_bank(sources.bank).ways}
     if tasks is None:
-        tasks = TASKS if sources.bank is None else TASKS_OF_BANK
+        few = 25 * TASKS_OF_BANK // max(size["ways"], 5) ** 2
+        tasks = TASKS if sources.bank is None else max(LEAST_TASKS_OF_BANK, few)
     return Setting(own, others, tasks=tasks, out=out, **size)
 
 
