@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,3 +61,9 @@ def hotshot(monkeypatch, capsys, tmp_path):
         return SimpleNamespace(returncode=code, stdout=written.out, stderr=written.err)
 
     return run
+
+
+@pytest.fixture
+def quick_disk(monkeypatch):
+    """No test pulls the plug: files need not reach the disk."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)

@@ -53,7 +53,7 @@ def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path):
 def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     run = hotshot("reproduce", "nearest", "--bank", "omniglot")
     assert run.returncode == 0, run.stderr
-    assert "20 tasks where 2000 is usual" in run.stdout
+    assert "40 tasks where 2000 is usual" in run.stdout
     assert "20-way-1-shot task of omniglot" in run.stdout
 
 

@@ -34,10 +34,7 @@ WIDTH = 6
 BASE = ragged_bank(width=WIDTH)
 
 
-@pytest.fixture(autouse=True)
-def quick_disk(monkeypatch):
-    """No test pulls the plug: files need not reach the disk."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def task(n_classes=3, shots=3, power=1.0):

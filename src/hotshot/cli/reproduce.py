@@ -38,7 +38,7 @@ from hotshot.report import make_report, write_report
 
 # Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task
 # takes grows with their square.
-TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 20
+TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
 TUNING_TASKS = 500
 COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
 

@@ -17,8 +17,8 @@ from hotshot.experiments.table import Cell, Number, Table
 DEFAULT, PUBLISHED, FREE_LUNCH = "H-OT", "H-OT, as published", "Free-Lunch, as published"
 # Tasks that are timed.
 FEW, MORE = 20, 200
-# Times closer than this share decide nothing.
-TOLERANCE = 0.1
+# Times closer than this share decide nothing: so much they differ between two runs on a shared machine.
+TOLERANCE = 0.2
 
 
 def run(setting: Setting) -> Findings:

@@ -38,7 +38,7 @@ def reproduce(
     queries: Queries = 15,
     tasks: Annotated[
         int | None,
-        typer.Option(help="Tasks of an evaluation; 2000 by default, or 200 of banking77 and 20 of omniglot."),
+        typer.Option(help="Tasks of an evaluation; 2000 by default, or 200 of banking77 and 40 of omniglot."),
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,

@@ -1,0 +1,55 @@
+"""Small banks to save, and what is looked at when they come back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conftest import make_bank
+from few_shot_problems import RAGGED, ragged_bank
+from hotshot import BaseClasses, HOTClassifier
+
+WIDTH = 6
+STATISTICS = ("dense", "diagonal", "pooled")
+
+
+def features(sizes=RAGGED, power=1.0, dtype=np.float64):
+    bank = ragged_bank(sizes=sizes, width=WIDTH)
+    X = bank.samples if power == 1 else np.abs(bank.samples) + 0.01
+    return X.astype(dtype), bank.labels
+
+
+def task(power=1.0):
+    X, y = make_bank(3, 9, WIDTH, seed=9, spread=0.8)
+    X = X if power == 1 else np.abs(X) + 0.01
+    return X[::3], y[::3], X
+
+
+def probabilities(bank, **settings):
+    X, y, queries = task(settings.get("power", 1.0))
+    return HOTClassifier(bank, random_state=0, **settings).fit(X, y).predict_proba(queries)
+
+
+def saved(bank, path, **how):
+    bank.save(path, **how)
+    return BaseClasses.load(path)
+
+
+def backing(array):
+    """What an array is a view of in the end."""
+    while isinstance(array, np.ndarray) and array.base is not None:
+        array = array.base
+    return array
+
+
+def arrays_of(value):
+    """All arrays of floats in a prepared bank."""
+    found = []
+
+    def keep(x):
+        found.append(x)
+        return x
+
+    from hotshot.arrays import map_arrays
+
+    map_arrays(value, keep)
+    return found

@@ -1,0 +1,140 @@
+"""A loaded bank is mapped, read-only and quick, and an object like any other."""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+from bank_file_examples import STATISTICS, WIDTH, arrays_of, backing, probabilities, saved, task
+from sklearn.base import clone
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
+from hotshot.base import Space
+from hotshot.tensors import map_tensors, write_tensors
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
+    bank = ragged_bank()
+    bank.prepare(Space())
+    bank.prepare(Space(covariance="factored", normalize=None))
+    loaded = saved(bank, tmp_path / "one.bank")
+    arrays = [loaded.samples, *(x for p in loaded._stored.values() for x in arrays_of(p))]
+    assert len(arrays) > 20
+    for array in arrays:
+        assert isinstance(backing(array), mmap.mmap)
+        assert not array.flags.writeable
+        assert type(array) is np.ndarray
+    with pytest.raises(ValueError, match="read-only"):
+        loaded.samples[0, 0] = 1.0
+
+
+def test_loading_takes_no_memory_for_the_samples(tmp_path):
+    X = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
+    bank = BaseClasses.from_samples(X, np.arange(len(X)) % 40)
+    bank.prepare(Space(n_components=5))
+    bank.save(tmp_path / "one.bank")
+    tracemalloc.start()
+    try:
+        loaded = BaseClasses.load(tmp_path / "one.bank")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert loaded.samples.nbytes == X.nbytes
+    assert peak < X.nbytes / 4
+
+
+def test_samples_are_not_read_before_they_are_needed(tmp_path):
+    path = tmp_path / "one.bank"
+    bank = ragged_bank()
+    expected = probabilities(bank)
+    bank.save(path)
+    # Spoilt numbers in an otherwise sound file: nobody notices who does not look at them.
+    samples = map_tensors(path / "samples.safetensors").tensors["samples"]
+    write_tensors(path / "samples.safetensors", {"samples": np.full_like(samples, np.nan)}, {})
+    loaded = BaseClasses.load(path)
+    np.testing.assert_array_equal(probabilities(loaded), expected)
+
+
+def test_a_bank_that_nobody_may_write_is_loaded(tmp_path):
+    path = tmp_path / "one.bank"
+    ragged_bank().save(path)
+    for file in path.iterdir():
+        file.chmod(0o444)
+    path.chmod(0o555)
+    try:
+        assert np.isfinite(probabilities(BaseClasses.load(path))).all()
+    finally:
+        path.chmod(0o755)
+
+
+def test_a_bank_moves_with_its_folder(tmp_path):
+    ragged_bank().save(tmp_path / "one.bank")
+    shutil.move(tmp_path / "one.bank", tmp_path / "deep" / "er")
+    assert BaseClasses.load(tmp_path / "deep" / "er").fingerprint == ragged_bank().fingerprint
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_loaded_banks_are_pickled_and_cloned(samples, tmp_path):
+    how = {} if samples else {"samples": False, "covariance": "diagonal"}
+    bank = saved(ragged_bank(), tmp_path / "one.bank", **how)
+    model = HOTClassifier(bank, cost="mean-cosine").fit(*task()[:2])
+    copied_bank, copied_model = pickle.loads(pickle.dumps((bank, model)))
+    assert copied_model.base is copied_bank
+    assert copied_bank.fingerprint == bank.fingerprint
+    queries = task()[2]
+    np.testing.assert_array_equal(copied_model.predict_proba(queries), model.predict_proba(queries))
+    np.testing.assert_array_equal(
+        clone(copied_model).fit(*task()[:2]).predict_proba(queries), model.predict_proba(queries)
+    )
+    assert clone(model).base is bank
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_fingerprints_tell_banks_apart(samples, tmp_path):
+    how = {} if samples else {"samples": False, "covariance": "diagonal"}
+    banks = [
+        ragged_bank(),
+        ragged_bank(seed=1),
+        ragged_bank(dtype=np.float32),
+        BaseClasses.from_samples(ragged_bank().samples, ragged_bank().labels + 1),
+    ]
+    found = [saved(bank, tmp_path / f"{i}.bank", **how).fingerprint for i, bank in enumerate(banks)]
+    assert len(set(found)) == len(found)
+    forms = [
+        saved(ragged_bank(), tmp_path / f"{form}.bank", samples=False, covariance=form).fingerprint
+        for form in STATISTICS
+    ]
+    assert len({ragged_bank().fingerprint, *forms}) == 4
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_evaluation_on_a_loaded_bank_is_the_same_in_any_number_of_processes(samples, tmp_path):
+    X, y = make_bank(5, 12, WIDTH, seed=1, spread=0.9)
+    how = {} if samples else {"samples": False, "covariance": "diagonal"}
+    covariance = "auto" if samples else "diagonal"
+    bank = ragged_bank(spread=0.8)
+    loaded = saved(bank, tmp_path / "one.bank", **how)
+    request = {"ways": 3, "shots": (1, 2), "queries": 4, "tasks": 30}
+    names = ["hot", "ot-mean-cosine", "centroid-cl2n"] if samples else ["ot-mean-cosine", "centroid-cl2n"]
+
+    def methods(base, covariance):
+        known = {
+            "hot": HOTClassifier(base, covariance=covariance),
+            "ot-mean-cosine": HOTClassifier(base, cost="mean-cosine", covariance=covariance),
+            "centroid-cl2n": CentroidClassifier(base),
+        }
+        return {name: known[name] for name in names}
+
+    in_memory = evaluate(methods(bank, covariance), X, y, n_jobs=1, **request)
+    for n_jobs in (1, 2):
+        found = evaluate(methods(loaded, "auto"), X, y, n_jobs=n_jobs, **request)
+        for one, other in zip(found.results, in_memory.results, strict=True):
+            np.testing.assert_array_equal(one.accuracies, other.accuracies)
