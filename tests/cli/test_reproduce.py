@@ -79,6 +79,20 @@ def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
     assert [row[0] for row in table["rows"]] == ["feature set 1", "Conv4"]
 
 
+def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
+    for named, other, message in (
+        (("--name", "birds"), "birds=base.npz,novel.npz", "'birds' is there twice"),
+        (
+            ("--name", "birds", "--backbone", "Conv4"),
+            "birds=base.npz,novel.npz,Conv4",
+            "'birds, Conv4' is there",
+        ),
+    ):
+        run = hotshot("reproduce", "backbones", *files, *named, "--other", other)
+        assert run.returncode == 2
+        assert message in " ".join(run.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -120,10 +120,12 @@ def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Pat
     name = sources.name or sources.bank or Path(str(sources.novel)).stem
     own = FeatureSet(name, base, X, y, sources.backbone)
     others = tuple(_other(text) for text in sources.others)
-    named = [(features.name, features.backbone) for features in (own, *others)]
-    if len(set(named)) < len(named):
+    named = [", ".join(filter(None, (features.name, features.backbone))) for features in (own, *others)]
+    twice = [text for text in named if named.count(text) > 1]
+    if twice:
         raise ParameterError(
-            f"--other must differ from --name and --backbone and from each other in NAME or BACKBONE, got {named}."
+            f"--other must be another dataset or another backbone, but {twice[0]!r} is there twice: give each its own "
+            "NAME or BACKBONE."
         )
     if size["ways"] is None:
         size = {**size, "ways": 5 if sources.bank is None else load_bank(sources.bank).ways}
