@@ -164,7 +164,13 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     make_run(fresh, methods=["ridge"], out="paper/evaluations/other", shots=1, seed=5)
     X, y = read_features(fresh / "base.npz")
     half = BaseClasses.from_samples(X[: len(X) // 2], y[: len(X) // 2])
-    make_run(fresh, methods=["hot"], out="paper/evaluations/with-other-base-classes", shots=1, base=half)
+    make_run(
+        fresh,
+        methods=["hot"],
+        out="paper/evaluations/an-evaluation-with-other-base-classes",
+        shots=1,
+        base=half,
+    )
     found = embedded(make_report([out], read, tasks=3))
     assert found["total"] == TASKS
     assert found["methods"] == ["hot", "centroid"]
