@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hotshot.base import BaseClasses
 from hotshot.estimators import HOTClassifier
-from hotshot.evaluation import Evaluation
+from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.statistics import AHEAD, verdict
-from hotshot.experiments.claims import FAILS, HOLDS, Claim, claim, listed
+from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED, Claim, claim, listed
 from hotshot.experiments.comparison import gap, paired
 from hotshot.experiments.experiment import Experiment
 from hotshot.experiments.findings import Findings
@@ -30,6 +32,10 @@ MATCHED = {
     "ot-cosine, matched": "High-level OT, cosine, matched",
     "ot-mean-cosine": "Mean cosine distance to the samples, matched",
 }
+
+
+# A gain in accuracy that is as good as none.
+LITTLE = 0.0025
 
 
 def run(setting: Setting) -> Findings:
@@ -71,7 +77,6 @@ def _claims(found: Evaluation) -> tuple[Claim, ...]:
         labels[f"{name}-weighted"]: paired(found[f"{name}-weighted", 1], found[name, 1])
         for name in ("ot-euclidean", "ot-cosine")
     }
-    improved = any(verdict(gain) == AHEAD for gain in from_weights.values())
     return (
         claim(
             "H-OT is ahead of the high-level transport with every cost chosen by hand.",
@@ -87,10 +92,18 @@ def _claims(found: Evaluation) -> tuple[Claim, ...]:
         ),
         Claim(
             "Weighted means do not improve a cost chosen by hand.",
-            FAILS if improved else HOLDS,
+            _no_gain(from_weights.values()),
             listed({label: percent(gain, signed=True) for label, gain in from_weights.items()}),
         ),
     )
+
+
+def _no_gain(gains: Iterable[Estimate]) -> str:
+    """The verdict on a claim that nothing is gained, which few tasks do not show."""
+    gains = list(gains)
+    if any(verdict(gain) == AHEAD for gain in gains):
+        return FAILS
+    return HOLDS if all(gain.high < LITTLE for gain in gains) else UNDECIDED
 
 
 EXPERIMENT = Experiment("costs", "Cost functions of the high-level transport", "Table 3", run)
