@@ -19,10 +19,10 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.heads.bound import bound_objective
-from hotshot.heads.optimise import minimise
-from hotshot.heads.problem import HeadProblem, head_problem
-from hotshot.method import Method, fit_tasks
+from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.heads.bound import bound_objective
+from hotshot.method.heads.optimise import minimise
+from hotshot.method.heads.problem import HeadProblem, head_problem
 
 B, J, V = 64, 600, 640
 

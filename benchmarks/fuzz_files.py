@@ -33,7 +33,7 @@ from rich.table import Table
 
 from benchmarks.fuzz_inputs import Files, fuzzed, sound_files
 from hotshot.errors import InputError
-from hotshot.features.files import read_features
+from hotshot.files import read_features
 
 SECONDS = 5
 # What a small compressed file may unpack to is 256 MiB; features are checked and converted on top of that.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hotshot.features.files import write_features
+from hotshot.files import write_features
 
 # Most files are changed little, so that readers get far.
 CHANGES = [1, 1, 1, 1, 2, 2, 3, 6]

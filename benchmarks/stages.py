@@ -14,10 +14,12 @@ import numpy as np
 
 import hotshot.evaluation.plans as plans
 from benchmarks.synthetic import MINI_IMAGENET, WAYS, console, episodes_of, make_data, make_table, shrunk
-from hotshot import HOTClassifier, hierarchy, method
-from hotshot.episodes import Episodes
+from hotshot import HOTClassifier
+from hotshot.evaluation.tasks import Episodes
 from hotshot.evaluation.units import run_unit, units_of
-from hotshot.heads import problem
+from hotshot.method import fit as method
+from hotshot.method import hierarchy
+from hotshot.method.heads import problem
 
 STAGES = (
     "drawing tasks", "cosines", "low-level transport", "learned cost", "high-level transport",

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hotshot import BaseClasses
-from hotshot.episodes import Episodes
+from hotshot.evaluation.tasks import Episodes
 
 WAYS, QUERIES = 5, 15
 NOVEL_CLASSES, NOVEL_SAMPLES = 20, 600

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hotshot.tensors import write_tensors
+from hotshot.files.tensors import write_tensors
 
-FOLDER = Path(__file__).resolve().parents[1] / "src" / "hotshot" / "banks"
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "hotshot" / "base" / "embedded"
 # Features and labels of the samples to keep, in order.
 Part = tuple[np.ndarray, np.ndarray]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hotshot.base import BaseClasses, Space
 from hotshot.base.covariances import Dense
-from hotshot.heads.problem import HeadProblem
+from hotshot.method.heads.problem import HeadProblem
 
 RAGGED = (7, 12, 3, 30, 1, 13)
 

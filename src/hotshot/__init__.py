@@ -1,7 +1,6 @@
 """Few-shot classification by hierarchical optimal transport, on features from any extractor."""
 
 from hotshot.base import BaseClasses
-from hotshot.episodes import freeze_tasks
 from hotshot.estimators import (
     CentroidClassifier,
     CosineClassifier,
@@ -13,7 +12,8 @@ from hotshot.estimators import (
     parameter_set,
 )
 from hotshot.evaluation import evaluate, tune
-from hotshot.features import read_features
+from hotshot.evaluation.tasks import freeze_tasks
+from hotshot.files import read_features
 from hotshot.version import __version__
 
 __all__ = [

@@ -16,8 +16,8 @@ from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base import Space, covariances, prepared
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
-from hotshot.calibration import calibrate, head_covariances
-from hotshot.heads.problem import head_problem, pull_back, spread_of_logits
+from hotshot.method.calibration import calibrate, head_covariances
+from hotshot.method.heads.problem import head_problem, pull_back, spread_of_logits
 
 B, TASKS, N = len(RAGGED), 2, 3
 FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled")

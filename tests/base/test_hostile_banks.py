@@ -11,11 +11,12 @@ import pytest
 from bank_file_examples import WIDTH, probabilities
 
 from few_shot_problems import ragged_bank
-from hotshot import BaseClasses, records
+from hotshot import BaseClasses
 from hotshot.base import Space, prepared
 from hotshot.base.covariances import Dense
 from hotshot.errors import HotshotError, InputError
-from hotshot.tensors import map_tensors, write_tensors
+from hotshot.files import records
+from hotshot.files.tensors import map_tensors, write_tensors
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 

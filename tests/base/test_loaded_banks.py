@@ -16,7 +16,7 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
 from hotshot.base import Space
-from hotshot.tensors import map_tensors, write_tensors
+from hotshot.files.tensors import map_tensors, write_tensors
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from few_shot_problems import RAGGED, ragged_bank
 from hotshot import BaseClasses
 from hotshot.base import ClassStatistics
+from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import FeatureTransform
 
 FORMS = ("dense", "diagonal", "pooled")
 

@@ -13,7 +13,7 @@ import pytest
 from hotshot import __version__
 from hotshot.cli.convert import run_convert
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import open_features, read_features
+from hotshot.files import open_features, read_features
 
 X = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 Y = np.repeat(["wren", "kite"], 10)

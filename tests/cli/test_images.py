@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from hotshot.backbones import create
 from hotshot.cli import images
-from hotshot.datasets.glyphs import make_glyphs
-from hotshot.features import read_features
+from hotshot.files import read_features
+from hotshot.images.backbones import create
+from hotshot.images.datasets.glyphs import make_glyphs
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
-from hotshot.experiments import EXPERIMENTS, load_findings
+from hotshot.paper.experiments import EXPERIMENTS, load_findings
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.estimators import METHOD_NAMES, models, named_method
 from hotshot.estimators.common import FewShotClassifier
 from hotshot.estimators.models import BaseLeftBehind
-from hotshot.tensors import map_tensors, write_tensors
+from hotshot.files.tensors import map_tensors, write_tensors
 
 WIDTH = 6
 BASE = ragged_bank(width=WIDTH)
@@ -350,7 +350,7 @@ def test_nothing_is_replaced_unasked_and_only_models_ever(tmp_path):
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-@pytest.mark.parametrize("what", ["write_tensors", "write_description"])
+@pytest.mark.parametrize("what", ["write_tensors", "write_json"])
 @pytest.mark.parametrize("there", [False, True])
 def test_what_goes_wrong_leaves_nothing_behind(what, error, there, tmp_path, monkeypatch):
     X, y, queries = task()

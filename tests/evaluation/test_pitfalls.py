@@ -16,11 +16,11 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.base import BaseClasses
-from hotshot.episodes import Episodes, freeze_tasks, load_tasks
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.evaluation.journal import decode
 from hotshot.evaluation.plans import make_plan
 from hotshot.evaluation.runner import describe
+from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)

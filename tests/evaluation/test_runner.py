@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
-from hotshot.episodes import Episodes, freeze_tasks, load_tasks
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation import plans
+from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
 from hotshot.evaluation.units import CHUNK_TASKS
 
 BASE = ragged_bank(spread=0.8)

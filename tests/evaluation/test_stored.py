@@ -11,12 +11,12 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
 from hotshot.base import BaseClasses
-from hotshot.episodes import freeze_tasks
 from hotshot.errors import InputError
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import is_run, load_run
+from hotshot.evaluation.tasks import freeze_tasks
 
 X, LABELS = make_bank(n_classes=7, seed=4)
 Y = np.array([f"class {label}" for label in LABELS])

@@ -9,7 +9,7 @@ import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.evaluation import evaluate
-from hotshot.features import read_features
+from hotshot.files import read_features
 from hotshot.report import Source
 
 IMAGE = '<img src=x onerror="document.title=String.fromCharCode(82,65,78)">'

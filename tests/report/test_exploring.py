@@ -7,9 +7,9 @@ import pytest
 
 from conftest import make_bank
 from hotshot.base import BaseClasses
-from hotshot.episodes import Episodes
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
+from hotshot.evaluation.tasks import Episodes
 from hotshot.report.choice import choose_tasks
 from hotshot.report.explorers import make_explorer
 from hotshot.report.exploring import explore

@@ -24,9 +24,9 @@ from reported_runs import (
 
 from hotshot.base import BaseClasses
 from hotshot.cli.report import run_report
-from hotshot.episodes import freeze_tasks
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import read_features
+from hotshot.evaluation.tasks import freeze_tasks
+from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report.page import as_data, broken
 

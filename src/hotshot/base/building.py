@@ -19,11 +19,13 @@ from hotshot.base.prepared import (
     pooled_axes,
     power_of_two_scale,
 )
+from hotshot.base.space import FeatureTransform
 from hotshot.base.storage import SAMPLES
 from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
+from hotshot.checks import check_features, check_labels
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.features import FeatureTransform, check_features, check_labels, open_features
-from hotshot.tensors import Stream, map_tensors, write_tensors
+from hotshot.files import open_features
+from hotshot.files.tensors import Stream, map_tensors, write_tensors
 
 SPOOL = "arrived.raw"
 # How long to wait for a scheduler to have a worker.

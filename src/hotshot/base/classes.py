@@ -25,11 +25,12 @@ from hotshot.base.prepared import (
     default_space,
     prepare,
 )
+from hotshot.base.space import choose_power, power_transform
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.storage import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
+from hotshot.checks import check_features, check_labels
 from hotshot.errors import ParameterError
-from hotshot.features import check_features, check_labels, choose_power, power_transform
-from hotshot.records import new_folder
+from hotshot.files.atomic import replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
@@ -142,7 +143,7 @@ class BaseClasses:
         # Before a pass that may take hours.
         _check_form(samples, covariance)
         check_about(about)
-        with new_folder(path, DESCRIPTION, overwrite) as folder:
+        with replace_folder(path, DESCRIPTION, overwrite) as folder:
             bank = cls(_of_samples(*spool_samples(batches, folder), about))
             bank._write(folder, samples, covariance)
             del bank
@@ -232,7 +233,7 @@ class BaseClasses:
         overwrite : bool
             Whether a bank of that name may be replaced.
         """
-        with new_folder(path, DESCRIPTION, overwrite) as folder:
+        with replace_folder(path, DESCRIPTION, overwrite) as folder:
             self._write(folder, samples, covariance)
 
     def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:

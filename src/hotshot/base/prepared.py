@@ -8,6 +8,7 @@ import numpy as np
 
 from hotshot.arrays import Array, like, map_arrays, slices, unit_vectors
 from hotshot.base.covariances import Covariances, Dense, Diagonal, Factored, Joined
+from hotshot.base.space import FeatureTransform, choose_power, power_transform
 from hotshot.base.statistics import (
     class_covariances,
     class_means,
@@ -16,7 +17,6 @@ from hotshot.base.statistics import (
     pooled_covariance,
 )
 from hotshot.errors import ParameterError
-from hotshot.features import FeatureTransform, choose_power, power_transform
 
 # Classes share a padded batch where the smallest has at least this share of the samples of the largest.
 SMALLEST_SHARE_OF_BUCKET = 0.5

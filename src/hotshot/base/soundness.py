@@ -14,7 +14,7 @@ import numpy as np
 
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
 from hotshot.base.prepared import COVARIANCE_FORMS, Bucket, PreparedBase, Space
-from hotshot.features import FeatureTransform
+from hotshot.base.space import FeatureTransform
 
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3

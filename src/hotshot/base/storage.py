@@ -19,10 +19,11 @@ import numpy as np
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
 from hotshot.base.prepared import Bucket, PreparedBase, Space
 from hotshot.base.soundness import check_description, check_prepared, need, sound_space
+from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import FeatureTransform
-from hotshot.records import describe, file_in, read_description, restore, sound, write_description
-from hotshot.tensors import map_tensors, write_tensors
+from hotshot.files.atomic import write_json
+from hotshot.files.records import describe, file_in, read_description, restore, sound
+from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
 WHAT, VERSION = "bank", 1
@@ -82,7 +83,7 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "names": bank.names.tolist(),
     }
     check_about(bank.about)
-    write_description(folder / DESCRIPTION, description)
+    write_json(folder / DESCRIPTION, description)
 
 
 def check_about(about: dict[str, Any] | None) -> None:

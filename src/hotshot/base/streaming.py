@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import unit_vectors
+from hotshot.base.space import FeatureTransform
+from hotshot.checks import check_features, check_labels
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import FeatureTransform, check_features, check_labels
 
 FORMS = ("dense", "diagonal", "pooled")
 

@@ -20,10 +20,10 @@ from hotshot import __version__
 from hotshot.base.storage import DESCRIPTION, is_bank
 from hotshot.cli.data import open_samples
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import FeatureSource, open_features, write_features
-from hotshot.features.files.limits import readable_size
-from hotshot.features.files.reading import split_part
-from hotshot.features.files.sniff import sniff
+from hotshot.files import FeatureSource, open_features, write_features
+from hotshot.files.limits import readable_size
+from hotshot.files.reading import split_part
+from hotshot.files.sniff import sniff
 
 # Formats without a header for what is known of the features.
 _TEXT = (".csv", ".tsv")

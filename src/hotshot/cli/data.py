@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.banks import load_bank
 from hotshot.base import BaseClasses
+from hotshot.base.embedded import load_bank
 from hotshot.base.storage import is_bank
 from hotshot.errors import InputError, ParameterError
-from hotshot.features import FeatureSource, open_features, read_features
+from hotshot.files import FeatureSource, open_features, read_features
 
 
 def load_data(

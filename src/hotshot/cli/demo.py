@@ -9,14 +9,14 @@ import numpy as np
 from rich.console import Console
 from rich.markdown import Markdown
 
-from hotshot.banks import EmbeddedBank, load_bank
+from hotshot.base.embedded import EmbeddedBank, load_bank
 from hotshot.cli.data import numbers
 from hotshot.cli.progress import Watching
 from hotshot.cli.tables import accuracy_tables, scale_notes
-from hotshot.episodes import Episodes
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import evaluate
+from hotshot.evaluation.tasks import Episodes
 
 DEMO_METHODS = ("hot", "free-lunch", "logistic", "centroid-cl2n", "centroid", "cosine", "matching")
 MOST_LOANS = 5

@@ -15,9 +15,9 @@ from rich.console import Console
 from hotshot.cli.data import load_data, numbers
 from hotshot.cli.progress import Watching
 from hotshot.cli.tables import accuracy_tables, detail_table, scale_notes, troubles
-from hotshot.episodes import freeze_tasks
 from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
 from hotshot.evaluation import evaluate
+from hotshot.evaluation.tasks import freeze_tasks
 
 
 def run_evaluate(

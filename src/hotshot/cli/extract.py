@@ -10,11 +10,11 @@ from typing import Any
 
 from rich.console import Console
 
-from hotshot.backbones.devices import require_device
-from hotshot.backbones.weights import Report
 from hotshot.cli.images import bar, counting, decoded_splits
 from hotshot.errors import InterruptedRunError, ParameterError
-from hotshot.extraction import (
+from hotshot.images.backbones.devices import require_device
+from hotshot.images.backbones.weights import Report
+from hotshot.images.extraction import (
     MINILM,
     Extractor,
     checkpoint_extractor,

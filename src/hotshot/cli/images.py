@@ -8,8 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hotshot.datasets import DecodedSplit, decode, open_dataset
-from hotshot.datasets.glyphs import make_glyphs
+from hotshot.images.datasets import DecodedSplit, decode, open_dataset
+from hotshot.images.datasets.glyphs import make_glyphs
 
 GLYPHS = "glyphs"
 

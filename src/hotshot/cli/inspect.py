@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from hotshot.cli.data import open_samples
-from hotshot.features import FeatureSource, open_features
-from hotshot.features.files.source import SeveralPartsError
-from hotshot.inspection import Inspection, document, facts, inspect_sources
-from hotshot.inspection.findings import BOTH, Finding
-from hotshot.inspection.words import shown, shown_end
+from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
+from hotshot.evaluation.inspection.findings import BOTH, Finding
+from hotshot.evaluation.inspection.words import shown, shown_end
+from hotshot.files import FeatureSource, open_features
+from hotshot.files.source import SeveralPartsError
 
 FAULTY = 1
 SECONDS_WITHOUT_BAR = 1.0
@@ -30,7 +30,7 @@ COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 def run_inspect(file: Path, novel: Path | None, as_json: bool) -> None:
     """Inspect one file, or base classes and novel classes; exit code 0 without faults, 1 with one.
 
-    With `as_json` one document is printed whose keys `hotshot.inspection.document` lists.
+    With `as_json` one document is printed whose keys `hotshot.evaluation.inspection.document` lists.
     """
     console = Console(stderr=as_json)
     paths = [file] if novel is None else [file, novel]

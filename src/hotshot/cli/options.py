@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hotshot.banks import BANK_NAMES
+from hotshot.base.embedded import BANK_NAMES
 
 Base = Annotated[
     Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotshot.banks import load_bank
+from hotshot.base.embedded import load_bank
 from hotshot.cli.data import load_data
 from hotshot.cli.evaluate import source_of
 from hotshot.cli.progress import Watching
@@ -20,9 +20,10 @@ from hotshot.cli.report import read_source
 from hotshot.cli.tables import scale_notes
 from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
 from hotshot.evaluation import tune
-from hotshot.evaluation.journal import write_json
 from hotshot.evaluation.runner import versions
-from hotshot.experiments import (
+from hotshot.files import read_features
+from hotshot.files.atomic import write_json
+from hotshot.paper.experiments import (
     EXPERIMENTS,
     Claim,
     Experiment,
@@ -32,8 +33,7 @@ from hotshot.experiments import (
     Setting,
     save_findings,
 )
-from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED
-from hotshot.features import read_features
+from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.report import make_report, write_report
 
 # Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task

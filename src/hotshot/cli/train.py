@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hotshot.backbones.devices import require_device
 from hotshot.cli.images import GLYPHS, bar, decoded_splits
 from hotshot.errors import InputError, InterruptedRunError
-from hotshot.training import Epoch, Recipe, train
+from hotshot.images.backbones.devices import require_device
+from hotshot.images.training import Epoch, Recipe, train
 
 BASE_SPLITS = ("base", "all")
 # Mirrored letters are other letters.

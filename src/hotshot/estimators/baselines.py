@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
+from hotshot.base.space import choose_power, power_transform
 from hotshot.estimators.common import FewShotClassifier
-from hotshot.features import choose_power, power_transform
 from hotshot.transport.costs import squared_euclidean
 
 _POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]

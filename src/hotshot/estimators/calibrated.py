@@ -13,14 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot import calibration
 from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import ParameterError, ScaleWarning
 from hotshot.estimators.common import FewShotClassifier, validated
 from hotshot.estimators.explanation import Explanation, Lender, Loan, Reason
-from hotshot.features import FeatureTransform, choose_power
-from hotshot.heads.objective import softmax
-from hotshot.method import Method, fit_tasks
+from hotshot.method import calibration
+from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.heads.objective import softmax
 from hotshot.transport.costs import cosine
 from hotshot.transport.solution import count_statuses
 

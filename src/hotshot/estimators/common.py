@@ -12,10 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.base import BaseClasses
+from hotshot.checks import check_finite
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.models import BaseLeftBehind, load_model, save_model
-from hotshot.features.checks import check_finite
-from hotshot.heads.objective import softmax
+from hotshot.method.heads.objective import softmax
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):

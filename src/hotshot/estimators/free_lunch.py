@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hotshot import calibration, hierarchy
 from hotshot.base import BaseClasses, Space
 from hotshot.estimators.calibrated import COUNT, CalibratedClassifier
 from hotshot.estimators.hot import HOTClassifier
-from hotshot.method import Method
+from hotshot.method import calibration, hierarchy
+from hotshot.method.fit import Method
 
 
 class FreeLunchClassifier(CalibratedClassifier):

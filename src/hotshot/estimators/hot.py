@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from hotshot import calibration, heads, hierarchy
 from hotshot.base import BaseClasses, Space
 from hotshot.base.prepared import COVARIANCE_FORMS
 from hotshot.estimators.calibrated import COUNT, NOT_NEGATIVE, POSITIVE, CalibratedClassifier
-from hotshot.method import Method
+from hotshot.method import calibration, heads, hierarchy
+from hotshot.method.fit import Method
 
 
 class HOTClassifier(CalibratedClassifier):
@@ -61,7 +61,7 @@ class HOTClassifier(CalibratedClassifier):
         How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
         is all in banks of up to 512 classes, 100 in larger ones.
     mean_rule : {"mix", "printed", "free-lunch"}
-        How borrowed and own means are joined, see `hotshot.calibration.calibrate`.
+        How borrowed and own means are joined, see `hotshot.method.calibration.calibrate`.
     mix : float or "auto"
         Share of the base classes in the "mix" rule; "auto" is 0.7 / (0.7 + 0.3 K) at K shots.
     alpha : float

@@ -10,11 +10,12 @@ import numpy as np
 import sklearn
 
 from hotshot.base import BaseClasses
+from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.explanation import Explanation
-from hotshot.features import FeatureTransform
-from hotshot.records import describe, file_in, new_folder, read_description, restore, sound, write_description
-from hotshot.tensors import map_tensors, write_tensors
+from hotshot.files.atomic import replace_folder, write_json
+from hotshot.files.records import describe, file_in, read_description, restore, sound
+from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.transport.solution import Status
 from hotshot.version import __version__
 
@@ -53,9 +54,9 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
         "statuses": None if statuses is None else {status.name: count for status, count in statuses.items()},
         "fitted": {name: describe(value, name, tensors) for name, value in fitted.items()},
     }
-    with new_folder(path, DESCRIPTION, overwrite) as folder:
+    with replace_folder(path, DESCRIPTION, overwrite) as folder:
         write_tensors(folder / NUMBERS, tensors, {})
-        write_description(folder / DESCRIPTION, content)
+        write_json(folder / DESCRIPTION, content)
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
+from hotshot.files.atomic import write_json
 
 try:
     import fcntl
@@ -108,10 +109,7 @@ class Journal:
         if not path.exists():
             if (self.folder / JOURNAL).stat().st_size:
                 raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
-            try:
-                write_json(path, {**self._about, "request": self._request})
-            except OSError as error:
-                raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
+            write_json(path, {**self._about, "request": self._request})
             return
         try:
             before = json.loads(path.read_text())["request"]
@@ -155,14 +153,3 @@ def decode(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a file that is whole or not there at all."""
-    partial = path.with_suffix(".partial")
-    with open(partial, "w") as file:
-        json.dump(content, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)

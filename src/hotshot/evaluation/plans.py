@@ -16,13 +16,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.base import BaseClasses, PreparedBase
-from hotshot.episodes import Task
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
 from hotshot.estimators import METHOD_NAMES, METHODS_WITHOUT_BASE, named_method
 from hotshot.estimators.calibrated import CalibratedClassifier, head_seed
-from hotshot.heads.objective import softmax
-from hotshot.hierarchy import HIERARCHICAL
-from hotshot.method import Method, fit_tasks
+from hotshot.evaluation.tasks import Task
+from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.heads.objective import softmax
+from hotshot.method.hierarchy import HIERARCHICAL
 from hotshot.transport.solution import count_statuses
 
 # Entries of the dense covariances of the tasks that are fitted together.

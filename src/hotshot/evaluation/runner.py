@@ -17,14 +17,15 @@ import sklearn
 
 from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
-from hotshot.episodes import Episodes, FrozenEpisodes, labels_hash, load_tasks
+from hotshot.checks import check_features
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.evaluation.journal import Journal, write_json
+from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.plans import Plan, Transformed, make_plan, resolve_methods
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
 from hotshot.evaluation.units import CHUNK_TASKS, Record, Unit, task_seed, units_of
 from hotshot.evaluation.workers import count_jobs, run_units
-from hotshot.features import check_features
+from hotshot.files.atomic import write_json
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of units.
@@ -139,10 +140,9 @@ def write_results(folder: Path, found: Evaluation) -> None:
     """Write the statistics beside the journal they were made from."""
     try:
         write_json(folder / "results.json", {"rows": found.rows()})
-    except OSError as error:
+    except InputError as error:
         raise RunError(
-            f"The run is complete but {folder / 'results.json'} cannot be written ({error.strerror}): make room and "
-            "run the same command again."
+            f"The run is complete, but {error} Make room and run the same command again."
         ) from None
 
 

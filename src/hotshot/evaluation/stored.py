@@ -13,7 +13,7 @@ from hotshot.errors import InputError
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
 from hotshot.evaluation.units import Record
-from hotshot.records import sound
+from hotshot.files.records import sound
 
 RESULTS = "results.json"
 AGAIN = "run the same command again, which goes on where it stopped"

@@ -19,7 +19,7 @@ import numpy as np
 
 from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses, Space
-from hotshot.episodes import labels_hash
+from hotshot.checks import check_features
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
@@ -27,8 +27,8 @@ from hotshot.evaluation.plans import Transformed, make_plan
 from hotshot.evaluation.results import summarise
 from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
+from hotshot.evaluation.tasks import labels_hash
 from hotshot.evaluation.units import CHUNK_TASKS, Record, task_seed, units_of
-from hotshot.features import check_features
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {

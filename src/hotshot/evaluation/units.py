@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from hotshot.episodes import Episodes, FrozenEpisodes
 from hotshot.evaluation.plans import Plan
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
 
 CHUNK_TASKS = 20
 CALIBRATION_BINS = 15

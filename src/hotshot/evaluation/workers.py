@@ -9,9 +9,9 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from hotshot.episodes import Episodes, FrozenEpisodes
 from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.plans import Plan
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
 from hotshot.evaluation.units import Record, Unit, run_unit
 
 # How often the units of workers that were lost are handed out again.

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup, escape
 
 from hotshot.errors import InputError
-from hotshot.figures.style import COLOURS, GRID, INK, SOFT
+from hotshot.paper.figures.style import COLOURS, GRID, INK, SOFT
 
 TAGS = frozenset(
     ("svg", "g", "defs", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan", "use",
@@ -43,7 +43,7 @@ SCALE, LEAST_SCALE = 1.8, 1.15
 
 
 def inline_svg(text: str, prefix: str, label: str) -> Markup:
-    """An SVG document of `hotshot.figures` as an element of the page, in its colours.
+    """An SVG document of `hotshot.paper.figures` as an element of the page, in its colours.
 
     Parameters
     ----------

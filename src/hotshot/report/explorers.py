@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from hotshot.base import BaseClasses
-from hotshot.episodes import Episodes, FrozenEpisodes, load_tasks
+from hotshot.checks import check_features
 from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, HOTClassifier
 from hotshot.estimators.calibrated import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.stored import StoredRun, load_run
-from hotshot.features import check_features
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, load_tasks
 from hotshot.report.choice import choose_tasks
 from hotshot.report.exploring import explore
 from hotshot.report.refitting import check_novel, lent_by, method_to_explore, restore

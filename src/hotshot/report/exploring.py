@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hotshot.episodes import Episodes, FrozenEpisodes, Task
 from hotshot.errors import ScaleWarning
 from hotshot.estimators.calibrated import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 from hotshot.report.projection import project
 
 # Base classes named for a class, base classes named on each side of a wrong query, wrong queries of a task.

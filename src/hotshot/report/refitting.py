@@ -9,11 +9,11 @@ import numpy as np
 
 from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
-from hotshot.episodes import labels_hash
 from hotshot.errors import InputError
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.estimators.calibrated import CalibratedClassifier
 from hotshot.evaluation.runner import describe
+from hotshot.evaluation.tasks import labels_hash
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
     f"{kind.__module__}.{kind.__qualname__}": kind for kind in (HOTClassifier, FreeLunchClassifier)

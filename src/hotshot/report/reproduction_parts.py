@@ -12,10 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from hotshot.errors import HotshotError, InputError
-from hotshot.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
-from hotshot.experiments.claims import FAILS, HOLDS, UNDECIDED
-from hotshot.experiments.findings import FINDINGS
-from hotshot.records import sound
+from hotshot.files.records import sound
+from hotshot.paper.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
+from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
+from hotshot.paper.experiments.findings import FINDINGS
 from hotshot.report.drawing import inline_svg
 from hotshot.report.explorers import reproduction_explorer
 from hotshot.report.numbers import MINUS

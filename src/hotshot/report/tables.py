@@ -8,7 +8,7 @@ from typing import Any
 
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
-from hotshot.figures.text import short
+from hotshot.paper.figures.text import short
 from hotshot.report.numbers import count, milliseconds, percent, points
 from hotshot.report.words import LONGEST_NAME
 from hotshot.transport.solution import Status

@@ -8,7 +8,7 @@ import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
-from hotshot.figures.text import short
+from hotshot.paper.figures.text import short
 from hotshot.report.numbers import count, listed, milliseconds, percent, points, shots_in_words
 from hotshot.transport.solution import Status
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hotshot.banks import BANK_NAMES
+from hotshot.base.embedded import BANK_NAMES
 from hotshot.cli.demo import DEMO_METHODS, run_demo
 from hotshot.cli.evaluate import run_evaluate
 from hotshot.cli.options import Bank, Base, Jobs, Json, Novel, Queries, Scheduler, Seed, Shots, Ways

@@ -66,9 +66,9 @@ def train(
 ) -> None:
     """Train a backbone on the base classes of a dataset; interrupted training goes on where it stopped."""
     with needs_images():
-        from hotshot.backbones import options_for
         from hotshot.cli.train import run_train
-        from hotshot.training import Recipe
+        from hotshot.images.backbones import options_for
+        from hotshot.images.training import Recipe
     drawn = dataset is None
     side = size or (32 if drawn else 84)
     narrowed = {} if filters is None else {"filters": _one_or_several(filters)}

@@ -50,7 +50,7 @@ def reproduce(
     """Make tables and figures of the paper from your own features, beside the published ones."""
     # matplotlib and all that draws are slow to import, and nothing else needs them.
     from hotshot.cli.reproduce import Sources, run_list, run_reproduce
-    from hotshot.experiments import EXPERIMENTS
+    from hotshot.paper.experiments import EXPERIMENTS
 
     if list_all:
         run_list()

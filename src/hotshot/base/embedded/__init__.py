@@ -1,0 +1,54 @@
+"""Banks that come with hotshot: real features to start with, before you have your own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hotshot.base import BaseClasses
+from hotshot.errors import ParameterError
+from hotshot.files.tensors import map_tensors
+
+_FOLDER = Path(__file__).parent
+BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
+
+
+@dataclass(frozen=True)
+class EmbeddedBank:
+    """Base classes, labelled samples of novel classes to draw tasks from, and where they come from.
+
+    `ways` is how many classes its tasks usually have.
+    """
+
+    base: BaseClasses
+    X_novel: np.ndarray
+    y_novel: np.ndarray
+    about: str
+    ways: int
+
+
+def load_bank(name: str) -> EmbeddedBank:
+    """An embedded bank by name.
+
+    Examples
+    --------
+    >>> bank = load_bank("banking77")
+    >>> bank.base
+    BaseClasses(47 classes, 2820 samples, 384 features)
+    >>> len(bank.X_novel)
+    1200
+    """
+    if name not in BANK_NAMES:
+        raise ParameterError(f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.")
+    file = map_tensors(_FOLDER / f"{name}.safetensors")
+    about = file.metadata
+    X_base, X_novel = (file.tensors[part].astype(np.float32) for part in ("base", "novel"))
+    y_base, y_novel = (
+        np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"])
+        for part in ("base", "novel")
+    )
+    base = BaseClasses.from_samples(X_base, y_base)
+    return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))

@@ -1,0 +1,171 @@
+"""Tasks: N-way-K-shot draws from labelled samples, each given by a seed and its index alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.checks import check_labels
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.tensors import map_tensors, write_tensors
+
+FILE_FORMAT = "hotshot tasks 1"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Row numbers of the support (N * K,) and query (N * Q,) samples, class by class, and their labels."""
+
+    support: np.ndarray
+    support_labels: np.ndarray
+    query: np.ndarray
+    query_labels: np.ndarray
+
+
+class Episodes:
+    """N-way-K-shot tasks from the samples labelled `y`; task i depends on (seed, i) only.
+
+    Parameters
+    ----------
+    y : array (samples,)
+    ways, shots, queries : int
+        Classes per task, and support and query samples per class.
+    seed : int
+
+    Examples
+    --------
+    >>> tasks = Episodes(["a", "b", "c"] * 10, ways=2, shots=1, queries=3, seed=0)
+    >>> tasks[7].support.shape, tasks[7].query.shape
+    ((2,), (6,))
+    """
+
+    def __init__(self, y: Any, *, ways: int, shots: int, queries: int = 15, seed: int = 0) -> None:
+        for name, value, least in (
+            ("ways", ways, 2),
+            ("shots", shots, 1),
+            ("queries", queries, 1),
+            ("seed", seed, 0),
+        ):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
+        self.names, labels = check_labels(y, len(y))
+        self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
+        if ways > len(self.names):
+            raise InputError(
+                f"{ways}-way tasks need {ways} classes, got {len(self.names)}: "
+                "ask for fewer ways or pass more classes."
+            )
+        for name, rows in zip(self.names, self.members, strict=True):
+            if len(rows) < shots + queries:
+                raise InputError(
+                    f"Class '{name}' has {len(rows)} samples where {shots} shots and {queries} queries need "
+                    f"{shots + queries}: ask for fewer, or leave the class out."
+                )
+        self.ways, self.shots, self.queries, self.seed = ways, shots, queries, seed
+
+    def __getitem__(self, index: int) -> Task:
+        rng = np.random.default_rng([self.seed, index])
+        classes = rng.choice(len(self.names), self.ways, replace=False)
+        drawn = [rng.choice(self.members[c], self.shots + self.queries, replace=False) for c in classes]
+        return Task(
+            support=np.concatenate([rows[: self.shots] for rows in drawn]),
+            support_labels=np.repeat(self.names[classes], self.shots),
+            query=np.concatenate([rows[self.shots :] for rows in drawn]),
+            query_labels=np.repeat(self.names[classes], self.queries),
+        )
+
+    def take(self, n: int) -> Iterator[Task]:
+        """The first n tasks."""
+        return (self[i] for i in range(n))
+
+
+class FrozenEpisodes:
+    """Tasks read from a file: `support` (tasks, N * K) and `query` (tasks, N * Q) rows of the samples `y`."""
+
+    def __init__(self, y: np.ndarray, support: np.ndarray, query: np.ndarray, ways: int, seed: int) -> None:
+        self.y, self.support, self.query, self.ways, self.seed = y, support, query, ways, seed
+        self.names = np.unique(y)
+        self.shots = support.shape[1] // ways
+        self.queries = query.shape[1] // ways
+
+    def __len__(self) -> int:
+        return len(self.support)
+
+    def __getitem__(self, index: int) -> Task:
+        support, query = self.support[index], self.query[index]
+        return Task(support, self.y[support], query, self.y[query])
+
+
+def freeze_tasks(
+    path: str | Path,
+    y: Any,
+    *,
+    tasks: int,
+    ways: int = 5,
+    shots: int | Sequence[int] = (1, 5),
+    queries: int = 15,
+    seed: int = 0,
+) -> str:
+    """Write the first `tasks` tasks for each number of shots to a file, and return its hash.
+
+    Whoever has the same samples in the same order can `load_tasks` and evaluate on exactly these tasks.
+    """
+    if tasks < 1:
+        raise ParameterError(f"tasks must be at least 1, got {tasks}.")
+    arrays: dict[str, np.ndarray] = {}
+    shots = [shots] if isinstance(shots, int) else list(shots)
+    for k in shots:
+        drawn = list(Episodes(y, ways=ways, shots=k, queries=queries, seed=seed).take(tasks))
+        arrays[f"support_{k}"] = np.stack([task.support for task in drawn]).astype(np.int64)
+        arrays[f"query_{k}"] = np.stack([task.query for task in drawn]).astype(np.int64)
+    about = json.dumps({"ways": ways, "shots": shots, "queries": queries, "seed": seed, "tasks": tasks})
+    digest = _hash_of_tasks(about, arrays)
+    header = {"format": FILE_FORMAT, "about": about, "labels": labels_hash(y), "tasks": digest}
+    write_tensors(path, arrays, header)
+    return digest
+
+
+def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str]:
+    """Frozen tasks by number of shots, and their hash; `y` must be the labels they were drawn from."""
+    if not Path(path).exists():
+        raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.")
+    file = map_tensors(path)
+    header, arrays = file.metadata, file.tensors
+    if header.get("format") != FILE_FORMAT:
+        raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
+    if header.get("tasks") != _hash_of_tasks(header.get("about", ""), arrays):
+        raise InputError(f"The tasks in {path} do not have the hash it names: get the file again.")
+    if header.get("labels") != labels_hash(y):
+        raise InputError(
+            f"The tasks in {path} were drawn from other labels: pass the samples they were drawn from, in order."
+        )
+    about = json.loads(header["about"])
+    names, labels = check_labels(y, len(y))
+    return {
+        k: FrozenEpisodes(
+            names[labels], arrays[f"support_{k}"], arrays[f"query_{k}"], about["ways"], about["seed"]
+        )
+        for k in about["shots"]
+    }, header["tasks"]
+
+
+def labels_hash(y: Any) -> str:
+    """SHA-256 of labels in their order."""
+    names, labels = check_labels(y, len(y))
+    digest = hashlib.sha256(json.dumps([str(name) for name in names]).encode())
+    digest.update(np.ascontiguousarray(labels, dtype=np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def _hash_of_tasks(about: str, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(about.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,18 @@
+"""Public names for feature files and checks, from `hotshot.files`, `hotshot.checks` and `hotshot.base`."""
+
+from hotshot.base.space import FeatureTransform, choose_power, power_transform
+from hotshot.checks import check_features, check_labels
+from hotshot.files import FeatureFile, FeatureSource, open_features, read_features, write_features
+
+__all__ = [
+    "FeatureFile",
+    "FeatureSource",
+    "FeatureTransform",
+    "check_features",
+    "check_labels",
+    "choose_power",
+    "open_features",
+    "power_transform",
+    "read_features",
+    "write_features",
+]

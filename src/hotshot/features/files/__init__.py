@@ -1,7 +1,0 @@
-"""Feature files: features and labels in many formats, read without running anything that is in them."""
-
-from hotshot.features.files.reading import FeatureFile, open_features, read_features
-from hotshot.features.files.source import FeatureSource
-from hotshot.features.files.writing import write_features
-
-__all__ = ["FeatureFile", "FeatureSource", "open_features", "read_features", "write_features"]

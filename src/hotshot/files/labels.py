@@ -1,0 +1,105 @@
+"""Labels as files hold them, and words for them in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.limits import check_size
+
+_SHOWN = 8
+_LONGEST = 60
+
+
+def label_array(values: Any, name: str, path: Path) -> np.ndarray:
+    """Labels as a one-dimensional array of strings, integers, booleans or floats; anything else is refused."""
+    if isinstance(values, Sequence):
+        kinds = {_kind(value) for value in values}
+        if len(kinds) > 1 or None in kinds:
+            raise InputError(
+                f"{path} has labels of different or unknown types in {name}: use all strings or all integers."
+            )
+        if kinds == {str}:
+            # NumPy gives every string the room of the longest, and drops NUL characters at the end.
+            check_size(path, 4 * len(values) * max(map(len, values)), "labels")
+            if any(value.endswith("\0") for value in values):
+                raise InputError(f"{path} has labels that end in a NUL character in {name}: rename them.")
+        if kinds == {int}:
+            return integer_array(values, path)
+    array = np.asarray(values)
+    if array.ndim == 2 and 1 in array.shape:
+        # MATLAB has no vectors, only rows and columns.
+        array = array.reshape(-1)
+    if array.ndim != 1:
+        raise InputError(
+            f"{path} has labels in {name} of shape {array.shape} where one label per sample is needed: "
+            "take the argmax of one-hot rows first."
+        )
+    if array.dtype.kind == "S":
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{path} has labels in {name} that are not UTF-8: store them as text.") from None
+    if array.dtype.kind not in "Uiubf":
+        raise InputError(f"{path} has labels of type {array.dtype} in {name}: use strings or integers.")
+    return array
+
+
+def integer_array(values: Sequence[int], path: Path) -> np.ndarray:
+    """Integers of any size that 64 bits hold."""
+    for dtype in (np.int64, np.uint64):
+        try:
+            return np.array(values, dtype=dtype)
+        except OverflowError:
+            continue
+    raise InputError(f"{path} has labels beyond 64 bits: store them as strings.")
+
+
+def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> np.ndarray:
+    """The class names of integer labels that count from 0 or, as in MATLAB, from 1."""
+    if not np.isfinite(codes).all() or (codes != np.floor(codes)).any():
+        raise InputError(
+            f"{path} has labels that are no integers beside class names {name}: use whole numbers."
+        )
+    low, high = int(codes.min()), int(codes.max())
+    if low >= 1 and high < len(names) and path.suffix.lower() == ".mat":
+        raise InputError(
+            f"{path} has labels from {low} to {high} and {len(names)} class names in {name}, so that they may "
+            "count from 0 or from 1: remove the names of classes without samples."
+        )
+    first = 1 if low >= 1 and high == len(names) else 0
+    if low < first or high - first >= len(names):
+        raise InputError(
+            f"{path} has labels from {low} to {high} but {len(names)} class names in {name}: "
+            "give a name to every class."
+        )
+    check_size(path, len(codes) * names.itemsize, "labels")
+    return names[codes.astype(np.int64) - first]
+
+
+def quoted(label: Any) -> str:
+    """A label or a name from a file, safe to print whatever is in it."""
+    text = repr(label.item() if isinstance(label, np.generic) else label)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def listing(items: Iterable[str]) -> str:
+    """The first few of many things, with commas."""
+    items = list(items)
+    return ", ".join(items[:_SHOWN]) + (f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else "")
+
+
+def _kind(value: Any) -> type | None:
+    for kind, types in (
+        (bool, (bool, np.bool_)),
+        (int, (int, np.integer)),
+        (str, (str,)),
+        (float, (float, np.floating)),
+    ):
+        if isinstance(value, types):
+            return kind
+    return None

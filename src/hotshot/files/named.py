@@ -1,0 +1,282 @@
+"""What named arrays mean: which are features, which labels, which class names; the same for every format."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+from hotshot.files.grouped import features_from_classes
+from hotshot.files.labels import label_array, listing, name_labels, quoted
+from hotshot.files.limits import check_size
+from hotshot.files.source import Batch, FeatureSource, SeveralPartsError, blocks, from_disk
+
+__all__ = ["Numbers", "features_from_arrays", "features_from_classes"]
+
+_FEATURES = (
+    "x features feature feats feat embeddings embedding embeds data vectors representations activations"
+)
+_LABELS = "y labels label targets target classes class category categories"
+_NAMES = "names class_names classnames classes label_names target_names categories"
+FEATURE_NAMES, LABEL_NAMES, CLASS_NAMES = (frozenset(t.split()) for t in (_FEATURES, _LABELS, _NAMES))
+_ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES}
+# Arrays of these names are whole sets of samples, never the samples of one class.
+_SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
+
+
+class Numbers(Protocol):
+    """An array in a file: a NumPy array, or one that becomes such by numpy.asarray and has `blocks(rows)`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of an array."""
+
+    @property
+    def dtype(self) -> np.dtype:
+        """As of an array."""
+
+    @property
+    def reshape(self) -> Any:
+        """As of an array."""
+
+
+@dataclass
+class _Part:
+    """The arrays of one set of samples, by their names in the file."""
+
+    features: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+
+def features_from_arrays(
+    arrays: Mapping[str, Numbers], path: Path, *, part: str | None = None, about: dict[str, Any] | None = None
+) -> FeatureSource:
+    """Features and labels among named arrays, in any of the layouts that feature files come in.
+
+    - `X` (samples, V) and `y` (samples,), or other usual names for them; class names of integer labels
+      may stand beside them;
+    - one array (classes, samples, V), with the names of the classes beside it or numbered from 0;
+    - one array (samples, V) per class, whose name is the label.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        NumPy arrays, or anything with `shape`, `dtype`, `reshape`, `__array__` and `blocks(rows)`, an iterator
+        over that many rows at a time.
+    path : Path
+        For the sentences.
+    part : str or None
+        Which of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`.
+    about : dict or None
+        What the file says of its features; an array `about` of JSON text is read for it where this is None.
+    """
+    arrays = dict(arrays)
+    text = arrays.pop("about", None)
+    about = _parsed(text) if about is None else about
+    parts = {own: found for own, found in _parts(arrays).items() if found.features}
+    if not parts:
+        return _from_class_arrays(arrays, path, part, about)
+    chosen = parts[_choose(parts, part, path)]
+    name, *others = chosen.features
+    if others:
+        raise InputError(
+            f"{path} holds several arrays of features, {listing(map(quoted, chosen.features))}: keep one."
+        )
+    X = arrays[name]
+    _check_numbers(X, name, path)
+    if len(X.shape) == 3:
+        labels = _labels_of_stack(arrays, name, chosen, path)
+        X = X.reshape(-1, X.shape[2])
+    else:
+        labels = _labels_of_rows(arrays, name, chosen, path)
+
+    about = dict(about)
+    label_type = about.pop("label_type", None)
+    if label_type in ("float", "bool") and labels.dtype.kind != "U":
+        # Not every format keeps what type numbers are of.
+        labels = labels.astype(label_type)
+    n_samples, n_features = X.shape
+    dtype = X.dtype.newbyteorder("=")
+
+    def batches(rows: int) -> Iterator[Batch]:
+        for some, block in zip(slices(n_samples, rows), blocks(X, rows), strict=True):
+            yield block.astype(dtype, copy=False), labels[some]
+
+    return FeatureSource(path, n_samples, n_features, dtype, batches, about, from_disk(X))
+
+
+def _parts(arrays: Mapping[str, Numbers]) -> dict[str, _Part]:
+    """Sets of samples by name, the empty name where arrays have none."""
+    parts: dict[str, _Part] = {}
+    for name, array in arrays.items():
+        for role, own in _roles(name):
+            if _fits(role, array):
+                getattr(parts.setdefault(own, _Part()), role).append(name)
+    if not any(part.features for part in parts.values()):
+        for name, array in arrays.items():
+            if len(array.shape) == 3:
+                parts.setdefault(name, _Part()).features.append(name)
+    # Class names without a part serve every part that has none of its own.
+    common = parts.get("", _Part())
+    for part in parts.values():
+        part.names = part.names or common.names
+    return parts
+
+
+def _roles(name: str) -> Iterator[tuple[str, str]]:
+    """What an array of this name may be, and of which part: `X_base`, `base_X` and `base/X` are features of base."""
+    exact = [role for role, words in _ROLES.items() if name.lower() in words]
+    if exact:
+        yield from ((role, "") for role in exact)
+        return
+    cuts = [match.span() for match in re.finditer(r"[_./\- ]+", name)]
+    for role, words in _ROLES.items():
+        for start, end in cuts:
+            before, after = name[:start], name[end:]
+            own = before if after.lower() in words else after if before.lower() in words else ""
+            if own:
+                yield role, own
+                break
+
+
+def _fits(role: str, array: Numbers) -> bool:
+    dimensions, kind = len(array.shape), array.dtype.kind
+    if role == "features":
+        return dimensions >= 2 and kind not in "US"
+    return dimensions in (1, 2) and (role == "labels" or kind in "US")
+
+
+def _choose(parts: Mapping[str, _Part], part: str | None, path: Path) -> str:
+    called = {own or found.features[0]: own for own, found in parts.items()}
+    if part in called:
+        return called[part]
+    if part is not None:
+        raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, called))}.")
+    if len(called) > 1:
+        raise SeveralPartsError(
+            f"{path} holds several sets of samples, {listing(map(quoted, called))}: "
+            f"choose one, for example {path.name}:{next(iter(called))}.",
+            called,
+        )
+    return next(iter(parts))
+
+
+def _check_numbers(X: Numbers, name: str, path: Path) -> None:
+    if X.dtype.kind == "c":
+        raise InputError(
+            f"{path} holds complex numbers in {quoted(name)}: take their real part or their modulus."
+        )
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"{path} holds {_described(name, X)} of type {X.dtype}: store features as numbers.")
+    if len(X.shape) > 3:
+        raise InputError(
+            f"{path} holds {_described(name, X)}: reshape it to (samples, features) or (classes, samples, features)."
+        )
+    if 0 in X.shape:
+        raise InputError(f"{path} holds {_described(name, X)}: store at least one sample and one feature.")
+
+
+def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray:
+    X = arrays[name]
+    per_sample = [other for other in part.labels if _count(arrays[other]) == X.shape[0]]
+    if len(per_sample) > 1:
+        # As many classes as samples: `classes` beside `y` are their names.
+        per_sample = [other for other in per_sample if other not in part.names]
+    if len(per_sample) > 1:
+        raise InputError(
+            f"{path} holds several arrays of labels, {listing(map(quoted, per_sample))}: keep one."
+        )
+    if not per_sample:
+        others = [other for other in part.labels if other not in part.names]
+        if not others:
+            raise InputError(
+                f"{path} has no labels for its features {_described(name, X)}, it holds {_inventory(arrays, name)}: "
+                "add an array y with one label per sample."
+            )
+        wrong = arrays[others[0]]
+        turned = _count(wrong) == X.shape[1]
+        raise InputError(
+            f"{path} has features {_described(name, X)} and labels {_described(others[0], wrong)}: "
+            + ("transpose the features to (samples, features)." if turned else "give one label per sample.")
+        )
+    labels = label_array(np.asarray(arrays[per_sample[0]]), quoted(per_sample[0]), path)
+    names = [other for other in part.names if other not in per_sample]
+    if not names or labels.dtype.kind == "U":
+        return labels
+    return name_labels(
+        labels, label_array(np.asarray(arrays[names[0]]), quoted(names[0]), path), quoted(names[0]), path
+    )
+
+
+def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray:
+    """Labels of the samples of an array (classes, samples, V), in its order."""
+    X = arrays[name]
+    n_classes, per_class = X.shape[:2]
+    given = [*part.names, *part.labels]
+    if not given:
+        return np.repeat(np.arange(n_classes), per_class)
+    labels = np.asarray(arrays[given[0]])
+    if labels.shape == (n_classes, per_class) and per_class > 1:
+        return label_array(labels.reshape(-1), quoted(given[0]), path)
+    names = label_array(labels, quoted(given[0]), path)
+    if len(names) != n_classes or len(np.unique(names)) != n_classes:
+        raise InputError(
+            f"{path} has {n_classes} classes in {_described(name, X)}, taken as (classes, samples, features), and "
+            f"{len(names)} names, {len(np.unique(names))} of them different, in {quoted(given[0])}: give every class "
+            "a name, or features (samples, features) and one label per sample."
+        )
+    check_size(path, n_classes * per_class * names.itemsize, "labels")
+    return np.repeat(names, per_class)
+
+
+def _from_class_arrays(
+    arrays: Mapping[str, Numbers], path: Path, part: str | None, about: dict[str, Any]
+) -> FeatureSource:
+    """One array (samples, V) per class, or the sentence that says what is missing."""
+    if (
+        len(arrays) < 2
+        or any(len(a.shape) != 2 or a.dtype.kind not in "fiub" for a in arrays.values())
+        or all(_SET.fullmatch(name) for name in arrays)
+    ):
+        raise InputError(
+            f"{path} must hold two arrays, X and y, or one array (samples, features) per class, and holds "
+            f"{_inventory(arrays)}: write it with numpy.savez(path, X=X, y=y)."
+        )
+    if part is not None:
+        raise InputError(f"{path} has no part {quoted(part)}: it holds one array per class.")
+    return features_from_classes(arrays, path, about=about)
+
+
+def _count(array: Numbers) -> int:
+    """How many labels an array would be; a single row or column of them counts, a table does not."""
+    if len(array.shape) == 1 or 1 in array.shape:
+        return int(np.prod(array.shape))
+    return -1
+
+
+def _parsed(text: Numbers | None) -> dict[str, Any]:
+    """What an array of JSON text says; nothing where it is something else."""
+    if text is None or text.dtype.kind != "U":
+        return {}
+    try:
+        found = json.loads("".join(np.asarray(text).reshape(-1).tolist()))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _described(name: str, array: Numbers) -> str:
+    return f"{quoted(name)} {tuple(array.shape)}"
+
+
+def _inventory(arrays: Mapping[str, Numbers], but: str | None = None) -> str:
+    others = [f"{_described(name, array)} {array.dtype}" for name, array in arrays.items() if name != but]
+    return listing(others) or ("nothing" if but is None else "nothing else")

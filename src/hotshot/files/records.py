@@ -1,0 +1,119 @@
+"""Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError, ParameterError
+
+# No bank or model is described by more bytes than this.
+LONGEST_DESCRIPTION = 2**28
+
+
+def describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
+    """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
+    if isinstance(value, np.ndarray):
+        return _describe_array(value, name, tensors)
+    if isinstance(value, tuple):
+        return [describe(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {f.name: describe(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in fields(value)}
+        return {"type": type(value).__name__, **own}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
+
+
+def _describe_array(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
+        return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
+    if value.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
+    known = next((key for key, array in tensors.items() if array is value), name)
+    tensors[known] = value
+    return {"tensor": known}
+
+
+def restore(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
+    """What `describe` was given; `types` are the only classes that are made."""
+    if isinstance(value, list):
+        return tuple(restore(item, tensors, types) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    if "text" in value:
+        if not all(isinstance(item, str) for item in value["text"]) or type(value["objects"]) is not bool:
+            raise ValueError("text that is no text")
+        return np.array(value["text"], dtype=object if value["objects"] else str)
+    own = {key: restore(item, tensors, types) for key, item in value.items() if key != "type"}
+    return types[value["type"]](**own)
+
+
+def read_description(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
+    """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
+    path = folder / file
+    try:
+        # A pipe or a device would be read for ever.
+        readable = not path.exists() or (path.is_file() and path.stat().st_size <= LONGEST_DESCRIPTION)
+        text = path.read_text(encoding="utf-8") if readable else ""
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError:
+        text = ""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("format") != f"hotshot {what}":
+        raise InputError(f"{path} does not describe a {what}: {remedy}.")
+    if found.get("version") != version:
+        raise InputError(
+            f"{folder} is a {what} of version {found.get('version')!r:.20} where this hotshot reads version "
+            f"{version}: use the hotshot that wrote it, or make it again."
+        )
+    return found
+
+
+def file_in(folder: Path, name: str) -> Path:
+    """A file of the folder; raises where the name leads out of it, or to a pipe that would be waited for."""
+    path = folder / name
+    if Path(name).name != name:
+        raise ValueError(f"file {name!r:.100} is not in the folder")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{name} is no file")
+    return path
+
+
+@contextmanager
+def sound(folder: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong while a description is followed is said in one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        OverflowError,
+        OSError,
+    ) as error:
+        reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
+        raise InputError(
+            f"{folder} is not a sound {what} ({reason}): copy it again, or make it again."
+        ) from None

@@ -1,0 +1,202 @@
+"""Safetensors files, memory-mapped on reading and streamed on writing, so that they may be larger than memory.
+
+A file is eight bytes with the length of a JSON header, the header, and the numbers of all tensors one after the
+other. The `safetensors` library reads what is written here and the other way round; for NumPy it copies each tensor.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.atomic import replace_file
+
+DTYPES = {
+    "BOOL": "|b1",
+    "U8": "|u1",
+    "I8": "|i1",
+    "U16": "<u2",
+    "I16": "<i2",
+    "F16": "<f2",
+    "U32": "<u4",
+    "I32": "<i4",
+    "F32": "<f4",
+    "U64": "<u8",
+    "I64": "<i8",
+    "F64": "<f8",
+}
+# Brain floats have no NumPy type: they are mapped as the integers that hold their bits.
+BRAIN_FLOAT = "BF16"
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+# The library's own limit.
+LONGEST_HEADER = 100_000_000
+ALIGNMENT = 8
+# NumPy's own limit.
+MOST_DIMENSIONS = 64
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A tensor (rows, …) that is written block by block."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    blocks: Iterable[np.ndarray]
+
+
+@dataclass(frozen=True)
+class TensorFile:
+    """Tensors by name, read-only views of the file, and its metadata; `brain_floats` names the BF16 ones."""
+
+    tensors: dict[str, np.ndarray]
+    metadata: dict[str, str]
+    brain_floats: frozenset[str] = frozenset()
+
+
+def map_tensors(path: str | Path) -> TensorFile:
+    """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            header, start = _read_header(file, size, path)
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        # A NUL character in the path.
+        raise InputError(f"{path!r} cannot be read: {error}.") from None
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
+        raise _damaged(path, "its metadata are not text")
+    # Plain arrays over the mapped bytes: what is computed from them is no map any more.
+    held = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    tensors, brain = {}, set()
+    end = 0
+    for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
+        dtype, shape, (first, last) = _entry(entry, name, path)
+        if first != end:
+            raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
+        end = last
+        if start + last > size:
+            raise InputError(
+                f"{path} is truncated: it ends at byte {size} where tensor {name!r:.80} ends at {start + last}: "
+                "copy or download it again."
+            )
+        if entry["dtype"] == BRAIN_FLOAT:
+            brain.add(name)
+        tensors[name] = held[start + first : start + last].view(dtype).reshape(shape)
+    if start + end != size:
+        raise _damaged(path, f"{size - start - end} bytes belong to no tensor")
+    return TensorFile({name: tensors[name] for name in header}, metadata, frozenset(brain))
+
+
+def _read_header(file: BinaryIO, size: int, path: Path) -> tuple[dict[str, Any], int]:
+    prefix = file.read(8)
+    length = int.from_bytes(prefix, "little")
+    if len(prefix) < 8 or length > min(size - 8, LONGEST_HEADER):
+        raise _damaged(path, "its header is longer than the file")
+    try:
+        header = json.loads(file.read(length).decode(), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError):
+        raise _damaged(path, "its header is not JSON or repeats a name") from None
+    if not isinstance(header, dict):
+        raise _damaged(path, "its header is not a JSON object")
+    return header, 8 + length
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; two entries of one name would hide one another."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _offsets(entry: Any, name: str, path: Path) -> tuple[int, int]:
+    offsets: Any = entry.get("data_offsets") if isinstance(entry, dict) else None
+    if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise _damaged(path, f"tensor {name!r:.80} has no place in the file")
+    return offsets[0], offsets[1]
+
+
+def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tuple[int, ...], tuple[int, int]]:
+    offsets = _offsets(entry, name, path)
+    shape: Any = entry.get("shape")
+    kind: Any = entry.get("dtype")
+    code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
+    if code is None:
+        raise InputError(
+            f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32."
+        )
+    dtype = np.dtype(code)
+    # NumPy refuses shapes that would be too large if they were not empty.
+    sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
+    if not sound or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
+        raise _damaged(path, f"tensor {name!r:.80} has not the size of its shape")
+    return dtype, tuple(shape), offsets
+
+
+def _are_counts(values: Any) -> bool:
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    return InputError(f"{path} is not a sound safetensors file, {what}: copy or download it again.")
+
+
+def write_tensors(
+    path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]
+) -> None:
+    """Write tensors in the order given; `path` appears, or changes, only when all of it is on the disk."""
+    with replace_file(path) as file:
+        write_tensors_to(file, tensors, metadata)
+
+
+def write_tensors_to(
+    file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]
+) -> None:
+    """Write a safetensors file to an open one."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, tensor in tensors.items():
+        size = math.prod(tensor.shape) * tensor.dtype.itemsize
+        dtype = NAMES.get(tensor.dtype.newbyteorder("<"))
+        if dtype is None:
+            raise InputError(
+                f"Tensor '{name}' is of type {tensor.dtype}, which safetensors lacks: convert it first."
+            )
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + size]}
+        end += size
+    try:
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise InputError("A name or the metadata are no valid text: use plain names.") from None
+    text += b" " * (-len(text) % ALIGNMENT)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name, tensor in tensors.items():
+        written = 0
+        for block in _blocks(tensor):
+            file.write(np.ascontiguousarray(block, dtype=tensor.dtype.newbyteorder("<")).data)
+            written += block.size
+        if written != math.prod(tensor.shape):
+            raise InputError(
+                f"Tensor '{name}' was announced with {math.prod(tensor.shape)} numbers and came with {written}."
+            )
+
+
+def _blocks(tensor: np.ndarray | Stream) -> Iterator[np.ndarray]:
+    if isinstance(tensor, Stream):
+        yield from tensor.blocks
+    else:
+        yield tensor

@@ -1,0 +1,94 @@
+"""Networks of the few-shot literature, from images to non-negative features (extra `images`).
+
+=========  ===========================================================  ======
+name       network                                                      width
+=========  ===========================================================  ======
+conv4      four blocks of 64 filters (Vinyals et al. 2016)              1600
+conv6      six, the last two without pooling (Chen et al. 2019)         1600
+resnet10   one basic block a stage (Chen et al. 2019)                   512
+resnet12   blocks of three convolutions, 64 to 640 filters (Lee 2019)   640
+resnet18   two basic blocks a stage (He et al. 2016)                    512
+wrn28_10   wide residual network (Zagoruyko and Komodakis 2016)         640
+=========  ===========================================================  ======
+
+Widths of conv4 and conv6 are for images of 84x84; they flatten their last map, the others average over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hotshot.errors import ParameterError
+
+try:
+    import torch
+except ImportError:
+    raise ImportError("hotshot.images.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
+
+from hotshot.images.backbones.convolutional import Convolutional
+from hotshot.images.backbones.residual import Residual
+from hotshot.images.backbones.residual12 import Residual12
+from hotshot.images.backbones.wide import WideResidual
+
+_NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
+    "conv4": lambda **options: Convolutional(depth=4, **options),
+    "conv6": lambda **options: Convolutional(depth=6, **options),
+    "resnet10": lambda **options: Residual(blocks=(1, 1, 1, 1), **options),
+    "resnet12": lambda **options: Residual12(**options),
+    "resnet18": lambda **options: Residual(blocks=(2, 2, 2, 2), **options),
+    "wrn28_10": lambda **options: WideResidual(depth=28, widening=10, **options),
+}
+BACKBONES = tuple(_NETWORKS)
+# Side up to which a stem that divides the map by four would leave too little of it.
+SMALL_IMAGES = 48
+
+
+def create(name: str, **options: Any) -> torch.nn.Module:
+    """A network by name: a module whose call takes images (batch, 3, size, size) to features (batch, V).
+
+    Parameters
+    ----------
+    name : {"conv4", "conv6", "resnet10", "resnet12", "resnet18", "wrn28_10"}
+    options
+        Of the network, such as `small=True` for images of 32x32, or `filters` for a narrower one.
+
+    Examples
+    --------
+    >>> import torch
+    >>> create("conv4")(torch.zeros(2, 3, 84, 84)).shape
+    torch.Size([2, 1600])
+    """
+    if name not in _NETWORKS:
+        raise ParameterError(f"backbone must be one of {', '.join(BACKBONES)}, got {name!r}.")
+    try:
+        return _NETWORKS[name](**options)
+    except TypeError as error:
+        raise ParameterError(f"{name} has no such option: {str(error).split(') ')[-1]}.") from None
+
+
+def options_for(name: str, size: int) -> dict[str, Any]:
+    """Options that the literature has for images of this size: ResNet10 and ResNet18 get a stem for small ones."""
+    return {"small": True} if name in ("resnet10", "resnet18") and size <= SMALL_IMAGES else {}
+
+
+def feature_width(network: torch.nn.Module, size: int) -> int:
+    """Width V of the features of images of this size."""
+    was_training = network.training
+    channels = next(p for p in network.parameters() if p.ndim == 4).shape[1]
+    with torch.no_grad():
+        width = network.eval()(torch.zeros(1, channels, size, size)).shape[1]
+    network.train(was_training)
+    return int(width)
+
+
+__all__ = [
+    "BACKBONES",
+    "Convolutional",
+    "Residual",
+    "Residual12",
+    "WideResidual",
+    "create",
+    "feature_width",
+    "options_for",
+]

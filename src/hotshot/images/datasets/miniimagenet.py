@@ -1,0 +1,163 @@
+"""miniImageNet (Vinyals et al. 2016) in the split of Ravi and Larochelle: 64 base, 16 validation, 20 novel classes.
+
+Read in three forms: `train`, `val` and `test` as folders or tars of `wnid/image`; images with the lists `train.csv`,
+`val.csv`, `test.csv` (`filename,label`), in one folder `images` or in folders of classes; and the pickled caches
+`mini-imagenet-cache-train.pkl` and so on, uint8 (images, 84, 84, 3) with the image numbers of each class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.labels import quoted
+from hotshot.images.datasets import pickled
+from hotshot.images.datasets.class_folders import split_parts, splits_of
+from hotshot.images.datasets.entries import Entry
+from hotshot.images.datasets.folders import part
+from hotshot.images.datasets.layout import PUBLISHED, Classes, Found, absences, text_lines
+from hotshot.images.datasets.references import ArrayImage, EncodedImage
+from hotshot.images.datasets.tree import Tree, is_image
+
+COUNTS = {"base": 64, "val": 16, "novel": 20}
+LICENCE = "ImageNet's terms: research and education only"
+_WNID = re.compile(r"n\d{8}")
+_CACHES = {split: f"mini-imagenet-cache-{name}.pkl" for split, name in PUBLISHED.items()}
+_LISTS = {split: f"{name}.csv" for split, name in PUBLISHED.items()}
+
+
+def recognises(tree: Tree) -> bool:
+    """Whether there are caches, the lists, or splits of exactly the published numbers of ImageNet's classes."""
+    if any(name in tree.files for name in _CACHES.values()):
+        return True
+    if any(_is_list(tree, name) for name in _LISTS.values()) and _images_of(tree):
+        return True
+    return has_classes(split_parts(tree), COUNTS)
+
+
+def has_classes(parts: dict[str, Tree], counts: dict[str, int]) -> bool:
+    """Whether the splits hold as many classes of ImageNet as were published, and nothing else."""
+    folders = {split: {name for name in tree.folders if "/" not in name} for split, tree in parts.items()}
+    return bool(folders) and all(
+        len(names) == counts[split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
+    )
+
+
+def open_layout(tree: Tree) -> Found:
+    """Images by split and class."""
+    caches = {split: tree.files[name] for split, name in _CACHES.items() if name in tree.files}
+    lists = {split: _read_list(tree.files[name]) for split, name in _LISTS.items() if name in tree.files}
+    parts = split_parts(tree)
+    if caches:
+        splits = {split: _cached(entry) for split, entry in caches.items()}
+        return _found(tree, splits, "pickled caches")
+    if parts:
+        found = splits_of(tree, parts, "miniimagenet", "split/class/image", LICENCE)
+        notes = found.notes + absences(found.splits, COUNTS) + _compare(found.splits, lists, tree)
+        return replace(found, notes=notes)
+    images = _images_of(tree)
+    if not lists or not images:
+        what = "no images" if lists else "no train.csv, val.csv or test.csv"
+        raise InputError(
+            f"{tree.path} is not miniImageNet, it has {what}: give the folder with train, val and test as folders or "
+            "tars, with images and the three lists, or with the mini-imagenet-cache files."
+        )
+    return _found(tree, _listed(images, lists, tree), "images and lists")
+
+
+def _found(tree: Tree, splits: dict[str, Classes], layout: str) -> Found:
+    return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
+
+
+# --- pickled caches
+
+
+def _cached(entry: Entry) -> Classes:
+    items = pickled.read_dictionary(entry)
+    rows = pickled.pixels(pickled.item(items, "image_data", entry.name), f"{entry.name}, 'image_data'")
+    where = f"{entry.name}, 'class_dict'"
+    numbers = {
+        name: pickled.integers(value, where)
+        for name, value in pickled.as_dictionary(pickled.item(items, "class_dict", entry.name), where).items()
+    }
+    check_partition(numbers, len(rows), where)
+    return {name: [ArrayImage(entry, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
+
+
+def check_partition(numbers: dict[str, np.ndarray], n_images: int, where: str) -> None:
+    """Refuse numbers of images that are not there, or in two classes."""
+    total = sum(map(len, numbers.values()))
+    joined = (
+        np.sort(np.concatenate([np.zeros(0, np.int64), *numbers.values()])) if total <= n_images else None
+    )
+    if joined is None or (
+        total and (joined[0] < 0 or joined[-1] >= n_images or any(a == b for a, b in pairwise(joined)))
+    ):
+        raise InputError(
+            f"{where} names images twice, or others than the {n_images} that are there: copy or download it again."
+        )
+
+
+# --- lists
+
+
+def _is_list(tree: Tree, name: str) -> bool:
+    return name in tree.files and tree.files[name].data()[:64].lstrip(b"\xef\xbb\xbf").startswith(
+        b"filename,label"
+    )
+
+
+def _read_list(entry: Entry) -> dict[str, str]:
+    """Class by file name."""
+    lines = text_lines(entry)
+    rows = [line.split(",") for line in lines[1:]]
+    if not rows or lines[0] != "filename,label" or any(len(row) != 2 or not all(row) for row in rows):
+        raise InputError(f"{entry.name} is not a list of 'filename,label' lines: copy or download it again.")
+    return dict(rows)
+
+
+def _images_of(tree: Tree) -> dict[str, Entry]:
+    """Image files by their paths below `images`, or below the folder itself where there is no `images`."""
+    inside = part(tree, "images") or tree
+    return {path: entry for path, entry in inside.files.items() if is_image(path)}
+
+
+def _listed(images: dict[str, Entry], lists: dict[str, dict[str, str]], tree: Tree) -> dict[str, Classes]:
+    splits: dict[str, Classes] = {}
+    absent: list[str] = []
+    for split, names in lists.items():
+        classes: dict[str, list[EncodedImage]] = {}
+        for name in sorted(names):
+            entry = images.get(name) or images.get(f"{names[name]}/{name}")
+            if entry is None:
+                absent.append(name)
+            else:
+                classes.setdefault(names[name], []).append(EncodedImage(entry))
+        splits[split] = classes
+    if absent:
+        raise InputError(
+            f"{tree.path} lacks {len(absent)} of the {sum(map(len, lists.values()))} images that its lists name, "
+            f"{quoted(absent[0])} first: add them, or remove the list of a split that you do not have."
+        )
+    return splits
+
+
+def _compare(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
+    """Check the classes of splits against the lists beside them; fewer images than listed are worth a note."""
+    notes = []
+    for split in splits.keys() & lists.keys():
+        foreign = sorted(set(splits[split]) - set(lists[split].values()))
+        if foreign:
+            raise InputError(
+                f"{tree.path} has the class {quoted(foreign[0])} in {PUBLISHED[split]}, which {_LISTS[split]} does "
+                "not name: take the list that belongs to the images."
+            )
+        count = sum(map(len, splits[split].values()))
+        if count < len(lists[split]):
+            notes.append(f"Split '{split}' has {count} of the {len(lists[split])} images that are listed.")
+    return tuple(sorted(notes))

@@ -1,0 +1,162 @@
+"""tieredImageNet (Ren et al. 2018): 351 base, 97 validation and 160 novel classes of ImageNet.
+
+Read in three forms: `train`, `val` and `test` as folders or tars of `wnid/image`; `train_images.npz` (an array
+`images`, uint8) with `train_labels.pkl`; and, as first published, `train_images_png.pkl` (a list of PNG files) with
+the same labels. The authors' program unpacks the PNG files to arrays by OpenCV, which has blue before red: arrays
+beside the authors' labels (`label_specific`) are turned to RGB here, those beside labels of others (`labels`) are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.labels import quoted
+from hotshot.files.npy_format import read_npy_header
+from hotshot.files.pickle_records import ArrayRecord
+from hotshot.images.datasets import pickled
+from hotshot.images.datasets.class_folders import split_parts, splits_of
+from hotshot.images.datasets.entries import DeflatedEntry, Entry, FileEntry, SliceEntry
+from hotshot.images.datasets.layout import PUBLISHED, Classes, Found, absences
+from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
+from hotshot.images.datasets.references import ArrayImage, EncodedImage, ImageReference
+from hotshot.images.datasets.tree import Tree
+from hotshot.images.datasets.unpacking import to_disk
+from hotshot.images.datasets.zips import zip_tree
+
+COUNTS = {"base": 351, "val": 97, "novel": 160}
+# Words that stand for two classes of ImageNet each: the bird and the machine, the two swimsuits.
+_HOMONYMS = ("crane", "maillot")
+# A header of the .npy format is shorter.
+_HEADER = 2**14
+
+
+def recognises(tree: Tree) -> bool:
+    """Whether there are archives of arrays or PNG files, or splits of the published numbers of classes."""
+    return bool(_archives(tree)) or has_classes(split_parts(tree), COUNTS)
+
+
+def open_layout(tree: Tree) -> Found:
+    """Images by split and class."""
+    archives = _archives(tree)
+    if archives:
+        splits: dict[str, Classes] = {
+            split: _archived(entry, _labels_of(tree, split), split) for split, entry in archives.items()
+        }
+        notes = absences(splits, COUNTS)
+        return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
+    parts = split_parts(tree)
+    if not parts:
+        raise InputError(
+            f"{tree.path} is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
+            "train_images_png.pkl with train_labels.pkl: give the folder that holds them."
+        )
+    found = splits_of(tree, parts, "tieredimagenet", "split/class/image", LICENCE)
+    return replace(found, notes=found.notes + absences(found.splits, COUNTS))
+
+
+def _archives(tree: Tree) -> dict[str, Entry]:
+    found = {}
+    for split, name in PUBLISHED.items():
+        for file in (f"{name}_images.npz", f"{name}_images_png.pkl"):
+            if file in tree.files and split not in found:
+                found[split] = tree.files[file]
+    return found
+
+
+def _labels_of(tree: Tree, split: str) -> Entry:
+    name = f"{PUBLISHED[split]}_labels.pkl"
+    if name not in tree.files:
+        raise InputError(
+            f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
+        )
+    return tree.files[name]
+
+
+def _archived(images: Entry, labels: Entry, split: str) -> Classes:
+    codes, names, by_authors = _labels(labels, split)
+    references = _from_npz(images, by_authors) if images.name.endswith(".npz") else _from_pngs(images)
+    if len(codes) != len(references):
+        raise InputError(
+            f"{images.name} has {len(references)} images and {labels.name} {len(codes)} labels: copy or download them "
+            "again."
+        )
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
+    return {
+        name: [references[i] for i in order[starts[code] : starts[code + 1]]]
+        for code, name in enumerate(names)
+        if starts[code] < starts[code + 1]
+    }
+
+
+def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
+    """The class of each image, the classes' names, and whether the authors' program wrote them.
+
+    Files without names number the classes within a split, and so are homonyms.
+    """
+    items = pickled.read_dictionary(entry)
+    by_authors = "label_specific" in items
+    key = "label_specific" if by_authors else "labels"
+    codes = pickled.integers(pickled.item(items, key, entry.name), f"{entry.name}, '{key}'")
+    if "label_specific_str" in items:
+        words = pickled.texts(items["label_specific_str"], f"{entry.name}, 'label_specific_str'")
+        names = [
+            f"{word} ({PUBLISHED[split]} {code})" if word in _HOMONYMS else word
+            for code, word in enumerate(words)
+        ]
+    else:
+        known, codes = np.unique(codes, return_inverse=True)
+        names = [f"{PUBLISHED[split]}/{code:03}" for code in known.tolist()]
+    if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
+        raise InputError(
+            f"{entry.name} has labels that are no numbers of its {len(names)} classes: copy or download it again."
+        )
+    return codes, names, by_authors
+
+
+def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
+    if not isinstance(entry, FileEntry):
+        raise InputError(f"{entry.name} lies inside an archive: unpack that first.")
+    member = zip_tree(entry.path, entry.name).files.get("images.npy")
+    if member is None:
+        raise InputError(f"{entry.name} has no array 'images': copy or download it again.")
+    buffer, start, end = _mapped(member, entry.path)
+    header = read_npy_header(BytesIO(buffer[start : min(end, start + _HEADER)]), "array 'images'", entry.path)
+    if header.start + header.n_bytes != end - start or header.fortran or header.dtype != np.uint8:
+        raise InputError(
+            f"{entry.name} does not hold uint8 images in full, but {header.dtype} {header.shape}: copy or download it "
+            "again."
+        )
+    array = np.ndarray(header.shape, np.uint8, buffer, start + header.start)
+    rows = pickled.pixels(ArrayRecord(array), f"{entry.name}, 'images'")
+    rows = rows[..., ::-1] if blue_first else rows
+    return [ArrayImage(entry, rows, i) for i in range(len(rows))]
+
+
+def _mapped(member: Entry, path: Path) -> tuple[Any, int, int]:
+    """Where an array is stored as it is, the archive itself; else its bytes, unpacked to the disk."""
+    if not isinstance(member, DeflatedEntry):
+        return member.mapped()
+    buffer = to_disk(member.blocks(), path)
+    return buffer, 0, len(buffer)
+
+
+def _from_pngs(entry: Entry) -> list[ImageReference]:
+    value = pickled.read_value(entry)
+    if type(value) not in (list, tuple) or not value:
+        raise InputError(f"{entry.name} is not a list of PNG files: copy or download it again.")
+    return [EncodedImage(_png(item, f"{entry.name}[{i}]", entry.modified)) for i, item in enumerate(value)]
+
+
+def _png(value: Any, name: str, modified: int) -> SliceEntry:
+    if isinstance(value, ArrayRecord) and value.numbers().dtype == np.uint8:
+        value = memoryview(value.numbers().reshape(-1))  # type: ignore[arg-type]
+    if not isinstance(value, (bytes, memoryview)):
+        raise InputError(f"{quoted(name)} is not the bytes of a PNG file: copy or download it again.")
+    return SliceEntry(name, value, 0, len(value), modified)

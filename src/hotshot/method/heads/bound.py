@@ -1,0 +1,53 @@
+r"""The bound head: Jensen's closed form of the expected cross-entropy.
+
+.. math::
+    E[-\log p_y] = E \log \sum_j e^{z_j - z_y} \le \log \sum_j \exp(m_j - m_y + v_j / 2),
+
+with m the logits of the mean and v_j the variance of z_j - z_y, :math:`A_{jj} + A_{yy} - 2 A_{jy}`. It is
+convex in the weights and needs no samples.
+"""
+
+from __future__ import annotations
+
+from hotshot.arrays import Array, namespace, small_identity
+from hotshot.method.heads.objective import Evaluation, assemble, softmax
+from hotshot.method.heads.problem import HeadProblem, pull_back, spread_of_logits
+
+
+def bound_objective(problem: HeadProblem, theta: Array) -> Evaluation:
+    """Value and gradient of the bound at theta (tasks, N, V + 1)."""
+    xp = namespace(theta)
+    n_gaussians = problem.n_gaussians
+    members, counts = problem.members, problem.counts
+    own = members[:, :n_gaussians, :]
+    spread, lent = spread_of_logits(problem, theta[..., :-1])
+    identity = small_identity(problem.n_classes, theta)
+    variance = xp.sum(spread * identity, axis=3)
+    with_own = xp.sum(spread * own[..., None, :], axis=3)
+    of_own = xp.sum(with_own * own, axis=2, keepdims=True)
+    relative_variance = variance + of_own - 2 * with_own
+
+    logits = problem.points @ xp.matrix_transpose(theta)
+    margins = logits - xp.sum(logits * members, axis=2, keepdims=True)
+    spread_margins = margins[:, :n_gaussians, :] + relative_variance / 2
+    margins = xp.concat([spread_margins, margins[:, n_gaussians:, :]], axis=1)
+    probabilities, losses = softmax(margins)
+    logit_gradient = counts[..., None] * (probabilities - members)
+
+    # d v_j / d A = (e_j - e_y)(e_j - e_y)', weighed by half the probability of j.
+    p = probabilities[:, :n_gaussians, :]
+    diagonal = (p + own)[..., None] * identity
+    cross = p[..., :, None] * own[..., None, :]
+    spread_gradient = (diagonal - cross - xp.matrix_transpose(cross)) / 2
+    spread_gradient = counts[:, :n_gaussians, None, None] * spread_gradient
+    class_spread = 2 * xp.sum(xp.sum(spread_gradient * identity, axis=3), axis=1)
+    rays = counts[..., None] * probabilities * (1 - probabilities)
+    return assemble(
+        problem,
+        theta,
+        counts * losses,
+        logit_gradient,
+        pull_back(problem, spread_gradient, lent),
+        class_spread,
+        rays,
+    )

@@ -1,0 +1,169 @@
+"""The sampled head of the paper: generate features from the calibrated Gaussians, fit logistic regression."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from hotshot.base.covariances import Dense
+from hotshot.method.heads.objective import Evaluation, assemble, softmax
+from hotshot.method.heads.optimise import minimise
+from hotshot.method.heads.problem import JITTER, HeadProblem
+
+MAX_ITERATIONS = 1000
+# Of the start for scikit-learn's fit, whose own tolerance is of this order.
+TOLERANCE = 1e-5
+
+
+def gaussian_factor(covariance: np.ndarray) -> np.ndarray:
+    """F with F F' = Sigma, safe where Sigma is singular.
+
+    Cholesky's factor with a little added to the diagonal; where rounding has left worse than that, the one
+    from the eigenvectors, with negative eigenvalues counted as zero.
+    """
+    covariance = np.asarray(covariance, dtype=np.float64)
+    variances = np.diagonal(covariance)
+    try:
+        return np.linalg.cholesky(covariance + np.diag(np.full(len(variances), JITTER * variances.max())))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def generate_features(
+    means: np.ndarray,
+    covariances: np.ndarray,
+    counts: np.ndarray,
+    rng: np.random.Generator,
+    shift_factor: np.ndarray | None = None,
+) -> np.ndarray:
+    """Draw counts[g] features from each N(means[g], covariances[g] + F F'): (sum(counts), V)."""
+    dtype = np.result_type(means, np.float32)
+    drawn = np.empty((int(counts.sum()), means.shape[1]), dtype=dtype)
+    for mean, covariance, end, count in zip(means, covariances, np.cumsum(counts), counts, strict=True):
+        rows = drawn[end - count : end]
+        factor = gaussian_factor(covariance).astype(dtype)
+        np.matmul(rng.standard_normal(rows.shape, dtype=dtype), factor.T, out=rows)
+        if shift_factor is not None:
+            shift = shift_factor.astype(dtype)
+            rows += rng.standard_normal((count, shift.shape[1]), dtype=dtype) @ shift.T
+        rows += mean
+    return drawn
+
+
+def fit_sampled(
+    means: np.ndarray,
+    covariances: np.ndarray,
+    shift_factor: np.ndarray | None,
+    labels: np.ndarray,
+    support: np.ndarray,
+    support_labels: np.ndarray,
+    *,
+    n_classes: int,
+    n_generated: int,
+    support_weight: float,
+    C: float,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, bool]:
+    """Weights and intercepts (N, V + 1) of one task, eq. 12, and whether the fit converged.
+
+    Each of the K Gaussians of a class gives n_generated / K features. scikit-learn's fit is started close to its
+    end, which saves most of its time: plain Newton steps know nothing of where the features come from.
+    """
+    per_class = np.bincount(labels, minlength=n_classes)
+    counts = np.maximum(1, np.round(n_generated / per_class[labels])).astype(int)
+    generated = generate_features(means, covariances, counts, rng, shift_factor)
+    X = np.concatenate([generated, support])
+    y = np.concatenate([np.repeat(labels, counts), support_labels])
+    weight = np.concatenate([np.ones(counts.sum()), np.full(len(support), support_weight)])
+    problem = _problem_of_means(
+        means, covariances, shift_factor, labels, support, support_labels, n_classes, support_weight, C
+    )
+    objective = partial(sampled_objective, generated=generated, counts=counts)
+    start = minimise(problem, objective, np.zeros_like(problem.points[:, :n_classes]), tolerance=TOLERANCE)
+    model = LogisticRegression(C=C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
+    theta = start.theta[0] if n_classes > 2 else start.theta[0, 1:] - start.theta[0, :1]
+    model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y, sample_weight=weight)
+    theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
+    if n_classes == 2:
+        theta = np.concatenate([-theta, theta]) / 2
+    return theta, bool(model.n_iter_.max() < MAX_ITERATIONS)
+
+
+def sampled_objective(
+    problem: HeadProblem, theta: np.ndarray, *, generated: np.ndarray, counts: np.ndarray
+) -> Evaluation:
+    """Cross-entropy of generated features (sum(counts), V), Gaussian after Gaussian, and of the support.
+
+    One task. A generated feature pulls through the mean of its Gaussian and through its deviation from it, so that
+    the metric is the one of the other heads.
+    """
+    weights, intercepts = theta[0, :, :-1], theta[0, :, -1]
+    n_gaussians = problem.n_gaussians
+    starts = np.cumsum(counts) - counts
+    own = np.repeat(problem.members[0, :n_gaussians], counts, axis=0)
+    points, members = problem.points[0, n_gaussians:], problem.members[0, n_gaussians:]
+
+    probabilities, losses, gradient = _cross_entropy(generated @ weights.T + intercepts, own)
+    support, support_losses, support_gradient = _cross_entropy(points @ theta[0].T, members)
+    curvature = np.add.reduceat(probabilities * (1 - probabilities), starts, axis=0)
+    through_means = np.add.reduceat(gradient, starts, axis=0)
+    through_deviations = gradient.T @ generated - through_means.T @ problem.points[0, :n_gaussians, :-1]
+    count = problem.counts[0, n_gaussians:, None]
+    return assemble(
+        problem,
+        theta,
+        np.concatenate([np.add.reduceat(losses, starts), count[:, 0] * support_losses])[None],
+        np.concatenate([through_means, count * support_gradient])[None],
+        through_deviations[None],
+        np.sum(curvature, axis=0)[None],
+        np.concatenate([curvature, count * support * (1 - support)])[None],
+    )
+
+
+def _cross_entropy(logits: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Probabilities, losses and derivatives in the logits, of rows of logits with one-hot classes `own`."""
+    probabilities, level = softmax(logits)
+    return probabilities, level - np.sum(logits * own, axis=1), probabilities - own
+
+
+def _problem_of_means(
+    means: np.ndarray,
+    covariances: np.ndarray,
+    shift_factor: np.ndarray | None,
+    labels: np.ndarray,
+    support: np.ndarray,
+    support_labels: np.ndarray,
+    n_classes: int,
+    support_weight: float,
+    C: float,
+) -> HeadProblem:
+    """Means and support as the points of a problem whose spread comes from generated features, not from Gaussians."""
+    points = np.concatenate([means, support])
+    points = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
+    spectrum = np.mean(np.diagonal(covariances, axis1=1, axis2=2), axis=0).astype(points.dtype)
+    shift_ray = None
+    if shift_factor is not None and shift_factor.shape[1] == 1:
+        shift_ray = np.append(shift_factor[:, 0], 0).astype(points.dtype)
+    elif shift_factor is not None:
+        spectrum = spectrum + np.sum(shift_factor**2, axis=1).astype(points.dtype)
+    counts = np.concatenate([np.zeros(len(means)), np.full(len(support), support_weight)])
+    return HeadProblem(
+        points=points[None],
+        members=np.eye(n_classes, dtype=points.dtype)[np.concatenate([labels, support_labels])][None],
+        counts=counts.astype(points.dtype)[None],
+        covariances=Dense(covariances[:0]),
+        mixing=None,
+        n_gaussians=len(means),
+        spectrum=spectrum,
+        # With two classes scikit-learn fits one vector, and two opposite halves of it cost half as much.
+        C=C / 2 if n_classes == 2 else C,
+        shift_ray=shift_ray,
+    )

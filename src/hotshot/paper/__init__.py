@@ -1,0 +1,1 @@
+"""The paper on your own features: experiments, published numbers, claims, figures."""

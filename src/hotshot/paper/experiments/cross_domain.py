@@ -1,0 +1,140 @@
+"""Figure 1: novel classes of one dataset, base classes of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hotshot.base import BaseClasses
+from hotshot.evaluation import Estimate, MethodResult, paired_difference
+from hotshot.evaluation.tables import Number, Table, percent
+from hotshot.paper.experiments.claims import Claim, claim
+from hotshot.paper.experiments.comparison import bar, few_tasks, gap
+from hotshot.paper.experiments.domains import FARTHER, NEARER, fitting_others, halves
+from hotshot.paper.experiments.experiment import Experiment
+from hotshot.paper.experiments.findings import Findings
+from hotshot.paper.experiments.setting import Setting
+from hotshot.paper.figures import grouped_bars
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Base classes, and both methods with them on the same tasks."""
+
+    label: str
+    base: BaseClasses
+    hot: MethodResult
+    free_lunch: MethodResult
+
+
+def run(setting: Setting) -> Findings:
+    """Both methods with the dataset's own base classes and with those of others, on the same tasks."""
+    own = setting.features
+    others, sentences = fitting_others(setting)
+    banks = [(other.name, other.base) for other in others]
+    halved = not banks
+    if halved:
+        banks = list(zip((NEARER, FARTHER), halves(own), strict=True))
+        sentences.append(
+            "Without another dataset from the same extractor, which --other adds, its stand-in is the half of the base "
+            "classes that are less like the novel classes, beside the half that are more like them."
+        )
+    inside = _domain(setting, f"{own.name}, in-domain", own.base)
+    outside = [_domain(setting, name, base) for name, base in banks]
+    domains = (inside, *outside)
+    if halved:
+        near, far = outside
+        sentences.append(
+            f"From the nearer to the farther half H-OT loses {gap(near.hot, far.hot)} points and Free-Lunch "
+            f"{gap(near.free_lunch, far.free_lunch)}."
+        )
+    notes = ["Differences are paired."]
+    if few_tasks(setting) < setting.tasks:
+        notes.append(f"Free-Lunch, but for in-domain: the first {few_tasks(setting)} tasks only.")
+    table = Table(
+        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}",
+        (
+            "base classes",
+            "number",
+            "H-OT",
+            "Free-Lunch",
+            "H-OT minus Free-Lunch",
+            "lost by H-OT against in-domain",
+            "lost by Free-Lunch against in-domain",
+        ),
+        tuple(
+            (
+                domain.label,
+                Number(len(domain.base.names), places=0),
+                percent(domain.hot.accuracy),
+                percent(domain.free_lunch.accuracy),
+                gap(domain.hot, domain.free_lunch),
+                None if domain is inside else gap(inside.hot, domain.hot),
+                None if domain is inside else gap(inside.free_lunch, domain.free_lunch),
+            )
+            for domain in domains
+        ),
+        tuple(notes),
+    )
+    figure = grouped_bars(
+        [domain.label for domain in domains],
+        {
+            "H-OT": [bar(domain.hot) for domain in domains],
+            "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
+        },
+        label="accuracy in %",
+    )
+    return Findings(
+        tuple(sentences),
+        (table,),
+        {"cross-domain": figure},
+        # The nearer half is what the farther one is compared with.
+        claims=tuple(
+            own
+            for domain in outside[halved:]
+            for own in _claims(inside, outside[0] if halved else inside, domain)
+        ),
+    )
+
+
+def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
+    features = replace(setting.features, base=base)
+    # In-domain, Free-Lunch is shared with other experiments.
+    tasks = setting.tasks if base is setting.features.base else few_tasks(setting)
+    hot = setting.evaluate(["hot"], features=features)["hot", 1]
+    free_lunch = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
+    return Domain(label, base, hot, free_lunch)
+
+
+def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
+    """With base classes `outside`, against all that are the dataset's own and against those that are `near`."""
+    return (
+        claim(
+            f"H-OT is ahead of Free-Lunch with base classes of {outside.label}.",
+            {"": gap(outside.hot, outside.free_lunch)},
+        ),
+        claim(
+            f"H-OT with base classes of {outside.label} is ahead of Free-Lunch with all its own.",
+            {"": gap(outside.hot, own.free_lunch)},
+        ),
+        claim(
+            f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {outside.label}.",
+            {"": percent(_difference_of_losses(near, outside), signed=True)},
+        ),
+    )
+
+
+def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
+    """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
+    results = (near.free_lunch, far.free_lunch, near.hot, far.hot)
+    shared = min(len(result.accuracies) for result in results)
+    lunch_near, lunch_far, hot_near, hot_far = (result.accuracies[:shared] for result in results)
+    return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
+
+
+EXPERIMENT = Experiment(
+    "cross-domain",
+    "Base classes of another dataset",
+    "Figure 1",
+    run,
+    others="base classes of another dataset from the same extractor",
+)

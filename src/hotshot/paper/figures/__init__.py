@@ -1,0 +1,35 @@
+"""Figures for papers and reports: arrays in, `matplotlib.figure.Figure` out, `save` writes the files.
+
+Examples
+--------
+>>> from hotshot.paper.figures import ranking
+>>> figure = ranking(["wolf", "lion", "couch"], [0.31, 0.42, 0.05], label="transfer weight")
+>>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+['lion', 'wolf', 'couch']
+"""
+
+from hotshot.paper.figures.comparisons import grouped_bars
+from hotshot.paper.figures.curves import lines
+from hotshot.paper.figures.embeddings import embedding
+from hotshot.paper.figures.heatmaps import heatmap
+from hotshot.paper.figures.histograms import histogram
+from hotshot.paper.figures.rankings import ranking
+from hotshot.paper.figures.recovered import weights
+from hotshot.paper.figures.saving import save
+from hotshot.paper.figures.text import short
+from hotshot.paper.figures.transfer import plans
+from hotshot.paper.figures.within_class import sample_weights
+
+__all__ = [
+    "embedding",
+    "grouped_bars",
+    "heatmap",
+    "histogram",
+    "lines",
+    "plans",
+    "ranking",
+    "sample_weights",
+    "save",
+    "short",
+    "weights",
+]

@@ -1,6 +1,0 @@
-"""Backbones from scratch: images of base classes in, a network for features out (extra `images`)."""
-
-from hotshot.training.loop import Epoch, features_of, load_backbone, train
-from hotshot.training.recipe import Recipe
-
-__all__ = ["Epoch", "Recipe", "features_of", "load_backbone", "train"]

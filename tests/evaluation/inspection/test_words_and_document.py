@@ -1,0 +1,94 @@
+"""An inspection in words, and as a document for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inspected_files import TABLES, classes, codes, inspected
+
+from hotshot.evaluation.inspection import document
+from hotshot.evaluation.inspection.words import number, percent, shown, shown_end, similar_names
+
+
+@given(st.text(max_size=80), st.integers(2, 60))
+def test_names_are_shown_on_one_printable_line(name, longest):
+    for text in (shown(name, longest), shown_end(name, longest)):
+        assert text.isprintable()
+        assert len(text) <= longest
+    if name.isprintable() and len(name) <= longest:
+        assert shown(name, longest) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1234.5, "1230"), (0.03256, "0.0326"), (1e-7, "1e-07"), (4.4e199, "4.4e+199"), (-2.0, "-2")],
+)
+def test_numbers_are_short(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0%"),
+        (1, "100%"),
+        (1e-9, "under 0.1%"),
+        (1 - 1e-9, "over 99.9%"),
+        (0.5061, "50.6%"),
+        (0.0123, "1.2%"),
+    ],
+)
+def test_only_nothing_is_zero_percent(share, text):
+    assert percent(share) == text
+
+
+def test_similar_names():
+    assert similar_names(["a b", "A_B", "ab", 1, "1"]) == [("a b", "A_B"), (1, "1")]
+    assert similar_names(["cat", "dog"], ["Cat", "dog", "bird"]) == [("cat", "Cat")]
+
+
+KEYS = {
+    "file", "role", "samples", "features", "dtype", "about", "classes", "entries", "duplicates", "constant_features",
+    "norms", "deviation_within_classes", "ranks", "power", "costs",
+}  # fmt: skip
+
+
+def test_the_document_has_the_keys_it_promises():
+    X, y = classes()
+    X[3, 3] = np.nan
+    found = json.loads(json.dumps(document(inspected((X, y, {"extractor": "clip"}))), allow_nan=False))
+    assert set(found) == {"format", "ok", "verdict", "files", "findings", "methods"}
+    (file,) = found["files"]
+    assert set(file) == KEYS
+    assert file["about"] == {"extractor": "clip"}
+    assert file["entries"]["nan"] == {
+        "count": 1, "samples": 1, "features": 1, "row": 3, "column": 3, "class": "class 0",
+    }  # fmt: skip
+    assert file["classes"]["smallest"] == {"name": "class 0", "samples": 30}
+    assert file["power"] == {"auto": 0.5, "half": True, "log": True}
+    assert file["costs"]["plan"] == "selective"
+    assert [set(finding) for finding in found["findings"]] == [
+        {"severity", "code", "sentence", "file", "role"}
+    ]
+    assert all(set(row) == {"methods", "verdict", "sentence"} for row in found["methods"])
+    for key in KEYS | set(found) | set(file["entries"]) | set(file["costs"]) | set(file["classes"]):
+        assert f"`{key}`" in document.__doc__
+
+
+@given(TABLES)
+def test_any_file_can_be_inspected_and_written_down(table):
+    X, y = table
+    found = inspected((X, y))
+    json.dumps(document(found), allow_nan=False)
+    assert found.ok == (not {"nan", "infinity", "all-constant"} & codes(found))
+
+
+def test_headers_of_strangers_do_not_break_the_document():
+    about = {"loss": float("nan"), "path": Path("x"), "nested": [float("inf")]}
+    text = json.dumps(document(inspected((*classes(), about))), allow_nan=False)
+    assert json.loads(text)["files"][0]["about"] == {"loss": "NaN", "path": "x", "nested": ["Infinity"]}

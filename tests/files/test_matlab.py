@@ -1,0 +1,327 @@
+"""MATLAB files come out as they went in; lengths that lie are found before SciPy believes them."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import time
+import tracemalloc
+import zlib
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from hotshot.errors import InputError
+from hotshot.files.limits import ALWAYS_ALLOWED
+from hotshot.files.matlab import open_matlab
+
+X = np.random.default_rng(0).normal(size=(6, 4))
+CODES = np.array([0, 0, 1, 1, 1, 2])
+NAMES = np.array(["cat", "doggy", "größe"], dtype=object)
+LABELS = NAMES[CODES].astype(str)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "compressed"])
+def read(request, tmp_path):
+    """Save variables and read them as features."""
+
+    def run(variables, part=None, **options):
+        path = tmp_path / "features.mat"
+        options = options or {"do_compression": request.param}
+        savemat(path, variables, **options)
+        return open_matlab(path, part).read()
+
+    return run
+
+
+def check(got, features=X, labels=LABELS):
+    assert got[0].dtype == features.dtype
+    np.testing.assert_array_equal(got[0], features)
+    assert got[1].tolist() == np.asarray(labels).tolist()
+
+
+@pytest.mark.parametrize(
+    ("variables", "labels"),
+    [
+        ({"y": CODES}, CODES),
+        ({"y": CODES[:, None]}, CODES),
+        ({"labels": CODES.astype(float)}, CODES),
+        ({"y": CODES.astype(np.uint8)}, CODES),
+        ({"y": CODES, "class_names": NAMES}, LABELS),
+        ({"y": CODES + 1, "class_names": NAMES}, LABELS),
+        ({"y": CODES + 1.0, "class_names": NAMES[:, None]}, LABELS),
+        ({"y": LABELS.astype(object)}, LABELS),
+        ({"y": LABELS.astype(object)[:, None]}, LABELS),
+        ({"y": LABELS}, LABELS),
+        ({"y": CODES + 0.5}, CODES + 0.5),
+        ({"y": CODES, "options": {"a": 1, "b": {"c": "d"}}, "mixed": np.array([1, "a"], dtype=object)}, CODES),
+    ],
+    ids=["row", "column", "doubles", "bytes", "names", "from 1", "doubles and names", "cells", "column of cells",
+         "characters", "fractions", "other variables"],
+)  # fmt: skip
+def test_labels_of_every_kind(read, variables, labels):
+    check(read({"X": X, **variables}), labels=labels)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "u1", "i2", "i4", "i8", "?"])
+def test_numbers_of_every_type(read, dtype):
+    features = (10 * np.abs(X)).astype(dtype)
+    check(read({"features": features, "y": CODES}), features, CODES)
+
+
+def test_sparse_features_become_dense(read):
+    features = np.where(X > 0, X, 0)
+    check(read({"X": scipy.sparse.csc_array(features), "y": CODES}), features, CODES)
+
+
+def test_one_matrix_per_class(read):
+    check(read({"cat": X[:2], "doggy": X[2:5], "emu": X[5:]}), labels=["cat"] * 2 + ["doggy"] * 3 + ["emu"])
+
+
+def test_parts(read):
+    variables = {"X_base": X, "y_base": CODES, "X_novel": X[:2], "y_novel": [8.0, 9.0]}
+    check(read(variables, "base"), labels=CODES)
+    check(read(variables, "novel"), X[:2], [8, 9])
+    with pytest.raises(InputError, match="several"):
+        read(variables)
+
+
+def test_what_the_file_says_of_its_features_is_kept(tmp_path):
+    about = {"extractor": "wrn28_10", "größe": [1, 2]}
+    savemat(tmp_path / "a.mat", {"X": X, "y": CODES, "about": json.dumps(about, ensure_ascii=False)})
+    assert open_matlab(tmp_path / "a.mat").about == about
+
+
+@pytest.mark.parametrize("features", [X, scipy.sparse.csc_array(X)], ids=["dense", "sparse"])
+def test_version_4(read, features):
+    check(read({"X": features, "y": CODES}, format="4"), labels=CODES)
+
+
+def test_big_endian_files(tmp_path):
+    def element(kind, data):
+        return struct.pack(">II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+    def matrix(name, values):
+        body = element(6, struct.pack(">II", 6, 0)) + element(5, struct.pack(">ii", *values.shape))
+        return element(14, body + element(1, name) + element(9, values.astype(">f8").tobytes("F")))
+
+    head = b"MATLAB 5.0 MAT-file".ljust(124) + b"\x01\x00MI"
+    (tmp_path / "a.mat").write_bytes(head + matrix(b"X", X) + matrix(b"y", CODES[None].astype(float)))
+    check(open_matlab(tmp_path / "a.mat").read(), labels=CODES)
+
+
+# --- what is wrong with a file, in one sentence
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"X": X}, "no labels"),
+        ({"X": X, "y": CODES[:3]}, "give one label per sample"),
+        ({"X": X.T, "y": CODES}, "transpose"),
+        ({"X": X * 1j, "y": CODES}, "complex numbers in 'X': take their real part"),
+        (
+            {"s": {"X": X, "y": CODES}},
+            r"no real numbers and no text, only 's' \(other\): save X and y as plain",
+        ),
+        ({}, "only nothing"),
+    ],
+    ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
+)
+def test_variables_that_are_no_features(read, variables, message):
+    with pytest.raises(InputError, match=message):
+        read(variables)
+
+
+@pytest.mark.parametrize(
+    "start", [b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n\x1a\n", bytes(512) + b"\x89HDF\r\n\x1a\n"]
+)
+def test_version_7_3_is_named(tmp_path, start):
+    (tmp_path / "a.mat").write_bytes(start.ljust(1024, b"\0"))
+    with pytest.raises(InputError, match=r"MATLAB 7.3 file \(HDF5\): save it with"):
+        open_matlab(tmp_path / "a.mat")
+
+
+def saved(variables, **options):
+    file = io.BytesIO()
+    savemat(file, variables, **options)
+    return file.getvalue()
+
+
+EVERYTHING = {
+    "X": X,
+    "y": CODES,
+    "class_names": NAMES,
+    "text": np.array(["ab", "c"]),
+    "sparse": scipy.sparse.csc_array(np.eye(3)),
+    "struct": {"a": 1},
+    "about": "{}",
+}
+SEEDS = [
+    saved(EVERYTHING),
+    saved(EVERYTHING, do_compression=True),
+    saved({"X": X, "y": CODES, "s": scipy.sparse.csc_array(np.eye(3)), "t": "abc"}, format="4"),
+]
+
+
+@pytest.mark.parametrize("seed", range(3), ids=["plain", "compressed", "version 4"])
+def test_every_truncation_is_refused_or_loses_whole_variables(tmp_path, seed):
+    path = tmp_path / "a.mat"
+    for length in range(1, len(SEEDS[seed]), 11):
+        path.write_bytes(SEEDS[seed][:length])
+        try:
+            got = open_matlab(path).read()
+        except InputError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+        else:
+            np.testing.assert_array_equal(got[0], X)
+
+
+@given(data=st.data())
+def test_changed_bytes_never_do_more_than_change_numbers(data, tmp_path_factory):
+    seed = data.draw(st.sampled_from(SEEDS))
+    changed = bytearray(seed)
+    for at, value in data.draw(
+        st.lists(st.tuples(st.integers(0, len(seed) - 1), st.integers(0, 255)), min_size=1, max_size=4)
+    ):
+        changed[at] = value
+    path = tmp_path_factory.getbasetemp() / "fuzzed.mat"
+    path.write_bytes(changed)
+    try:
+        got, y = open_matlab(path).read()
+    except InputError:
+        return
+    assert len(got) == len(y)
+
+
+# --- files that lie
+
+
+def element(kind, data, length=None):
+    length = len(data) if length is None else length
+    return struct.pack("<II", kind, length) + data + bytes(-len(data) % 8)
+
+
+def matrix(name=b"X", of_class=6, shape=(2, 3), values=None, more=0):
+    """A variable, which may claim more bytes than it has."""
+    body = element(6, struct.pack("<II", of_class, 0))
+    body += element(5, struct.pack(f"<{len(shape)}i", *shape)) + element(1, name)
+    body += element(9, bytes(48)) if values is None else values
+    return element(14, body, len(body) + more)
+
+
+def mat_file(*variables):
+    return b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM" + b"".join(variables)
+
+
+def packed(variable):
+    data = zlib.compress(variable, 9)
+    return struct.pack("<II", 15, len(data)) + data
+
+
+def nested_cells(depth):
+    cell = matrix(b"", of_class=4, shape=(1, 1), values=element(4, b"a\0"))
+    for _ in range(depth):
+        cell = matrix(b"", of_class=1, shape=(1, 1), values=cell)
+    return matrix(b"names", of_class=1, shape=(1, 1), values=cell)
+
+
+def sparse_values(row, columns=(0, 1, 1)):
+    """One number in a row of the first column."""
+    starts = struct.pack(f"<{len(columns)}i", *columns)
+    return element(5, struct.pack("<i", row)) + element(5, starts) + element(9, bytes(8))
+
+
+BIG = 2**27
+LIES = {
+    "shape without numbers": (matrix(shape=(BIG, 8)), "shape"),
+    "negative shape": (matrix(shape=(-2, -3)), "shape"),
+    "huge shape": (matrix(shape=(2**31 - 1,) * 4), "shape"),
+    "empty and huge": (matrix(shape=(0, 2**31 - 1), values=element(9, b"")), "X"),
+    "many axes": (matrix(shape=(1,) * 40), "without a shape"),
+    "element beyond its variable": (matrix(values=element(9, bytes(48), 2**31)), "beyond"),
+    "variable beyond the file": (element(14, b"", 2**31), "ends within"),
+    "long name": (element(14, element(6, struct.pack("<II", 6, 0)) + element(1, b"", 2**30)), "beyond"),
+    "unknown type": (matrix(values=element(99, bytes(48))), "48 bytes"),
+    "cells without contents": (matrix(of_class=1, shape=(BIG, 1), values=b""), "fewer cells"),
+    "text without contents": (matrix(of_class=4, shape=(BIG, 1), values=element(4, b"")), "another length"),
+    "sparse and huge": (
+        matrix(of_class=5, shape=(2**30, 2), values=sparse_values(0)),
+        "may unpack",
+    ),
+    "sparse with an index beyond": (
+        matrix(of_class=5, shape=(2, 2), values=sparse_values(2**30)),
+        "cannot be read",
+    ),
+    "sparse with columns that wrap": (
+        matrix(of_class=5, shape=(2, 2), values=sparse_values(0, (0, 2**31 - 1, 1))),
+        "cannot be read|overlap",
+    ),
+    "sparse with columns beyond": (
+        matrix(of_class=5, shape=(2, 2), values=sparse_values(0, (0, 2**30, 2**30))),
+        "cannot be read|overlap",
+    ),
+    "sparse with columns that wrap twice": (
+        matrix(of_class=5, shape=(2, 3), values=sparse_values(0, (0, 2**31 - 1, -(2**31), 1))),
+        "cannot be read|overlap",
+    ),
+    "no variable": (element(1, bytes(8)), "variable that is none"),
+    "twice": (matrix() + matrix(), "two variables of one name"),
+    "not compressed": (struct.pack("<II", 15, 8) + bytes(8), "cannot be unpacked"),
+    "compressed nothing": (packed(b""), "is empty"),
+    "packed within packed": (packed(packed(matrix())), "variable that is none"),
+    "bomb": (packed(matrix(shape=(2**23, 8), values=element(9, b"", 2**29), more=2**29)), "may unpack"),
+    "packed shape without numbers": (packed(matrix(shape=(BIG, 8))), "shape"),
+    "packed size of four gigabytes": (packed(element(14, bytes(48), 2**32 - 1)), "may unpack"),
+    "packed without its numbers": (
+        packed(matrix(shape=(2**20, 8), values=element(9, b"", 2**26), more=2**26)),
+        "cannot be read",
+    ),
+    "object": (matrix(of_class=3), "other"),
+    "function": (matrix(of_class=16), "other"),
+    "opaque": (element(14, element(6, struct.pack("<II", 17, 0)) + element(1, b"a") * 3), "other"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_files_that_lie_are_refused_within_their_allowance(tmp_path, lie):
+    """Peak memory stays below what any compressed file may unpack to."""
+    content, message = LIES[lie]
+    path = tmp_path / "a.mat"
+    path.write_bytes(mat_file(content))
+    del content
+    tracemalloc.start()
+    start = time.perf_counter()
+    try:
+        with pytest.raises(InputError, match=message):
+            open_matlab(path)
+        assert time.perf_counter() - start < 2
+        assert tracemalloc.get_traced_memory()[1] < ALWAYS_ALLOWED
+    finally:
+        tracemalloc.stop()
+
+
+def test_cells_nested_without_end_are_not_followed(tmp_path):
+    """SciPy would follow them until the stack of the process ends."""
+    (tmp_path / "a.mat").write_bytes(mat_file(matrix(b"X"), nested_cells(5_000)))
+    with pytest.raises(InputError, match="no labels"):
+        open_matlab(tmp_path / "a.mat")
+
+
+def test_old_files_that_lie_are_refused(tmp_path):
+    for header in [
+        (0, 2**30, 2**30, 0, 2),
+        (0, -1, 5, 0, 2),
+        (0, 1, 1, 0, 2**30),
+        (0, 1, 1, 7, 2),
+        (90, 1, 1, 0, 2),
+        (5, 1, 1, 0, 2),
+    ]:
+        (tmp_path / "a.mat").write_bytes(struct.pack("<5i", *header) + b"X\0" + bytes(8))
+        with pytest.raises(InputError, match="not a sound MATLAB file"):
+            open_matlab(tmp_path / "a.mat")

@@ -1,0 +1,146 @@
+"""The native form: what its header must say, versions, and files that are torn or lie."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from bounded import assert_refused, at_most
+
+from hotshot.errors import InputError
+from hotshot.files import open_features, read_features, write_features
+from hotshot.files.tensors import map_tensors, write_tensors
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "features.safetensors"
+
+
+def write(path, X=X, y=(0, 1, 0, 1), **changes):
+    header = {"format": "hotshot features 1", "classes": ["b", "a"], "label_type": "str", **changes}
+    write_tensors(path, {"X": np.asarray(X), "y": np.asarray(y)}, {"hotshot": json.dumps(header)})
+
+
+def test_the_header_tells_what_a_reader_wants_to_know(path):
+    write_features(path, (X, ["b", "a", "b", "b"]), about={"extractor": "DINO"})
+    file = map_tensors(path)
+    header = json.loads(file.metadata["hotshot"])
+    assert header.pop("hash").startswith("sha256:")
+    assert header == {
+        "format": "hotshot features 1",
+        "classes": ["b", "a"],
+        "label_type": "str",
+        "counts": [3, 1],
+        "extractor": "DINO",
+    }
+    assert file.tensors["y"].tolist() == [0, 1, 0, 0]
+
+
+def test_numbers_are_mapped_and_not_read(path):
+    write_features(path, (np.zeros((200_000, 8), np.float32), np.zeros(200_000, int)))
+    with at_most(2**22):
+        source = open_features(path)
+        X, y = source.read()
+    assert source.streams
+    assert X.shape == (200_000, 8)
+    assert len(y) == 200_000
+    assert not X.flags.writeable
+
+
+def test_features_keep_their_place_in_memory_in_float32(path):
+    write(path)
+    assert not read_features(path).X.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+def test_codes_may_be_of_any_integer_type(path, dtype):
+    write(path, y=np.array([0, 1, 0, 1], dtype))
+    assert read_features(path).y.tolist() == ["b", "a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param(
+            {"format": "hotshot features 2"}, "format 2 .* up to 1: install a newer hotshot", id="newer"
+        ),
+        pytest.param({"format": "hotshot features " + "9" * 5000}, "install a newer", id="much newer"),
+        pytest.param(
+            {"format": "hotshot bank 1"}, "holds no features, its format is 'hotshot bank 1'", id="bank"
+        ),
+        pytest.param({"format": None}, "holds no features", id="no format"),
+        pytest.param({"format": "hotshot features one"}, "holds no features", id="no number"),
+        pytest.param({"classes": "ab"}, "classes are no list of str", id="classes as text"),
+        pytest.param({"classes": []}, "no list", id="no classes"),
+        pytest.param({"classes": ["b"]}, "1 classes and labels from 0 to 1", id="too few classes"),
+        pytest.param({"classes": [1, 2]}, "no list of str", id="other type"),
+        pytest.param({"classes": ["b", 2]}, "no list of str", id="two types"),
+        pytest.param({"classes": [True, 1], "label_type": "int"}, "no list of int", id="boolean as integer"),
+        pytest.param({"classes": [2**70, 1], "label_type": "int"}, "beyond 64 bits", id="huge integers"),
+        pytest.param(
+            {"classes": [-1, 2**63], "label_type": "int"}, "beyond 64 bits", id="no common integers"
+        ),
+        pytest.param({"label_type": "object"}, "no list of object", id="unknown type"),
+        pytest.param({"label_type": ["str"]}, "no list", id="list as type"),
+        pytest.param({"classes": ["b\0", "b"]}, "NUL", id="NUL"),
+        pytest.param({"y": [0, 1, 0]}, "do not fit", id="too few codes"),
+        pytest.param({"y": [0, 1, 0, 2]}, "from 0 to 2", id="code too large"),
+        pytest.param({"y": [0, 1, 0, -1]}, "from -1 to 1", id="negative code"),
+        pytest.param({"y": [0.0, 1, 0, 1]}, "do not fit", id="codes as floats"),
+        pytest.param({"X": X[0]}, "do not fit", id="one dimension"),
+        pytest.param({"X": X[:0], "y": np.zeros(0, int)}, "do not fit", id="no samples"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused(path, changes, message):
+    write(path, **changes)
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, '"hotshot features 1"'])
+def test_a_header_that_is_no_object_is_refused(path, header):
+    write_tensors(path, {"X": X, "y": np.zeros(4, int)}, {"hotshot": header})
+    assert_refused(path, "not JSON")
+
+
+@pytest.mark.parametrize("missing", ["X", "y"])
+def test_a_file_without_its_tensors_is_refused(path, missing):
+    write(path)
+    file = map_tensors(path)
+    write_tensors(path, {name: x for name, x in file.tensors.items() if name != missing}, file.metadata)
+    assert_refused(path, "lacks its features X or the codes y")
+
+
+def test_one_long_name_cannot_fill_the_memory(path):
+    write(path, X=np.zeros((20_000, 1), np.int8), y=np.zeros(20_000, np.int8), classes=["x" * 100_000])
+    assert_refused(path, "labels of 8 GB where")
+
+
+def test_a_file_torn_at_any_byte_is_refused(path):
+    write(path)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError):
+            read_features(path)
+
+
+def test_a_part_is_refused(path):
+    write(path)
+    with pytest.raises(InputError, match="has no part 'base'"):
+        read_features(path, part="base")
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet"])
+def test_writing_on_finds_changed_numbers_by_their_hash(tmp_path, suffix):
+    write_features(tmp_path / "a.npz", (X, ["b", "a", "b", "b"]))
+    with np.load(tmp_path / "a.npz") as arrays:
+        np.savez(tmp_path / "a.npz", X=arrays["X"] + 1, y=arrays["y"], about=arrays["about"])
+    source = open_features(tmp_path / "a.npz")
+    for dtype in (None, "float16"):
+        with pytest.raises(InputError, match="its hash is another"):
+            write_features(tmp_path / f"b{suffix}", source, dtype=dtype)
+    assert not (tmp_path / f"b{suffix}").exists()

@@ -1,0 +1,384 @@
+"""`.npz` and `.npy`: archives and headers that lie, bombs, pickles inside, and labels beside."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+from bounded import assert_refused, at_most
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.files import open_features, read_features
+
+X = np.arange(12.0).reshape(4, 3)
+Y = np.array(["b", "a", "b", "c"])
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=False)
+    return file.getvalue()
+
+
+def npy_of(header, numbers=b"", version=1):
+    """An `.npy` array of any header, sound or not."""
+    text = header.encode("latin-1")
+    return (
+        b"\x93NUMPY"
+        + bytes([version, 0])
+        + len(text).to_bytes(2 if version == 1 else 4, "little")
+        + text
+        + numbers
+    )
+
+
+def described(descr="'<f8'", order="False", shape="(4, 3)"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "features.npz"
+
+
+def write_zip(path, members, change=lambda infos: None, method=zipfile.ZIP_STORED):
+    """An archive of members, whose table of contents is changed before it is written."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for name, content in members:
+                archive.writestr(name, content)
+            change(archive.filelist)
+
+
+GOOD = [("X.npy", npy(X)), ("y.npy", npy(Y))]
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_read_in_batches(path, save, order):
+    save(path, X=np.asarray(X, order=order), y=Y)
+    source = open_features(path)
+    assert source.streams == (order == "C")
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in source.batches(3)]), X)
+
+
+def test_only_what_is_asked_for_is_unpacked(path):
+    np.savez_compressed(
+        path, X=np.zeros((100_000, 8)), y=np.zeros(100_000, np.int8), other=np.zeros((500_000, 8))
+    )
+    with at_most(3 * 2**20):
+        for part, _ in open_features(path).batches(4096):
+            assert part.shape[1] == 8
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_every_version_of_the_header_is_read(path, version):
+    write_zip(path, [("X.npy", npy_of(described() + "\n", X.tobytes(), version)), GOOD[1]])
+    np.testing.assert_array_equal(read_features(path).X, X)
+
+
+def test_headers_of_other_writers_are_read(path):
+    other = '{"shape": (4L, 3L), "descr": "<f8", "fortran_order": False}'
+    write_zip(path, [("X.npy", npy_of(other, X.tobytes())), GOOD[1]])
+    np.testing.assert_array_equal(read_features(path).X, X)
+
+
+# --- hostile archives
+
+
+class Evil:
+    """What runs when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return open, (str(self.marker), "w")
+
+
+def test_pickles_inside_are_never_run(path, tmp_path):
+    marker = tmp_path / "marker"
+    evil = np.array([Evil(marker)] * 4, dtype=object)
+    for arrays in (
+        {"X": X, "y": evil},
+        {"X": evil, "y": Y},
+        {"X": X, "y": Y, "about": evil},
+        {"a": evil, "b": X},
+    ):
+        np.savez(path, **arrays)
+        assert_refused(path, "of Python objects, a pickle, which hotshot never runs")
+        assert not marker.exists()
+    content = pickle.dumps(Evil(marker))
+    for name, pretended in (("X.npy", content), ("X.pkl", content), ("X", content)):
+        write_zip(path, [(name, pretended), *GOOD[1:]])
+        assert_refused(path, "features")
+        assert not marker.exists()
+    for descr in ("'|O'", "'O'", "'|O8'", "[('a', '|O')]"):
+        write_zip(path, [("X.npy", npy_of(described(descr, shape="(1,)"), content)), *GOOD[1:]])
+        assert_refused(path, "Python objects|save plain numbers")
+        assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["../X.npy", "a/../../X.npy", "/X.npy", "\\X.npy", "..\\X.npy", "C:/X.npy", "X.npy\0.txt", "a/.."]
+)
+def test_names_that_point_elsewhere_are_refused(path, name):
+    def rename(infos):
+        infos[0].filename = name
+
+    write_zip(path, GOOD, rename)
+    assert_refused(path, "a name that points outside the archive")
+
+
+def test_names_with_folders_inside_are_names(path):
+    write_zip(path, [("base/X.npy", npy(X)), ("base/y.npy", npy(Y))])
+    np.testing.assert_array_equal(read_features(path).X, X)
+
+
+def test_a_member_twice_is_refused(path):
+    write_zip(path, [*GOOD, GOOD[0]])
+    assert_refused(path, "'X.npy' twice")
+
+
+def test_encrypted_members_are_refused(path):
+    def encrypt(infos):
+        infos[0].flag_bits |= 1
+
+    write_zip(path, GOOD, encrypt)
+    assert_refused(path, "encrypted")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_methods_that_unpack_without_limit_are_refused(path, method):
+    write_zip(path, GOOD, method=method)
+    assert_refused(path, f"method {method}")
+
+
+def test_members_that_overlap_are_refused(path):
+    def repeat(infos):
+        for i in range(1000):
+            twin = copy.copy(infos[0])
+            twin.filename = twin.orig_filename = f"class{i}.npy"
+            infos.append(twin)
+
+    write_zip(path, GOOD, repeat, zipfile.ZIP_DEFLATED)
+    assert_refused(path, "overlaps another|not a sound .npz file")
+
+
+def bomb(path, n_bytes):
+    """Zeros packed a thousandfold, in the time of one block: full flushes make blocks that can be repeated."""
+    shape = f"({n_bytes // 8}, 1)"
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    first = packer.compress(npy_of(described(shape=shape))) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(bytes(2**20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    last = packer.flush()
+    content = first + block * (n_bytes // 2**20) + last
+
+    def declare(infos):
+        infos[0].compress_type = zipfile.ZIP_DEFLATED
+        infos[0].file_size = n_bytes + len(npy_of(described(shape=shape)))
+
+    write_zip(path, [("X.npy", content), ("y.npy", npy(Y))], declare)
+
+
+@pytest.mark.parametrize("gibibytes", [1, 40])
+def test_bombs_are_refused_before_they_are_unpacked(path, gibibytes):
+    bomb(path, gibibytes * 2**30)
+    assert path.stat().st_size < gibibytes * 2**21
+    assert_refused(path, "arrays of .* GB where a file of .* may unpack to .* damaged or hostile")
+
+
+def test_many_small_members_are_a_bomb_together(path):
+    zeros = npy(np.zeros((2**16, 8)))
+    write_zip(path, [(f"class{i}.npy", zeros) for i in range(70)], method=zipfile.ZIP_DEFLATED)
+    assert_refused(path, "arrays of 294 MB where")
+
+
+@pytest.mark.parametrize("factor", [0, 0.5, 0.99, 1.01, 2, 1e6, 2**31])
+def test_sizes_in_the_table_of_contents_that_lie_are_refused(path, factor):
+    def lie(infos):
+        infos[0].file_size = int(infos[0].file_size * factor)
+
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        write_zip(path, GOOD, lie, method)
+        assert_refused(path, "announces|unpack to|ends inside|not a sound|does not hold")
+
+
+@pytest.mark.parametrize("name", ["compress_size", "header_offset", "CRC", "compress_type"])
+@pytest.mark.parametrize("value", [1, 5, 999, 65535])
+def test_a_wrong_table_of_contents_is_refused(path, name, value):
+    def lie(infos):
+        setattr(infos[0], name, value)
+
+    write_zip(path, GOOD, lie)
+    assert_refused(path, "features.npz")
+
+
+def test_a_changed_number_is_found_by_its_checksum(path):
+    np.savez(path, X=X, y=Y)
+    content = path.read_bytes()
+    at = content.index(X.tobytes())
+    path.write_bytes(content[: at + 5] + b"!" + content[at + 6 :])
+    assert_refused(path, "Bad CRC-32")
+
+
+def test_an_archive_torn_at_any_byte_is_refused(path):
+    np.savez(path, X=X, y=np.array([1, 0, 1, 2], np.int8))
+    whole = path.read_bytes()
+    for end in range(0, len(whole), 3):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError):
+            read_features(path)
+
+
+# --- hostile headers
+
+
+HEADERS = [
+    pytest.param(npy_of(described(shape="(4000000000000, 3)"), X.tobytes()), "announces", id="huge shape"),
+    pytest.param(
+        npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is none", id="beyond memory"
+    ),
+    pytest.param(
+        npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is none", id="beyond 64 bits"
+    ),
+    pytest.param(
+        npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is none", id="huge but empty"
+    ),
+    pytest.param(npy_of(described(shape="(-4, -3)"), X.tobytes()), "not readable", id="negative"),
+    pytest.param(npy_of(described(shape="(4.0, 3)"), X.tobytes()), "not readable", id="float"),
+    pytest.param(
+        npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is none", id="40 dimensions"
+    ),
+    pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "announces", id="one row too many"),
+    pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "announces", id="one row too few"),
+    pytest.param(npy_of(described("'<f3'")), "type '<f3'", id="unknown type"),
+    pytest.param(npy_of(described("'<U999999999'"), X.tobytes()), "type '<U999999999'", id="huge strings"),
+    pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "announces", id="large strings"),
+    pytest.param(npy_of(described("[('a', '<f8')]"), X.tobytes()), "plain numbers", id="structured"),
+    pytest.param(npy_of(described("'M8[s]'"), X.tobytes()), "plain numbers", id="dates"),
+    pytest.param(npy_of("{'descr': '<f8', 'shape': (4, 3)}", X.tobytes()), "not readable", id="key missing"),
+    pytest.param(npy_of("__import__('os').system('true')"), "not readable", id="code"),
+    pytest.param(npy_of("(" * 9000), "not readable", id="brackets"),
+    pytest.param(npy_of("{" + " " * 9000), "not readable", id="blanks"),
+    pytest.param(npy_of("{" + "'descr': []," * 800), "not readable", id="repeats"),
+    pytest.param(npy_of(" " * 20_000), "header has 20000 bytes", id="long header"),
+    pytest.param(
+        npy_of("{}", version=2)[:8] + b"\xff" * 4, "header has 4294967295 bytes", id="longest header"
+    ),
+    pytest.param(npy_of(described())[:40], "ends inside its header", id="half a header"),
+    pytest.param(b"\x93NUMPY\x09\x00" + bytes(90), "does not start", id="version 9"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), HEADERS)
+def test_lying_headers_are_refused_in_archives(path, content, message):
+    write_zip(path, [("X.npy", content), GOOD[1]])
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize(("content", "message"), HEADERS)
+def test_lying_headers_are_refused_in_files(tmp_path, content, message):
+    (tmp_path / "a.npy").write_bytes(content)
+    np.save(tmp_path / "a.labels.npy", Y)
+    assert_refused(tmp_path / "a.npy", message)
+    (tmp_path / "b.npy").write_bytes(npy(X))
+    (tmp_path / "b.labels.npy").write_bytes(content)
+    assert_refused(tmp_path / "b.npy", message.replace("announces", "announces|labels"))
+
+
+# --- .npy and its labels
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "content"),
+    [
+        ("a.npy", "a.labels.npy", npy(Y)),
+        ("a.npy", "a_labels.npy", npy(Y[:, None])),
+        ("a.npy", "a.labels.txt", b"b\na\nb\r\nc"),
+        ("a.npy", "a.labels.txt", b"label\nb\na\nb\nc\n"),
+        ("a.npy", "a.labels.csv", b'"b"\na\nb\nc\n'),
+        ("a.npy", "a.labels.csv", b"category\nb\na\nb\nc\n"),
+        ("X.npy", "y.npy", npy(Y)),
+        ("features.npy", "labels.npy", npy(Y.astype("S"))),
+    ],
+)
+def test_labels_stand_beside(tmp_path, name, beside, content):
+    np.save(tmp_path / name, X)
+    (tmp_path / beside).write_bytes(content)
+    found = read_features(tmp_path / name)
+    np.testing.assert_array_equal(found.X, X)
+    assert found.y.tolist() == Y.tolist()
+    (tmp_path / beside).rename(tmp_path / f"else{(tmp_path / beside).suffix}")
+    named = read_features(tmp_path / name, labels=tmp_path / f"else{(tmp_path / beside).suffix}")
+    assert named.y.tolist() == Y.tolist()
+
+
+def test_features_are_mapped_and_not_read(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((200_000, 8)))
+    np.save(tmp_path / "a.labels.npy", np.zeros(200_000, np.int8))
+    with at_most(2**21):
+        source = open_features(tmp_path / "a.npy")
+        X, _ = source.read()
+    assert source.streams
+    assert not X.flags.writeable
+
+
+def test_integers_in_text_are_integers(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.labels.txt").write_text("3\n-1\n3\n2\n")
+    assert read_features(tmp_path / "a.npy").y.tolist() == [3, -1, 3, 2]
+
+
+def test_a_stack_takes_names_of_classes(tmp_path):
+    np.save(tmp_path / "a.npy", X.reshape(2, 2, 3))
+    (tmp_path / "a.labels.txt").write_text("wren\nkite\n")
+    assert read_features(tmp_path / "a.npy").y.tolist() == ["wren", "wren", "kite", "kite"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "content", "message"),
+    [
+        (None, b"", r"none of a\.labels\.npy, a_labels\.npy, a\.labels\.txt, a\.labels\.csv is there"),
+        ("a.labels.npy", npy(Y[:3]), "transpose"),
+        ("a.labels.npy", npy(np.eye(4)), r"shape \(4, 4\).*argmax"),
+        ("a.labels.npy", b"<html>", "web page"),
+        ("a.labels.npy", b"", "is empty"),
+        ("a.labels.txt", b"a\n\nb\nc\n", "no label in line 2"),
+        ("a.labels.txt", b"", "holds no labels"),
+        ("a.labels.txt", b"label\n", "holds no labels"),
+        ("a.labels.txt", b"a\nb\xff\nc\nd\n", "not UTF-8"),
+        ("a.labels.txt", b"a\nb\0\nc\nd\n", "NUL character in line 2"),
+        ("a.labels.csv", b"a,1\nb,2\nc,3\nd,4\n", "must have one column"),
+        ("a.labels.csv", b'"a\nb\n', "not a sound CSV"),
+    ],
+)
+def test_labels_that_do_not_serve_are_one_sentence(tmp_path, beside, content, message):
+    np.save(tmp_path / "a.npy", X)
+    if beside:
+        (tmp_path / beside).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_features(tmp_path / "a.npy")
+
+
+def test_named_labels_that_cannot_be_are_one_sentence(tmp_path, path):
+    np.save(tmp_path / "a.npy", X)
+    np.savez(path, X=X, y=Y)
+    for labels, message in (
+        ("nowhere.npy", "no file"),
+        ("nowhere.txt", "cannot be read"),
+        ("a.pkl", "no file of labels"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_features(tmp_path / "a.npy", labels=tmp_path / labels)
+    with pytest.raises(ParameterError, match=r"labels is for \.npy files only"):
+        read_features(path, labels=tmp_path / "a.npy")
+    with pytest.raises(InputError, match="has no part 'base'"):
+        read_features(f"{tmp_path / 'a.npy'}:base")

@@ -1,0 +1,234 @@
+"""Parquet: layouts of columns, and pages that announce more than they hold."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from bounded import assert_refused
+
+from hotshot.errors import InputError
+from hotshot.files import open_features, read_features, write_features
+from hotshot.files.parquet_footer import pages
+from hotshot.files.thrift import ThriftError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+Y = list("babcabb")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "features.parquet"
+
+
+def lists(kind, X=X):
+    return pa.array(X.tolist(), kind)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pytest.param({"label": Y, "v": lists(pa.list_(pa.float32()))}, id="lists"),
+        pytest.param({"label": Y, "v": lists(pa.list_(pa.float32(), 3))}, id="lists of fixed size"),
+        pytest.param({"label": Y, "v": lists(pa.large_list(pa.float32()))}, id="large lists"),
+        pytest.param({"v": lists(pa.list_(pa.float32())), "category": Y}, id="another name"),
+        pytest.param({"id": range(7), "v": lists(pa.list_(pa.float32())), "y": Y}, id="identifiers beside"),
+        pytest.param({"text": Y, "v": lists(pa.list_(pa.float32())), "y": Y}, id="text beside"),
+        pytest.param(
+            {"other": lists(pa.list_(pa.int8()), X.astype(int)), "embedding": lists(pa.list_(pa.float32())), "y": Y},
+            id="two columns of lists, one of them called features",
+        ),
+        pytest.param({"v": lists(pa.list_(pa.float32())), "bird": Y}, id="the one column of text"),
+        pytest.param({"label": pa.array(Y).dictionary_encode(), "v": lists(pa.list_(pa.float32()))}, id="categories"),
+        pytest.param({"label": pa.array(Y, pa.large_string()), "v": lists(pa.list_(pa.float32()))}, id="large text"),
+        pytest.param({"label": [y.encode() for y in Y], "v": lists(pa.list_(pa.float32()))}, id="bytes"),
+        pytest.param({"label": Y, "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}, id="columns of numbers"),
+        pytest.param({"label": Y, "__index_level_0__": range(7), "a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}, id="index"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"row_group_size": 2},
+        {"compression": "zstd", "use_dictionary": False},
+        {"compression": "none", "data_page_version": "2.0", "data_page_size": 8},
+    ],
+    ids=["plain", "groups", "zstd", "version 2"],
+)
+def test_layouts_of_columns(path, columns, options):
+    pq.write_table(pa.table(columns), path, **options)
+    source = open_features(path)
+    assert (source.n_samples, source.n_features, source.dtype, source.streams) == (7, 3, np.float32, True)
+    found = read_features(path)
+    np.testing.assert_array_equal(found.X, X)
+    assert found.y.tolist() == Y
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in source.batches(2)]), X)
+
+
+@pytest.mark.parametrize("labels", [[3, -1, 3], [2**63, 1, 0], [True, False, True], [0.5, 1.0, 0.5]])
+def test_labels_keep_their_type(path, labels):
+    kind = pa.uint64() if labels[0] == 2**63 else None
+    pq.write_table(
+        pa.table({"label": pa.array(labels, kind), "v": lists(pa.list_(pa.float64()), X[:3])}), path
+    )
+    y = read_features(path).y.tolist()
+    assert y == labels
+    assert type(y[0]) is type(labels[0])
+
+
+def test_pandas_writes_what_is_read(path):
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"label": pandas.Categorical(Y), "v": list(X)}).to_parquet(path)
+    found = read_features(path)
+    np.testing.assert_array_equal(found.X, X)
+    assert found.y.tolist() == Y
+
+
+V = lists(pa.list_(pa.float32()))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        pytest.param({"v": V}, "one column of labels and has none among 'v'", id="no label"),
+        pytest.param({"label": Y, "y": Y, "v": V}, "has 'label', 'y' among", id="two labels"),
+        pytest.param({"a": Y, "b": Y, "v": V}, "has 'a', 'b' among", id="two columns of text"),
+        pytest.param({"label": Y}, "no column of features", id="no features"),
+        pytest.param({"label": Y, "text": Y}, "holds string in column 'text', not numbers", id="text"),
+        pytest.param({"label": Y, "v": V, "w": V}, "several columns of lists, 'v', 'w'", id="two of lists"),
+        pytest.param({"label": Y, "v": [[1.0]] * 6 + [[1.0, 2.0]]}, "2 features in row 6 of column 'v'", id="ragged"),
+        pytest.param({"label": Y, "v": pa.array([[]] * 7, pa.list_(pa.float32()))}, "0 features", id="empty lists"),
+        pytest.param({"label": Y, "v": [[1.0]] * 5 + [None, [1.0]]}, "lacks a value in row 5", id="list missing"),
+        pytest.param({"label": Y, "v": [[1.0, 2.0]] * 4 + [[1.0, None]] * 3}, "value in row 4", id="number missing"),
+        pytest.param({"label": [*Y[:3], None, *Y[4:]], "v": V}, "lacks a value in row 3", id="label missing"),
+        pytest.param({"label": Y, "a": [1.0] * 6 + [None]}, "lacks a value in row 6", id="cell missing"),
+        pytest.param({"label": Y, "v": [["a"]] * 7}, "store lists of numbers", id="lists of text"),
+        pytest.param({"label": Y, "v": [[[1.0]]] * 7}, "store lists of numbers", id="lists of lists"),
+        pytest.param({"label": pa.array([1] * 7, pa.timestamp("s")), "v": V}, "labels of type timestamp", id="dates"),
+        pytest.param({"label": [b"\xff"] * 7, "v": V}, "not a sound Parquet file", id="labels not UTF-8"),
+        pytest.param({"label": pa.array([], pa.string()), "v": pa.array([], V.type)}, "no samples", id="no rows"),
+        pytest.param({"label": Y, "Unnamed: 0": range(7), "a": range(7)}, "column without a name", id="no name"),
+    ],
+)  # fmt: skip
+def test_what_is_no_set_of_features_is_one_sentence(path, columns, message):
+    pq.write_table(pa.table(columns), path, row_group_size=4)
+    with pytest.raises(InputError, match=message):
+        read_features(path)
+
+
+def test_without_pyarrow_the_remedy_is_named(path, monkeypatch):
+    write_features(path, (X, Y))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(InputError, match=r"pip install 'hotshot\[parquet\]'"):
+        read_features(path)
+
+
+# --- hostile files
+
+
+def test_rows_that_repeat_are_a_bomb(path):
+    """35 million values in a few thousand bytes: a reader would take hundreds of megabytes."""
+    n = 2**25 + 2**20
+    zeros = np.zeros(n, np.int8)
+    pq.write_table(pa.table({"label": zeros, "a": zeros}), path, row_group_size=n)
+    assert path.stat().st_size < 2**19
+    assert_refused(path, "of 277 MB where a file of .* may unpack to")
+
+
+def test_one_long_label_that_repeats_cannot_fill_the_memory(path):
+    labels = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 100_000]))
+    pq.write_table(pa.table({"label": labels, "a": np.zeros(20_000, np.int8)}), path)
+    assert_refused(path, "labels of 8 GB where")
+
+
+def test_strings_that_repeat_their_start_are_refused(path):
+    table = pa.table({"label": Y, "a": X[:, 0]})
+    pq.write_table(
+        table, path, use_dictionary=False, column_encoding={"label": "DELTA_BYTE_ARRAY", "a": "PLAIN"}
+    )
+    assert_refused(path, "DELTA_BYTE_ARRAY")
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
+    columns = {"label": Y, "v": lists(pa.list_(pa.float32()))}
+    pq.write_table(pa.table(columns), path, data_page_version=version, write_page_checksum=True)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([rng.integers(256)]) + whole[at + 1 :])
+        with suppress(InputError):
+            source = open_features(path)
+            found, _ = source.read()
+            assert found.shape == (source.n_samples, source.n_features)
+            assert found.nbytes < 1000
+
+
+def test_pages_with_more_values_than_the_footer_says_are_refused(path):
+    pq.write_table(pa.table({"label": Y, "a": X[:, 0]}), path)
+    whole = path.read_bytes()
+    messages = []
+    # 7 values are the byte 14 in the header of a page.
+    for at in (i for i, byte in enumerate(whole[:300]) if byte == 14):
+        path.write_bytes(whole[:at] + b"\x7e" + whole[at + 1 :])
+        try:
+            read_features(path)
+        except InputError as error:
+            messages.append(str(error))
+    assert any("a column announces 7 values and its pages 63" in message for message in messages)
+
+
+def test_a_file_torn_at_any_byte_is_refused(path):
+    write_features(path, (X, Y))
+    whole = path.read_bytes()
+    for end in range(0, len(whole), 7):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError):
+            read_features(path)
+
+
+def page(unpacked, packed, values):
+    """A page of data, version 1, by hand: Thrift's compact protocol."""
+
+    def integer(value):
+        value = value * 2 if value >= 0 else -value * 2 - 1
+        found = b""
+        while value > 127:
+            found, value = found + bytes([value & 127 | 128]), value >> 7
+        return found + bytes([value])
+
+    inner = b"\x15" + integer(values) + b"\x15" + integer(0) + b"\x00"
+    return b"\x15\x00\x15" + integer(unpacked) + b"\x15" + integer(packed) + b"\x2c" + inner + b"\x00"
+
+
+def test_pages_say_what_they_announce():
+    data = page(2**31 - 1, 4, 10**9) + b"data" + page(8, 0, 1)
+    found = list(pages(data, 0, len(data)))
+    assert [(p.n_bytes, p.values) for p in found] == [(2**31 - 1, 10**9), (8, 1)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        page(8, 100, 1),
+        page(-8, 0, 1),
+        page(8, -8, 1),
+        page(8, 0, -1),
+        b"\x2c" * 100,
+        b"\x15" + b"\xff" * 20,
+        b"\x19\x00" * 9,
+        b"\x00",
+        b"\x18\xff\xff\xff\xff\x0f",
+        b"\x15",
+        b"PAR1PAR1",
+    ],
+)
+def test_what_is_no_page_is_refused(data):
+    with pytest.raises(ThriftError):
+        list(pages(data, 0, len(data)))

@@ -1,0 +1,374 @@
+"""Pickles of features come out as they went in: every protocol, Python 2 and 3, NumPy 1 and 2, lists and arrays."""
+
+from __future__ import annotations
+
+import collections
+import io
+import pickle
+import struct
+
+import numpy as np
+import pytest
+
+from hotshot.errors import InputError
+from hotshot.files.pickles import open_pickle
+
+PROTOCOLS = range(6)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(7, 12)).astype(np.float32)
+COUNTS = {"cat": 2, "dog": 4, "emu": 1}
+
+
+def by_class(convert, names=tuple(COUNTS), features=X):
+    parts = np.split(features, np.cumsum(list(COUNTS.values()))[:-1])
+    return {name: convert(part) for name, part in zip(names, parts, strict=True)}
+
+
+def labels(names=tuple(COUNTS)):
+    return np.repeat(np.array(names), list(COUNTS.values()))
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read the bytes of a pickle as features, or a value, which is written in every protocol and read as the same."""
+
+    def run(value, part=None):
+        written = (
+            [value] if isinstance(value, bytes) else [pickle.dumps(value, protocol=p) for p in PROTOCOLS]
+        )
+        first = None
+        for data in written:
+            path = tmp_path / "features.plk"
+            path.write_bytes(data)
+            source = open_pickle(path, part)
+            X, y = source.read()
+            assert source.n_samples == len(X) == len(y)
+            assert (source.n_features, source.dtype) == (X.shape[1], X.dtype)
+            first = first or (X, y)
+            np.testing.assert_array_equal(X, first[0])
+            np.testing.assert_array_equal(y, first[1])
+            assert (X.dtype, y.dtype) == (first[0].dtype, first[1].dtype)
+        return first
+
+    return run
+
+
+def check(got, features=X, y=None):
+    np.testing.assert_array_equal(got[0], features)
+    assert got[1].tolist() == (labels() if y is None else np.asarray(y)).tolist()
+
+
+CONVERSIONS = {
+    "list of arrays": list,
+    "tuple of arrays": tuple,
+    "one array": np.asarray,
+    "Fortran order": np.asfortranarray,
+    "list of lists": lambda part: part.tolist(),
+    "list of tuples": lambda part: [tuple(row) for row in part.tolist()],
+    "list of NumPy numbers": lambda part: [list(row) for row in part],
+    "list of (1, V)": lambda part: [row[None] for row in part],
+    "list of (V, 1, 1)": lambda part: [row[:, None, None] for row in part],
+    "strided views": lambda part: np.repeat(part, 2, axis=1)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("form", CONVERSIONS)
+def test_classes_come_out_as_they_went_in(read, form):
+    got = read(by_class(CONVERSIONS[form]))
+    check(got)
+    python_floats = form in ("list of lists", "list of tuples")
+    assert got[0].dtype == (np.float64 if python_floats else np.float32)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]
+)
+def test_numbers_of_every_type_and_byte_order(read, dtype):
+    features = (100 * np.abs(X)).astype(dtype)
+    got = read(by_class(list, features=features))
+    check(got, features)
+    assert got[0].dtype == np.dtype(dtype).newbyteorder("=")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (0, 1, 2),
+        (-1, 300, 70_000),
+        (2**40, -(2**62), 5),
+        ("größe", "猫", "n01532829"),
+        tuple(np.array([4, 9, 2])),
+        tuple(np.array(["a", "bb", "ccc"])),
+    ],
+    ids=["small", "signed", "long", "text", "NumPy integers", "NumPy text"],
+)
+def test_labels_of_every_kind(read, names):
+    got = read(by_class(list, names))
+    check(got, y=labels(names))
+    assert got[1].dtype.kind == ("U" if isinstance(names[0], str) else "i")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"features": X, "labels": labels()},
+        {"features": X, "labels": labels().astype("S")},
+        {"features": X, "labels": labels().astype(">U9")},
+        {"X": list(X), "y": labels().tolist(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 0.1}},
+        {"data": X.tolist(), "labels": tuple(labels().tolist())},
+        (X, labels()),
+        [list(X), labels().tolist()],
+        collections.OrderedDict(by_class(list)),
+        {"X": np.stack([X[:3], X[3:6]]), "names": ["a", "b"]},
+    ],
+    ids=["arrays", "bytes", "big-endian", "lists", "lists of lists", "pair", "list", "ordered", "stack"],
+)
+def test_layouts(read, value):
+    got = read(value)
+    if isinstance(value, dict) and "names" in value:
+        check(got, X[:6], ["a"] * 3 + ["b"] * 3)
+    else:
+        check(got)
+
+
+def test_a_default_dictionary_as_the_authors_of_the_files_use_it(read):
+    value = collections.defaultdict(list)
+    for row, label in zip(X, labels(), strict=True):
+        value[label].append(row)
+    check(read(value))
+
+
+def test_what_the_file_says_beside_its_vectors_is_kept(tmp_path):
+    """Short text and numbers; a half of a character could not be written again."""
+    path = tmp_path / "a.pkl"
+    path.write_bytes(
+        pickle.dumps({"X": X, "y": labels(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 1}})
+    )
+    assert open_pickle(path).about == {"extractor": "wrn28_10", "epoch": 3}
+    path.write_bytes(pickle.dumps({"X": X, "y": labels(), "epoch": 3, "note": "\ud800"}, protocol=0))
+    assert open_pickle(path).about == {"epoch": 3}
+
+
+def test_parts_are_chosen_by_key(read):
+    value = {"base": by_class(list), "novel": {"fox": list(X[:3])}, "note": "two sets"}
+    check(read(value, part="base"))
+    check(read(value, part="novel"), X[:3], ["fox"] * 3)
+    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one, by part="):
+        read(value)
+    with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):
+        read(value, part="val")
+    with pytest.raises(InputError, match="no part 'val'"):
+        read(by_class(list), part="val")
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 640, 999, 1000, 1001, 2500])
+def test_lists_of_any_length_are_exact(read, width):
+    """Runs of numbers are decoded at once, picklers write a thousand at a time, and frames cut in anywhere."""
+    features = RNG.normal(size=(12, width))
+    check(read({0: features.tolist()}), features, [0] * 12)
+    check(read({0: [tuple(row) for row in features.tolist()]}), features, [0] * 12)
+
+
+@pytest.mark.parametrize("high", [2, 256, 70_000, 2**40])
+def test_lists_of_integers_are_exact(read, high):
+    features = RNG.integers(-1 if high > 256 else 0, high, size=(3, 50))
+    got = read({0: features.tolist()})
+    check(got, features, [0] * 3)
+    assert got[0].dtype == np.int64
+
+
+def test_numbers_of_different_types_in_one_list(read):
+    row = [1, 0.5, True, 2.0**-1074, -0.0, 1e308, 255, 256, *np.arange(20.0).tolist(), 7, np.float32(0.25)]
+    check(read({0: [row, row]}), [np.array(row, dtype=np.float64)] * 2, [0] * 2)
+
+
+def test_values_that_are_no_numbers_pass_as_they_are(read):
+    row = [float("nan"), float("inf"), -float("inf"), *np.arange(9.0).tolist()]
+    check(read({0: [row]}), [row], [0])
+
+
+def test_vectors_that_the_file_repeats_are_read_twice(read):
+    row = list(X[0])
+    check(read({0: [row, row, X[1], X[1]]}), X[[0, 0, 1, 1]], [0] * 4)
+
+
+def test_integer_and_float_vectors_side_by_side_become_floats(read):
+    check(read({0: [[1, 2], [0.5, 0.25]], 1: [[3, 4]]}), [[1, 2], [0.5, 0.25], [3, 4]], [0, 0, 1])
+
+
+# --- as other writers would write them
+
+
+def old_numpy(data):
+    return data.replace(b"numpy._core.multiarray", b"numpy.core.multiarray").replace(
+        b"numpy._core.numeric", b"numpy.core.numeric"
+    )
+
+
+@pytest.mark.parametrize("protocol", range(4))
+def test_files_written_with_numpy_1(read, protocol):
+    """In these protocols names stand in lines of their own, so that they can be exchanged without harm."""
+    data = pickle.dumps(by_class(list), protocol=protocol)
+    assert old_numpy(data) != data
+    check(read(old_numpy(data)))
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_files_written_with_numpy_1_in_new_protocols(read, protocol):
+    data = pickle.dumps(by_class(list), protocol=protocol)
+    module = b"numpy._core.numeric" if protocol == 5 else b"numpy._core.multiarray"
+    shorter = module.replace(b"_core", b"core")
+    text = data.replace(bytes([len(module)]) + module, bytes([len(shorter)]) + shorter)
+    assert text != data
+    # One byte less in the frame.
+    length = struct.unpack_from("<Q", text, 3)[0]
+    check(read(text[:3] + struct.pack("<Q", length - 1) + text[11:]))
+
+
+class Python2Pickler(pickle._Pickler):
+    """Writes bytes as the strings of Python 2, and names as they were there."""
+
+    dispatch = pickle._Pickler.dispatch.copy()
+
+    def save_str(self, value):
+        data = value if isinstance(value, bytes) else value.encode()
+        if not self.bin:
+            quoted = repr(data)[1:].encode()
+            self.write(b"S" + quoted + b"\n")
+        elif len(data) < 256:
+            self.write(b"U" + bytes([len(data)]) + data)
+        else:
+            self.write(b"T" + struct.pack("<i", len(data)) + data)
+        self.memoize(value)
+
+    def save_int(self, value):
+        if self.bin or -(2**31) <= value < 2**31:
+            super().save_long(value)
+        else:
+            self.write(b"L" + str(value).encode() + b"L\n")
+
+    dispatch[str] = dispatch[bytes] = save_str
+    dispatch[int] = save_int
+
+
+def python_2(value, protocol):
+    file = io.BytesIO()
+    Python2Pickler(file, protocol).dump(value)
+    return old_numpy(file.getvalue()).replace(b"cbuiltins\n", b"c__builtin__\n")
+
+
+@pytest.mark.parametrize("protocol", range(3))
+@pytest.mark.parametrize("form", ["list of arrays", "one array", "list of lists", "list of NumPy numbers"])
+def test_files_written_by_python_2(read, form, protocol):
+    data = python_2(by_class(CONVERSIONS[form]), protocol)
+    assert b"_codecs" not in data
+    check(read(data))
+    names = (5, 2**40, -3)
+    check(read(python_2(by_class(list, names), protocol)), y=labels(names))
+
+
+def test_strings_of_python_2_that_are_not_utf_8_are_latin_1(read):
+    check(read(b"(dS'caf\\xe9'\n((lF1.5\naF2.5\nals."), [[1.5, 2.5]], ["café"])
+
+
+def test_an_ordered_dictionary_of_python_2(read):
+    data = b"ccollections\nOrderedDict\n((lp0\n(lp1\nS'a'\na(lp2\n(lp3\nF1.0\naF2.0\naaaatR."
+    check(read(data), [[1.0, 2.0]], ["a"])
+
+
+# --- what is streamed
+
+
+def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
+    path = tmp_path / "a.plk"
+    wide = np.tile(X, 10)
+    path.write_bytes(pickle.dumps(by_class(list, features=wide)))
+    source = open_pickle(path)
+    assert source.streams
+    parts = list(source.batches(3))
+    assert [len(part) for part, _ in parts] == [3, 3, 1]
+    check((np.concatenate([part for part, _ in parts]), np.concatenate([y for _, y in parts])), wide)
+
+
+# --- what is wrong with a file, in one sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "empty dictionary"),
+        ([], "no vectors by class: store a dictionary"),
+        (X, "vectors without labels: store"),
+        (list(X), "vectors without labels"),
+        (3.5, "no vectors by class"),
+        (None, "no vectors by class"),
+        ("text", "no vectors by class"),
+        ({"a": []}, "no samples in class 'a': remove"),
+        ({"a": np.empty((0, 4))}, "'a'"),
+        ({0: [[]]}, "an empty list in 0 where a vector"),
+        ({0: [X[0], X[1][:5]]}, "vectors of 5 and of 12 features in 0"),
+        ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and of 5 in class 1"),
+        ({0: [X[0]], "a": [X[1]]}, "labels of different"),
+        ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
+        ({None: [X[0]]}, "label that is of type nothing"),
+        ({(1, 2): [X[0]]}, "label that is"),
+        ({True: [X[0]]}, "label that is of type bool"),
+        ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),
+        ({2**63: [X[0]]}, "label that is of type int"),
+        ({0: X[0].tolist()}, "no vectors in class 0 but one list"),
+        ({0: [["a", "b"]]}, "a list of text in 0 where a vector"),
+        ({0: [[1.0, "b"]]}, "neither of numbers nor of text"),
+        ({0: [[1.0, None]]}, "neither of numbers nor of text"),
+        ({0: [[1, 2**64]]}, "neither of numbers nor of text"),
+        ({0: [X[0], 3]}, "int in 0 where a vector"),
+        ({0: [X]}, r"an array \(7, 12\) of float32 in 0 where a vector"),
+        ({0: 5}, "no vectors in class 0 but int"),
+        ({"X": X}, "no labels"),
+        ({"X": X, "y": [1, 2]}, "give one label per sample"),
+        ({"X": X, "y": ["a\0"] * 7}, "labels that are no text"),
+        ({0: [{1: 2}]}, "a dictionary in 0"),
+        ({0: [np.array(["a"])]}, "an array"),
+    ],
+    ids=str,
+)
+def test_values_that_are_no_features(read, value, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read(pickle.dumps(value))
+    assert str(caught.value).count("\n") == 0
+    assert str(caught.value).endswith(".")
+
+
+def test_every_truncation_is_said_to_be_one_or_refused(tmp_path):
+    data = pickle.dumps({0: [X[0], X[1]], 1: [[1.5] * 12]}, protocol=4)
+    path = tmp_path / "a.plk"
+    for length in range(2, len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError, match=f"truncated: it ends at byte {length}, .*download it again"):
+            open_pickle(path)
+
+
+def test_files_that_go_on_after_the_first_pickle_are_refused(read):
+    with pytest.raises(InputError, match="holds 14 bytes after its first pickle: store all vectors in one"):
+        read(pickle.dumps(by_class(list)) + b"\x80\x04]\x94." + b"\x80\x04(K\x01K\x02e.")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"<html>", "is not a pickle, it starts with b'<html>'"),
+        (b"\x00" * 50, "is not a pickle"),
+        (b"", "is empty"),
+        (b"\x80\x06N.", "protocol 6 where 5 is the newest"),
+        (b"\x80", "truncated: it ends at byte 1"),
+    ],
+)
+def test_files_that_are_no_pickles(tmp_path, data, message):
+    path = tmp_path / "a.plk"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        open_pickle(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"There is no file .*a.plk"):
+        open_pickle(tmp_path / "a.plk")

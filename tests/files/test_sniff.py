@@ -1,0 +1,149 @@
+"""Files that are not what their names say: each is named in one sentence, with what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+
+from hotshot.errors import InputError
+from hotshot.files import read_features
+from hotshot.files.sniff import SUFFIXES, Kind, sniff
+
+
+def npz():
+    file = io.BytesIO()
+    np.savez(file, X=np.eye(2), y=["a", "b"])
+    return file.getvalue()
+
+
+def tar():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("features.npz"), io.BytesIO())
+    return file.getvalue()
+
+
+def zipped(*names):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"x")
+    return file.getvalue()
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21461\nsize 12345\n"
+DISGUISED = [
+    pytest.param(b"", "is empty", id="empty"),
+    pytest.param(b"<!DOCTYPE html><html>not found</html>", "is a web page", id="html"),
+    pytest.param(b"\xef\xbb\xbf \r\n<HTML lang=en>", "is a web page", id="html after a mark and blanks"),
+    pytest.param(b'<?xml version="1.0"?><Error>AccessDenied</Error>', "is a web page", id="xml"),
+    pytest.param(LFS, "Git LFS pointer.*git lfs pull", id="git lfs"),
+    pytest.param(b'{"error": "Not Found"}', "JSON text.*Not Found", id="json"),
+    pytest.param(b'[{"error": 1}]', "JSON text", id="json list"),
+    pytest.param(gzip.compress(npz()), "gzip.*gunzip", id="gzip"),
+    pytest.param(bz2.compress(npz()), "bzip2.*bunzip2", id="bzip2"),
+    pytest.param(lzma.compress(npz()), "xz.*unxz", id="xz"),
+    pytest.param(b"\x28\xb5\x2f\xfd" + bytes(20), "zstd", id="zstd"),
+    pytest.param(b"7z\xbc\xaf\x27\x1c" + bytes(20), "7z archive", id="7z"),
+    pytest.param(b"Rar!\x1a\x07\x01\x00", "RAR archive", id="rar"),
+    pytest.param(tar(), "tar archive", id="tar"),
+    pytest.param(b"%PDF-1.7\n", "PDF document", id="pdf"),
+    pytest.param(b"\x89PNG\r\n\x1a\n" + bytes(20), "PNG image", id="png"),
+    pytest.param(b"\xff\xd8\xff\xe0" + bytes(20), "JPEG image", id="jpeg"),
+    pytest.param(b"\x89HDF\r\n\x1a\n" + bytes(600), "HDF5 file.*h5py", id="hdf5"),
+    pytest.param(b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + bytes(600), "MATLAB 7.3.*-v7", id="matlab 7.3"),
+    pytest.param("label,a\n".encode("utf-16"), "UTF-16", id="utf-16"),
+    pytest.param(zipped("readme.txt", "data.csv"), "zip archive of 'readme.txt'.*unpack", id="zip"),
+    pytest.param(zipped("[Content_Types].xml", "xl/workbook.xml"), "zip archive", id="spreadsheet"),
+]
+
+
+@pytest.mark.parametrize(
+    "suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt", ".mat", ".plk", ".bin"]
+)
+@pytest.mark.parametrize(("content", "message"), DISGUISED)
+def test_disguises_are_named_whatever_the_suffix(tmp_path, suffix, content, message):
+    path = tmp_path / f"features{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_features(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+NOISE = {
+    "zeros": bytes(4000),
+    "pattern": b"\xde\xad\xbe\xef" * 100,
+    "words": b"hello world\n" * 9,
+    "random": np.random.default_rng(0).bytes(900),
+}
+
+
+@pytest.mark.parametrize("suffix", sorted(SUFFIXES))
+@pytest.mark.parametrize("content", NOISE.values(), ids=NOISE)
+def test_noise_is_one_sentence_whatever_the_suffix(tmp_path, suffix, content):
+    path = tmp_path / f"features{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"features.*[.]$"):
+        read_features(path)
+
+
+def test_content_decides_before_the_suffix(tmp_path):
+    for suffix in (".npy", ".csv", ".pt", ".mat", ".bin", ""):
+        path = tmp_path / f"features{suffix}"
+        path.write_bytes(npz())
+        assert sniff(path) is Kind.NPZ
+        X, y = read_features(path)
+        assert X.shape == (2, 2)
+        assert y.tolist() == ["a", "b"]
+
+
+def test_a_header_length_may_look_like_anything(tmp_path):
+    """A safetensors file starts with a number, whose bytes may be those of gzip or of JSON."""
+    path = tmp_path / "features.safetensors"
+    header = b'{"X":{"dtype":"U8","shape":[1,1],"data_offsets":[0,1]},'
+    header += b'"y":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}'
+    for length in (0x7B, 0x8B1F):
+        path.write_bytes(length.to_bytes(8, "little") + header.ljust(length) + bytes(2))
+        assert read_features(path).X.shape == (1, 1)
+
+
+def test_what_is_no_file_is_named(tmp_path):
+    for path, message in (
+        (tmp_path / "nowhere.npz", "There is no file"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "a\0b.npz", "cannot be read"),
+        (tmp_path / ("x" * 300), "cannot be read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_features(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_features(tmp_path / "pipe.npz")
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="everything is readable to root")
+def test_a_file_without_permission_is_named(tmp_path):
+    path = tmp_path / "features.npz"
+    path.write_bytes(npz())
+    path.chmod(0)
+    with pytest.raises(InputError, match="Permission denied"):
+        read_features(path)
+
+
+def test_suffixes_that_nobody_reads_are_listed(tmp_path):
+    (tmp_path / "features.xyz").write_bytes(b"label,a\nb,1\n")
+    with pytest.raises(InputError, match=r"no known format.*\.safetensors.*\.plk"):
+        read_features(tmp_path / "features.xyz")

@@ -1,0 +1,264 @@
+"""Safetensors files: the library as a peer in both directions, torn and lying files, writing that cannot leave half."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors import safe_open
+
+from hotshot.errors import InputError
+from hotshot.files.atomic import replace_file
+from hotshot.files.tensors import DTYPES, Stream, map_tensors, write_tensors
+
+TYPES = [np.dtype(code) for code in DTYPES.values()]
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
+    lambda n: n != "__metadata__"
+)
+ARRAYS = st.sampled_from(TYPES).flatmap(
+    lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
+)
+
+
+def same(one, other):
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file.safetensors"
+
+
+def raw(header, numbers=b"", length=None):
+    """A file of any header, sound or not."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text + numbers
+
+
+def entry(shape=(2,), offsets=(0, 8), dtype="F32", **more):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets), **more}
+
+
+@given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4), metadata=st.dictionaries(NAMES, NAMES, max_size=3))
+def test_the_library_reads_what_is_written(tmp_path_factory, tensors, metadata):
+    path = tmp_path_factory.mktemp("t") / "file.safetensors"
+    write_tensors(path, tensors, metadata)
+    with safe_open(path, framework="numpy") as file:
+        assert set(file.keys()) == set(tensors)
+        assert (file.metadata() or {}) == metadata
+        for name, tensor in tensors.items():
+            assert same(file.get_tensor(name), tensor)
+
+
+@given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4), metadata=st.dictionaries(NAMES, NAMES, max_size=3))
+def test_what_the_library_writes_is_read(tmp_path_factory, tensors, metadata):
+    path = tmp_path_factory.mktemp("t") / "file.safetensors"
+    safetensors.numpy.save_file(tensors, path, metadata or None)
+    file = map_tensors(path)
+    assert set(file.tensors) == set(tensors)
+    assert file.metadata == metadata
+    assert all(same(file.tensors[name], tensor) for name, tensor in tensors.items())
+
+
+@given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4))
+def test_order_is_kept(tmp_path_factory, tensors):
+    path = tmp_path_factory.mktemp("t") / "file.safetensors"
+    write_tensors(path, tensors, {})
+    assert list(map_tensors(path).tensors) == list(tensors)
+
+
+def test_big_endian_and_strided_arrays_are_written_by_value(path):
+    X = np.arange(12, dtype=">f4").reshape(3, 4)[:, ::2]
+    write_tensors(path, {"X": X}, {})
+    np.testing.assert_array_equal(map_tensors(path).tensors["X"], X)
+
+
+def test_tensors_are_views_of_the_file_that_cannot_be_written_to(path):
+    write_tensors(path, {"X": np.zeros(3)}, {})
+    X = map_tensors(path).tensors["X"]
+    with pytest.raises(ValueError, match="read-only"):
+        X[0] = 1
+
+
+def test_brain_floats_are_mapped_as_their_bits(path):
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    save_file({"X": torch.tensor([1.0, -2.5]).bfloat16(), "y": torch.tensor([1])}, path)
+    file = map_tensors(path)
+    assert file.brain_floats == {"X"}
+    bits = file.tensors["X"].astype(np.uint32) << 16
+    np.testing.assert_array_equal(bits.view(np.float32), [1.0, -2.5])
+
+
+# --- torn and lying files
+
+
+def test_a_file_torn_at_any_byte_is_refused(path):
+    write_tensors(path, {"X": np.arange(6.0).reshape(2, 3), "y": np.arange(2)}, {"about": "birds"})
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError, match=r"copy or download it again\.$"):
+            map_tensors(path)
+
+
+@pytest.mark.parametrize("more", [1, 7, 100])
+def test_bytes_at_the_end_that_belong_to_no_tensor_are_refused(path, more):
+    write_tensors(path, {"X": np.arange(6.0)}, {})
+    path.write_bytes(path.read_bytes() + b"\0" * more)
+    with pytest.raises(InputError, match=f"{more} bytes belong to no tensor"):
+        map_tensors(path)
+
+
+def test_any_changed_byte_of_the_header_is_an_error_or_another_sound_file(path):
+    write_tensors(path, {"X": np.arange(6.0).reshape(2, 3)}, {"about": "birds"})
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    refused = 0
+    for at in range(8 + length):
+        for byte in (0, 0x22, 0x2C, 0x39, 0x7B, 0xFF):
+            path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+            try:
+                assert all(X.nbytes <= 48 for X in map_tensors(path).tensors.values())
+            except InputError:
+                refused += 1
+    assert refused > 3 * length
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(b"", "longer than the file", id="empty"),
+        pytest.param(b"1234567", "longer than the file", id="seven bytes"),
+        pytest.param(raw({}, length=2**63), "longer than the file", id="huge length"),
+        pytest.param(raw({}, length=2**64 - 1), "longer than the file", id="all bits"),
+        pytest.param(raw({}, length=3), "longer than the file", id="length by one too long"),
+        pytest.param(raw({}, length=1), "not JSON", id="length too short"),
+        pytest.param(raw(b"{'X': 1}"), "not JSON", id="Python"),
+        pytest.param(raw(b"\xff\xfe{}"), "not JSON", id="not UTF-8"),
+        pytest.param(raw(b"[" * 100_000), "not JSON", id="deep"),
+        pytest.param(raw(b'{"X":' * 50_000), "not JSON", id="deep objects"),
+        pytest.param(raw(b"[]"), "JSON object", id="list"),
+        pytest.param(raw(b"7"), "JSON object", id="number"),
+        pytest.param(raw({"__metadata__": {"a": 1}}), "metadata", id="number in metadata"),
+        pytest.param(raw({"__metadata__": []}), "metadata", id="list as metadata"),
+        pytest.param(raw({"X": 1}), "no place", id="number as entry"),
+        pytest.param(raw({"X": {}}), "no place", id="empty entry"),
+        pytest.param(raw({"X": entry(offsets=(0,))}), "no place", id="one offset"),
+        pytest.param(raw({"X": entry(offsets=(0, 4, 8))}), "no place", id="three offsets"),
+        pytest.param(raw({"X": entry(offsets=(8, 0))}), "no place", id="reversed"),
+        pytest.param(raw({"X": entry(offsets=(-8, 0))}), "no place", id="negative"),
+        pytest.param(raw({"X": entry(offsets=(0.0, 8.0))}, bytes(8)), "no place", id="floats"),
+        pytest.param(raw({"X": entry(offsets=(False, 8))}, bytes(8)), "no place", id="a boolean"),
+        pytest.param(raw({"X": entry(offsets=(0, 2**70))}), "no place", id="beyond 64 bits"),
+        pytest.param(raw({"X": entry(shape=(-2,))}, bytes(8)), "size of its shape", id="negative shape"),
+        pytest.param(raw({"X": entry(shape=(2.0,))}, bytes(8)), "size of its shape", id="float shape"),
+        pytest.param(raw({"X": entry(shape=(True, 2))}, bytes(8)), "size of its shape", id="boolean shape"),
+        pytest.param(raw({"X": entry(shape=(3,))}, bytes(8)), "size of its shape", id="shape too large"),
+        pytest.param(raw({"X": entry(shape=(2**40, 2**40))}, bytes(8)), "size of its shape", id="huge shape"),
+        pytest.param(raw({"X": entry((0, 2**62, 2**62), (0, 0))}), "size of its shape", id="huge but empty"),
+        pytest.param(raw({"X": entry((1,) * 70, (0, 4))}, bytes(4)), "size of its shape", id="70 dimensions"),
+        pytest.param(raw({"X": entry(dtype="F7")}, bytes(8)), "'F7'.*float32", id="unknown type"),
+        pytest.param(raw({"X": entry(dtype=["F32"])}, bytes(8)), "float32", id="list as type"),
+        pytest.param(raw({"X": entry(dtype=None)}, bytes(8)), "float32", id="no type"),
+        pytest.param(raw({"X": entry()}), "truncated", id="no numbers"),
+        pytest.param(raw({"X": entry((2**40,), (0, 2**42))}, bytes(8)), "truncated", id="more than the file"),
+        pytest.param(raw({"X": entry(offsets=(4, 12))}, bytes(12)), "gap", id="gap at the start"),
+        pytest.param(raw({"X": entry(), "y": entry(offsets=(12, 20))}, bytes(20)), "gap", id="gap between"),
+        pytest.param(raw({"X": entry(), "y": entry(offsets=(4, 12))}, bytes(12)), "overlaps", id="overlap"),
+        pytest.param(raw({"X": entry(), "y": entry()}, bytes(8)), "overlaps", id="same place"),
+        pytest.param(
+            raw(b'{"X":%b,"X":%b}' % ((json.dumps(entry()).encode(),) * 2), bytes(8)), "repeats", id="repeated name"
+        ),
+    ],
+)  # fmt: skip
+def test_a_lying_header_is_one_sentence(path, content, message):
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        map_tensors(path)
+
+
+@pytest.mark.parametrize("name", ["nowhere.safetensors", ".", "a\0b"])
+def test_what_is_no_file_is_one_sentence(tmp_path, name):
+    with pytest.raises(InputError, match=r"no file|cannot be read"):
+        map_tensors(tmp_path / name)
+
+
+# --- writing
+
+
+def test_streams_are_written_block_by_block(path):
+    X = np.arange(20.0).reshape(10, 2)
+    write_tensors(
+        path, {"X": Stream((10, 2), np.dtype(np.float32), (X[i : i + 3] for i in range(0, 10, 3)))}, {}
+    )
+    found = map_tensors(path).tensors["X"]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, X)
+
+
+@pytest.mark.parametrize("rows", [0, 9, 11])
+def test_a_stream_of_another_length_is_refused_and_leaves_nothing(path, rows):
+    stream = Stream((10, 2), np.dtype(np.float32), iter([np.zeros((rows, 2))]))
+    with pytest.raises(InputError, match=f"announced with 20 numbers and came with {2 * rows}"):
+        write_tensors(path, {"X": stream}, {})
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a"]), np.array([1j]), np.zeros(1, np.longdouble), np.array([None])]
+)
+def test_types_that_the_format_lacks_are_refused_and_leave_nothing(path, array):
+    with pytest.raises(InputError, match="safetensors lacks"):
+        write_tensors(path, {"X": array}, {})
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize(("names", "metadata"), [(["\ud800"], {}), (["X"], {"a": "\udfff"})])
+def test_names_that_are_no_text_are_refused_and_leave_nothing(path, names, metadata):
+    with pytest.raises(InputError, match="no valid text"):
+        write_tensors(path, dict.fromkeys(names, np.zeros(1)), metadata)
+    assert os.listdir(path.parent) == []
+
+
+def failing(path, error):
+    with replace_file(path) as file:
+        file.write(b"new")
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError, InputError])
+def test_after_an_error_the_old_file_is_there_and_nothing_else(path, error):
+    path.write_bytes(b"old")
+    with pytest.raises(error):
+        failing(path, error)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(path):
+    with pytest.raises(InputError, match=r"cannot be written: No space left on device\."):
+        failing(path, OSError(28, "No space left on device"))
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize("name", ["nowhere/file", "file/inside", "folder", "x" * 300, ""])
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path, name):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match="cannot be written"), replace_file(tmp_path / name) as file:
+        file.write(b"some")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_name_as_long_as_the_disk_allows_can_be_written(tmp_path):
+    with replace_file(tmp_path / ("é" * 120)) as file:
+        file.write(b"some")
+    assert (tmp_path / ("é" * 120)).read_bytes() == b"some"

@@ -1,0 +1,134 @@
+"""Archives that are damaged or hostile: nothing is extracted, and each gets one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+
+import pytest
+from image_copies import PACKERS, class_folders, jpeg, pack_tar, pack_zip
+
+from hotshot.errors import InputError
+from hotshot.images.datasets import open_dataset
+from hotshot.images.datasets.unpacking import to_disk
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip], ids=["tar", "zip"])
+@pytest.mark.parametrize("name", ["../a/1.jpg", "/a/1.jpg", "a/../../1.jpg", "a\\..\\1.jpg", "C:/a/1.jpg"])
+def test_names_that_lead_outside_are_refused(tmp_path, pack, name):
+    path = pack(tmp_path / "x", class_folders() | {name: jpeg(1)})
+    with pytest.raises(InputError, match="a name that leads outside the archive: do not use"):
+        open_dataset(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_links_and_devices_in_a_tar_are_ignored_and_counted(tmp_path):
+    path = pack_tar(tmp_path / "x.tar", class_folders())
+    with tarfile.open(path, "a") as archive:
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
+            info = tarfile.TarInfo(f"ant/{kind.hex()}.jpg")
+            info.type, info.linkname = kind, "/etc/passwd"
+            archive.addfile(info)
+    dataset = open_dataset(path)
+    assert len(dataset.splits["all"]) == 6
+    assert dataset.about["ignored"] == 4
+
+
+@pytest.mark.parametrize("kind", ["tar", "tar.gz", "tar.xz", "tar.bz2", "zip"])
+def test_a_truncated_archive_is_refused(tmp_path, kind):
+    path = PACKERS[kind](tmp_path, class_folders(each=8))
+    data = path.read_bytes()
+    # A plain tar ends in zeros; the loss of some is none.
+    for keep in (100, 512, len(data) // 4, len(data) // 2 // 512 * 512):
+        path.write_bytes(data[:keep])
+        with pytest.raises(InputError, match="copy or download it again"):
+            open_dataset(path)
+
+
+def test_a_damaged_header_is_not_taken_for_the_end(tmp_path):
+    path = pack_tar(tmp_path / "x.tar", class_folders(each=4))
+    data = bytearray(path.read_bytes())
+    with tarfile.open(path) as archive:
+        at = archive.getmembers()[5].offset
+    data[at : at + 100] = b"\xff" * 100
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=f"not a sound tar archive, it is damaged or ends at byte {at}"):
+        open_dataset(path)
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip], ids=["tar", "zip"])
+def test_a_file_twice_is_refused(tmp_path, pack):
+    path = pack(tmp_path / "x", class_folders())
+    if pack is pack_tar:
+        with tarfile.open(path, "a") as archive:
+            archive.addfile(tarfile.TarInfo("ant/ant0.jpg"))
+    else:
+        with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("ant/ant0.jpg", b"x")
+    with pytest.raises(InputError, match=r"holds 'ant/ant0.jpg' twice: pack it again"):
+        open_dataset(path)
+
+
+def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("hotshot.files.limits.ALWAYS_ALLOWED", 2**20)
+    path = tmp_path / "bomb.tar.gz"
+    path.write_bytes(gzip.compress(bytes(2**24)))
+    with pytest.raises(InputError, match=r"bomb.tar.gz holds data of .* may unpack to .* damaged or hostile"):
+        open_dataset(path)
+
+
+def test_a_full_disk_is_said_with_the_remedy(tmp_path, monkeypatch):
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hotshot.images.datasets.unpacking.tempfile.TemporaryFile", Full)
+    path = tmp_path / "x"
+    path.write_bytes(b"x")
+    with pytest.raises(InputError, match="No space left on device: set TMPDIR"):
+        to_disk([b"data"], path)
+
+
+def test_a_zip_member_that_is_not_what_it_announces_is_a_corrupt_image(tmp_path):
+    path = pack_zip(tmp_path / "x.zip", {"a/1.jpg": jpeg(1)})
+    image = open_dataset(path).splits["all"].images[0]
+    data = bytearray(path.read_bytes())
+    data[60] ^= 0xFF
+    path.write_bytes(data)
+    image = open_dataset(path).splits["all"].images[0]
+    with pytest.raises(
+        InputError, match=r"x.zip:a/1.jpg is not a readable image.*damaged inside its archive"
+    ):
+        image.read()
+
+
+def test_other_compressions_and_passwords_are_refused(tmp_path):
+    path = pack_zip(tmp_path / "x.zip", class_folders(), zipfile.ZIP_LZMA)
+    with pytest.raises(InputError, match="compressed by method 14: pack it as an ordinary zip"):
+        open_dataset(path)
+    path = pack_zip(tmp_path / "y.zip", {"a/1.jpg": jpeg(1)})
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"'a/1.jpg' that is encrypted"):
+        open_dataset(path)
+
+
+def test_two_archives_of_one_split_are_refused(tmp_path):
+    pack_tar(tmp_path / "train.tar", class_folders())
+    pack_tar(tmp_path / "train.tar.gz", class_folders(), "w:gz")
+    with pytest.raises(InputError, match=r"both train.tar and train.tar.gz: keep one"):
+        open_dataset(tmp_path)
+
+
+def test_long_names_in_a_tar_are_read(tmp_path):
+    name = "ant/" + "x" * 180 + ".jpg"
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        path = tmp_path / f"{form}.tar"
+        with tarfile.open(path, "w", format=form) as archive:
+            info = tarfile.TarInfo(name)
+            info.size = len(jpeg(1))
+            archive.addfile(info, io.BytesIO(jpeg(1)))
+        assert open_dataset(path).splits["all"].images[0].name.endswith(name)

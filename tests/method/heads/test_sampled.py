@@ -1,0 +1,257 @@
+"""The paper's head: generated features and logistic regression, and its limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from conftest import real_data
+from few_shot_problems import prepared_bank, probabilities, random_covariances, random_tasks, random_weights
+from hotshot.arrays import like, to_numpy
+from hotshot.base import BaseClasses, Space
+from hotshot.method.calibration import automatic_mix, calibrate
+from hotshot.method.heads import fit_heads, sampled
+from hotshot.method.heads.sampled import fit_sampled, gaussian_factor, generate_features
+from hotshot.method.hierarchy import transfer_weights
+
+
+def covariance_of_kind(kind, dtype=np.float64, width=8):
+    rng = np.random.default_rng(0)
+    made = {
+        "positive definite": lambda: random_covariances(rng, 1, width)[0],
+        "rank deficient": lambda: random_covariances(rng, 1, width, rank=3)[0],
+        "alpha in every entry": lambda: random_covariances(rng, 1, width, rank=2)[0] + 0.21,
+        "zero": lambda: np.zeros((width, width)),
+        "constant": lambda: np.full((width, width), 0.21),
+    }
+    return made[kind]().astype(dtype)
+
+
+KINDS = ["positive definite", "rank deficient", "alpha in every entry", "zero", "constant"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_covariance_has_a_factor(kind, dtype):
+    covariance = covariance_of_kind(kind, dtype)
+    factor = gaussian_factor(covariance)
+    np.testing.assert_allclose(factor @ factor.T, covariance, atol=2e-6 * covariance.max())
+
+
+def test_negative_eigenvalues_count_as_zero():
+    factor = gaussian_factor(np.diag([1.0, -0.5]))
+    np.testing.assert_allclose(factor @ factor.T, np.diag([1.0, 0.0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated_features_have_the_moments_asked_for(kind):
+    count, width = 60_000, 4
+    covariance = covariance_of_kind(kind, width=width)
+    mean = np.arange(width, dtype=float)
+    drawn = generate_features(mean[None], covariance[None], np.array([count]), np.random.default_rng(0))
+    check_moments(drawn, mean, covariance)
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_the_shift_adds_to_the_covariance(rank):
+    mean, covariance = np.zeros(4), covariance_of_kind("rank deficient", width=4)
+    shift_factor = np.random.default_rng(1).normal(size=(4, rank))
+    rng = np.random.default_rng(0)
+    drawn = generate_features(mean[None], covariance[None], np.array([60_000]), rng, shift_factor)
+    check_moments(drawn, mean, covariance + shift_factor @ shift_factor.T)
+
+
+def check_moments(drawn, mean, covariance):
+    """Mean and covariance within five standard errors, which are at most deviation * deviation * sqrt(2 / n)."""
+    count = len(drawn)
+    deviation = np.sqrt(np.diag(covariance))
+    assert (np.abs(drawn.mean(axis=0) - mean) <= 5 * deviation / np.sqrt(count) + 1e-12).all()
+    error = 5 * np.outer(deviation, deviation) * np.sqrt(2 / count)
+    assert (np.abs(np.cov(drawn.T) - covariance) <= error + 1e-12).all()
+
+
+def test_features_stand_in_the_order_and_number_of_their_gaussians():
+    means = np.array([[0.0, 0.0], [100.0, 100.0], [-100.0, 0.0]])
+    covariances = np.tile(np.eye(2), (3, 1, 1))
+    drawn = generate_features(means, covariances, np.array([2, 3, 1]), np.random.default_rng(0))
+    nearest = [int(np.argmin(((means - x) ** 2).sum(axis=1))) for x in drawn]
+    assert nearest == [0, 0, 1, 1, 1, 2]
+
+
+# --- one task ---------------------------------------------------------------------------------------------
+
+
+def random_task(shots=(1, 2, 3), width=4):
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(len(shots)), shots)
+    means = rng.normal(size=(len(shots), width))[labels] + 0.1 * rng.normal(size=(len(labels), width))
+    return means, random_covariances(rng, len(labels), width, 0.5), None, labels, means + 0.1, labels
+
+
+def fit(task, *, seed=0, **kwargs):
+    settings = {"n_classes": 3, "n_generated": 60, "support_weight": 2.0, "C": 1.0, **kwargs}
+    return fit_sampled(*task, **settings, rng=np.random.default_rng(seed))[0]
+
+
+def test_the_same_seed_gives_the_same_classifier_and_another_seed_another():
+    task = random_task()
+    np.testing.assert_array_equal(fit(task), fit(task))
+    assert np.abs(fit(task) - fit(task, seed=1)).max() > 1e-6
+
+
+def recorded_fits(monkeypatch):
+    """What the sampled head passes to logistic regression."""
+    fits = []
+
+    class Recorder(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            fits.append((X, y, sample_weight))
+            return super().fit(X, y, sample_weight)
+
+    monkeypatch.setattr(sampled, "LogisticRegression", Recorder)
+    return fits
+
+
+@pytest.mark.parametrize(
+    ("n_generated", "per_gaussian"), [(60, (60, 30, 20)), (1, (1, 1, 1)), (5, (5, 2, 2))]
+)
+def test_the_gaussians_of_a_class_share_its_features_and_support_has_its_weight(
+    monkeypatch, n_generated, per_gaussian
+):
+    fits = recorded_fits(monkeypatch)
+    task = random_task()
+    fit(task, n_generated=n_generated, support_weight=7.0)
+    ((X, y, weight),) = fits
+    drawn = [k * shots for k, shots in zip(per_gaussian, (1, 2, 3), strict=True)]
+    generated = sum(drawn)
+    assert np.bincount(y[:generated]).tolist() == drawn
+    np.testing.assert_array_equal(weight[:generated], 1)
+    np.testing.assert_array_equal(X[generated:], task[4])
+    np.testing.assert_array_equal(y[generated:], task[5])
+    np.testing.assert_array_equal(weight[generated:], 7)
+
+
+def test_the_classifier_is_logistic_regressions(monkeypatch):
+    fits = recorded_fits(monkeypatch)
+    theta = fit(random_task(), C=0.3)
+    ((X, y, weight),) = fits
+    model = LogisticRegression(C=0.3, tol=1e-8, max_iter=1000).fit(X, y, weight)
+    np.testing.assert_allclose(probabilities(theta, X), model.predict_proba(X), atol=1e-3)
+
+
+def test_two_classes_have_two_opposite_halves(monkeypatch):
+    fits = recorded_fits(monkeypatch)
+    theta = fit(random_task(shots=(1, 2)), n_classes=2)
+    ((X, y, weight),) = fits
+    model = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y, weight)
+    np.testing.assert_allclose(theta[0], -theta[1])
+    np.testing.assert_allclose(probabilities(theta, X), model.predict_proba(X), atol=1e-3)
+
+
+def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature():
+    means, covariances, _, labels, support, support_labels = random_task()
+    problem = sampled._problem_of_means(
+        means, covariances, None, labels, support, support_labels, 3, 2.0, 0.5
+    )
+    counts = np.array([40, 20, 20, 15, 15, 15])
+    generated = generate_features(means, covariances, counts, np.random.default_rng(0))
+    theta = np.random.default_rng(1).normal(size=(1, 3, 5))
+    here = sampled.sampled_objective(problem, theta, generated=generated, counts=counts)
+    for place in np.ndindex(3, 5):
+        step = np.zeros_like(theta)
+        step[(0, *place)] = 1e-6
+        ahead, behind = (
+            sampled.sampled_objective(problem, theta + sign * step, generated=generated, counts=counts).value[
+                0
+            ]
+            for sign in (1, -1)
+        )
+        assert here.gradient[(0, *place)] == pytest.approx((ahead - behind) / 2e-6, rel=1e-4, abs=1e-4)
+    logits = generated @ theta[0, :, :-1].T + theta[0, :, -1]
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    total = here.rays[0, :, : len(means)].sum(axis=1)
+    np.testing.assert_allclose(total, (p * (1 - p)).sum(axis=0))
+
+
+# --- through fit_heads ------------------------------------------------------------------------------------
+
+
+def random_gaussians(base, shots, **kwargs):
+    support, labels = random_tasks(base, 2, shots)
+    weights = random_weights(2, len(base.names), support.shape[1])
+    return calibrate(base, support, labels, weights, **kwargs), support, labels
+
+
+@pytest.mark.parametrize(("mean_rule", "alpha"), [("mix", 0.0), ("mix", 0.21), ("printed", 0.21)])
+def test_singular_banks_are_sampled(mean_rule, alpha):
+    # Three samples a class in twelve dimensions: every covariance is singular.
+    base = prepared_bank(sizes=(3, 3, 3, 2), width=12)
+    gaussians, support, labels = random_gaussians(base, (1, 1, 1), mean_rule=mean_rule, alpha=alpha)
+    theta = fit_heads(base, gaussians, support, labels, n_classes=3, head="sampled").theta
+    assert theta.shape == (2, 3, 13)
+    assert np.isfinite(theta).all()
+
+
+def test_seeds_belong_to_tasks(xp):
+    base = prepared_bank()
+    gaussians, support, labels = random_gaussians(base, (1, 2))
+    together = fit_heads(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=[5, 6]).theta
+    reference = xp.asarray([0.0], dtype=xp.float64)
+    weights = random_weights(2, len(base.names), support.shape[1])
+    for t, seed in enumerate([5, 6]):
+        there = base.to(reference)
+        arrays = [like(x[t : t + 1], reference) for x in (support, labels, weights)]
+        alone = calibrate(there, *arrays)
+        got = fit_heads(there, alone, *arrays[:2], n_classes=2, head="sampled", seeds=[seed]).theta
+        assert type(got) is type(reference)
+        np.testing.assert_allclose(to_numpy(got)[0], together[t], rtol=1e-6, atol=1e-8)
+
+
+def limit_settings(factor, support_weight):
+    """Settings of a problem with `factor` times the features whose minimum stays where it is."""
+    return {"n_generated": 200 * factor, "support_weight": support_weight * factor, "C": 1 / factor}
+
+
+def check_limit(base, gaussians, support, labels, queries, n_classes, support_weight=10.0):
+    """With ever more generated features the sampled head tends to the expected one."""
+    heads = [
+        fit_heads(base, gaussians, support, labels, n_classes=n_classes, head=head, **settings).theta
+        for head, settings in (
+            ("sampled", limit_settings(150, support_weight)),
+            ("expected", limit_settings(1, support_weight)),
+        )
+    ]
+    for task in range(support.shape[0]):
+        a, b = (probabilities(theta[task].astype(np.float64), queries[task]) for theta in heads)
+        assert len(np.unique(a.argmax(axis=1))) > 1
+        assert np.mean(a.argmax(axis=1) == b.argmax(axis=1)) >= 0.99
+        assert np.abs(a - b).mean() <= 0.005
+
+
+@pytest.mark.parametrize("shots", [(1, 1, 1), (2, 1, 3), (1, 2)])
+def test_sampled_head_tends_to_the_expected_head(shots):
+    base = prepared_bank()
+    gaussians, support, labels = random_gaussians(base, shots, mix=0.5)
+    rng = np.random.default_rng(3)
+    queries = support[:, rng.integers(support.shape[1], size=500)] + 0.3 * rng.normal(size=(2, 500, 6))
+    check_limit(base, gaussians, support, labels, queries, len(shots))
+
+
+def test_sampled_head_tends_to_the_expected_head_on_real_sentences():
+    with np.load(real_data("banking77/features.npz")) as file:
+        X, y = file["X"], file["y"]
+    rng = np.random.default_rng(0)
+    names = rng.permutation(np.unique(y))
+    known = np.isin(y, names[:47])
+    base = BaseClasses.from_samples(X[known], y[known]).prepare(Space(n_components=64))
+    support, queries = [], []
+    for _ in range(3):
+        drawn = [rng.permutation(np.flatnonzero(y == name))[:16] for name in rng.permutation(names[47:])[:5]]
+        support.append([rows[0] for rows in drawn])
+        queries.append(np.concatenate([rows[1:] for rows in drawn]))
+    support, queries = (base.transform(X[np.array(rows)].astype(np.float32)) for rows in (support, queries))
+    labels = np.tile(np.arange(5), (3, 1))
+    weights = transfer_weights(base, support).weights
+    gaussians = calibrate(base, support, labels, weights, mix=automatic_mix(np.ones((3, 5), np.float32)))
+    check_limit(base, gaussians, support, labels, queries, 5)

@@ -1,0 +1,156 @@
+"""Calibrated Gaussians against the formulas, written out as loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from few_shot_problems import RAGGED, prepared_bank, ragged_bank, random_tasks, random_theta, random_weights
+from hotshot.arrays import like, to_numpy
+from hotshot.base import Space
+from hotshot.base.covariances import Dense
+from hotshot.method.calibration import MEAN_RULES, automatic_mix, calibrate, class_targets, head_covariances
+from hotshot.method.heads.bound import bound_objective
+from hotshot.method.heads.expected import expected_objective
+from hotshot.method.heads.problem import head_problem
+
+B = len(RAGGED)
+
+
+def naive_mean(rule, borrowed, x, *, m, k):
+    if rule == "mix":
+        return m * borrowed + (1 - m) * x
+    if rule == "printed":
+        return (borrowed + x) / (B + 1)
+    return (k * borrowed + x) / (k + 1)
+
+
+def random_case(base, shots=(1, 2), n_tasks=2):
+    targets, labels = random_tasks(base, n_tasks=n_tasks, shots=shots)
+    return targets, labels, random_weights(n_tasks, B, targets.shape[1])
+
+
+def in_library(xp, base, *arrays):
+    reference = xp.asarray([0.0], dtype=xp.float64)
+    return base.to(reference), *(like(x, reference) for x in arrays)
+
+
+@pytest.mark.parametrize("rule", MEAN_RULES)
+def test_means_and_covariances_follow_the_rule(xp, rule):
+    base = prepared_bank()
+    targets, labels, weights = random_case(base)
+    there, *arrays = in_library(xp, base, targets, labels, weights)
+    got = calibrate(there, *arrays, mean_rule=rule, mix=0.6, k=3)
+    means, covariances = to_numpy(got.means), to_numpy(got.covariances(there))
+    assert got.shift is None
+    for t in range(2):
+        for n in range(3):
+            borrowed = sum(weights[t, b, n] * base.means[b] for b in range(B))
+            expected = naive_mean(rule, borrowed, targets[t, n], m=0.6, k=3)
+            np.testing.assert_allclose(means[t, n], expected, rtol=1e-10, atol=1e-14)
+            lent = sum(weights[t, b, n] * base.covariances.matrices[b] for b in range(B))
+            lent = lent / B if rule == "printed" else lent
+            np.testing.assert_allclose(covariances[t, n], lent, rtol=1e-10, atol=1e-14)
+
+
+def test_every_gaussian_may_have_its_own_mix(xp):
+    base = prepared_bank()
+    targets, labels, weights = random_case(base)
+    mix = np.random.default_rng(0).uniform(size=(2, 3))
+    there, *arrays, m = in_library(xp, base, targets, labels, weights, mix)
+    means = to_numpy(calibrate(there, *arrays, mix=m).means)
+    for t in range(2):
+        for n in range(3):
+            borrowed = weights[t, :, n] @ base.means
+            expected = naive_mean("mix", borrowed, targets[t, n], m=mix[t, n], k=None)
+            np.testing.assert_allclose(means[t, n], expected, rtol=1e-10, atol=1e-14)
+
+
+def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
+    base = prepared_bank()
+    targets, labels, weights = random_case(base)
+    np.testing.assert_allclose(calibrate(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14)
+    lent = np.swapaxes(weights, 1, 2) @ base.means
+    np.testing.assert_allclose(calibrate(base, targets, labels, weights, mix=1.0).means, lent, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("rule", "added"), [("entries", 0.21 * np.ones((6, 6))), ("diagonal", 0.21 * np.eye(6))]
+)
+@pytest.mark.parametrize("mean_rule", MEAN_RULES)
+def test_alpha_is_added_in_the_original_axes(xp, rule, added, mean_rule):
+    base = prepared_bank()
+    there, *arrays = in_library(xp, base, *random_case(base))
+    plain = calibrate(there, *arrays, mean_rule=mean_rule)
+    shifted = calibrate(there, *arrays, mean_rule=mean_rule, alpha=0.21, alpha_rule=rule)
+    extra = to_numpy(shifted.covariances(there) - plain.covariances(there))
+    axes = base.transform.axes
+    np.testing.assert_allclose(axes @ extra @ axes.T, np.broadcast_to(added, extra.shape), atol=1e-10)
+    np.testing.assert_array_equal(to_numpy(shifted.means), to_numpy(plain.means))
+
+
+def test_alpha_entries_on_fewer_axes_is_the_projection():
+    base = ragged_bank().prepare(Space(n_components=3))
+    case = random_case(base)
+    plain, shifted = (calibrate(base, *case, alpha=alpha).covariances(base) for alpha in (0.0, 0.5))
+    axes = base.transform.axes
+    expected = axes.T @ np.full((6, 6), 0.5) @ axes
+    np.testing.assert_allclose(shifted - plain, np.broadcast_to(expected, plain.shape), atol=1e-10)
+
+
+def test_class_targets_are_the_means_of_their_support_samples(xp):
+    rng = np.random.default_rng(0)
+    labels = np.array([[0, 0, 1, 2, 2, 2], [2, 1, 0, 1, 1, 2]])
+    support = rng.normal(size=(2, 6, 4))
+    got, shots = class_targets(xp.asarray(support), xp.asarray(labels), 3)
+    for t in range(2):
+        for c in range(3):
+            own = [x for x, label in zip(support[t], labels[t], strict=True) if label == c]
+            np.testing.assert_allclose(to_numpy(got)[t, c], sum(own) / len(own), rtol=1e-12)
+            assert to_numpy(shots)[t, c] == len(own)
+
+
+def test_automatic_mix_falls_with_the_shots(xp):
+    got = automatic_mix(xp.asarray([[1.0, 2.0, 5.0]], dtype=xp.float64))
+    np.testing.assert_allclose(to_numpy(got), [[0.7, 0.7 / 1.3, 0.7 / 2.2]], rtol=1e-12)
+
+
+# --- dense covariances, or weights over those of the base ---------------------------------------------------
+
+
+@pytest.mark.parametrize(("shots", "dense"), [((2, 1, 3), True), ((3, 2, 2), False), ((9, 9, 9), False)])
+def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_classes(shots, dense):
+    base = prepared_bank()
+    gaussians = calibrate(base, *random_case(base, shots), alpha=0.3)
+    stack, mixing = head_covariances(base, gaussians)
+    expected = gaussians.covariances(base)
+    if dense:
+        assert mixing is None
+        np.testing.assert_allclose(stack.matrices, expected)
+    else:
+        assert stack.count == B + 1
+        mixed = stack.mixtures(mixing.reshape(-1, B + 1)).reshape(expected.shape)
+        np.testing.assert_allclose(mixed, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("objective", [bound_objective, expected_objective])
+@pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
+@pytest.mark.parametrize("mean_rule", MEAN_RULES)
+@pytest.mark.parametrize("alpha", [0.0, 0.21])
+def test_both_forms_give_the_same_head(xp, objective, alpha_rule, mean_rule, alpha):
+    base = prepared_bank()
+    support, labels, weights = random_case(base, shots=(3, 2, 4))
+    there, support, labels, weights = in_library(xp, base, support, labels, weights)
+    settings = {"mean_rule": mean_rule, "alpha": alpha, "alpha_rule": alpha_rule}
+    gaussians = calibrate(there, support, labels, weights, **settings)
+    mixed = head_problem(
+        there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0
+    )
+    assert mixed.mixing is not None
+    dense = replace(mixed, covariances=Dense(gaussians.covariances(there)), mixing=None)
+    theta = like(random_theta(mixed), support)
+    a, b = objective(mixed, theta), objective(dense, theta)
+    np.testing.assert_allclose(to_numpy(a.value), to_numpy(b.value), rtol=1e-10)
+    np.testing.assert_allclose(to_numpy(a.gradient), to_numpy(b.gradient), rtol=1e-8, atol=1e-8)

@@ -1,0 +1,254 @@
+"""The whole method for a batch of tasks."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from few_shot_problems import RAGGED, prepared_bank, probabilities, random_tasks
+from hotshot.arrays import like, to_numpy
+from hotshot.base.covariances import Dense
+from hotshot.errors import InputError
+from hotshot.method.calibration import MEAN_RULES, calibrate
+from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.heads import fit_heads
+from hotshot.method.hierarchy import COSTS, transfer_weights
+
+B = len(RAGGED)
+METHODS = {
+    "default": Method(),
+    "per sample": Method(per="sample"),
+    "fixed mix": Method(mix=0.4),
+    "free scale": Method(cost_scale="free"),
+    "retrieval": Method(n_retrieved=2),
+    "nearest": Method(cost="nearest"),
+    "three nearest": Method(cost="nearest", n_retrieved=3, per="sample"),
+    "alpha": Method(alpha=0.21),
+    "alpha on the diagonal": Method(alpha=0.21, alpha_rule="diagonal", per="sample"),
+    "expected": Method(head="expected"),
+    "sampled": Method(head="sampled", n_generated=50),
+    "sampled with alpha": Method(head="sampled", n_generated=50, alpha=0.21, per="sample"),
+    **{f"cost {cost}": Method(cost=cost) for cost in COSTS[1:]},
+    **{f"mean rule {rule}": Method(mean_rule=rule) for rule in MEAN_RULES[1:]},
+}
+
+
+@pytest.fixture(params=METHODS)
+def method(request):
+    return METHODS[request.param]
+
+
+@pytest.fixture(scope="module")
+def base():
+    return prepared_bank()
+
+
+QUERIES = np.random.default_rng(9).normal(size=(80, 6))
+
+
+def check_same(a, b, task_a, task_b, *, tolerance):
+    """Two fits give one task the same weights, Gaussians and predictions."""
+    for get in (lambda f: f.transfer.weights, lambda f: f.gaussians.means, lambda f: f.gaussians.weights):
+        np.testing.assert_allclose(to_numpy(get(a))[task_a], to_numpy(get(b))[task_b], atol=1e-6)
+    np.testing.assert_array_equal(to_numpy(a.gaussians.labels)[task_a], to_numpy(b.gaussians.labels)[task_b])
+    got, expected = (probabilities(to_numpy(f.theta)[t], QUERIES) for f, t in ((a, task_a), (b, task_b)))
+    np.testing.assert_allclose(got, expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2), (1, 2)])
+def test_a_batch_is_its_tasks_one_at_a_time(base, method, shots):
+    support, labels = random_tasks(base, 3, shots)
+    together = fit_tasks(base, support, labels, method, n_classes=len(shots), seeds=[4, 5, 6])
+    assert together.theta.shape == (3, len(shots), 7)
+    for t in range(3):
+        alone = fit_tasks(
+            base, support[t : t + 1], labels[t : t + 1], method, n_classes=len(shots), seeds=[4 + t]
+        )
+        check_same(together, alone, t, 0, tolerance=1e-3)
+
+
+def test_every_array_library_agrees_with_numpy(xp, base, method):
+    support, labels = random_tasks(base, 2, (2, 1, 1))
+    expected = fit_tasks(base, support, labels, method, n_classes=3, seeds=[1, 2])
+    reference = xp.asarray([0.0], dtype=xp.float64)
+    there, x, y = base.to(reference), like(support, reference), like(labels, reference)
+    got = fit_tasks(there, x, y, method, n_classes=3, seeds=[1, 2])
+    assert type(got.theta) is type(reference)
+    for t in range(2):
+        check_same(got, expected, t, t, tolerance=1e-3)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """A device that is not NumPy's, from which arrays must be fetched."""
+    strict = pytest.importorskip("array_api_strict")
+    here = strict.Device("CPU_DEVICE")
+
+    def fetch(x):
+        return np.asarray(x.to_device(here) if hasattr(x, "_device") else x)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("hotshot.") and hasattr(module, "to_numpy"):
+            monkeypatch.setattr(module, "to_numpy", fetch)
+    return strict.asarray([0.0], dtype=strict.float64, device=strict.Device("device1")), fetch
+
+
+@pytest.mark.parametrize(
+    "method",
+    [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "expected", "alpha")],
+)
+def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
+    reference, fetch = elsewhere
+    support, labels = random_tasks(base, 2, (2, 1))
+    expected = fit_tasks(base, support, labels, method, n_classes=2)
+    there, x, y = base.to(reference), like(support, reference), like(labels, reference)
+    got = fit_tasks(there, x, y, method, n_classes=2, keep_low_plans=True)
+    assert got.theta.device == reference.device
+    for a, b in zip(fetch(got.theta), expected.theta, strict=True):
+        np.testing.assert_allclose(probabilities(a, QUERIES), probabilities(b, QUERIES), atol=1e-3)
+
+
+UNUSUAL = Method(
+    cost="cosine-weighted",
+    epsilon=0.3,
+    cost_scale="over-targets",
+    n_retrieved=3,
+    mean_rule="mix",
+    mix=0.55,
+    alpha=0.07,
+    alpha_rule="diagonal",
+    per="sample",
+    head="expected",
+    n_generated=33,
+    support_weight=1.7,
+    C=0.4,
+)
+
+
+def step_by_step(base, support, labels, method, n_classes):
+    """The method of samples as targets, every step called with the parameters that are its own."""
+    names = ("cost", "epsilon", "cost_scale", "n_retrieved")
+    weights = transfer_weights(base, support, **{name: getattr(method, name) for name in names}).weights
+    names = ("mean_rule", "mix", "alpha", "alpha_rule")
+    settings = {name: getattr(method, name) for name in names}
+    gaussians = calibrate(base, support, labels, weights, k=method.n_retrieved, **settings)
+    names = ("head", "n_generated", "support_weight", "C")
+    settings = {name: getattr(method, name) for name in names}
+    return fit_heads(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
+
+
+@pytest.mark.parametrize("mean_rule", MEAN_RULES)
+def test_every_parameter_reaches_its_step(base, mean_rule):
+    method = replace(UNUSUAL, mean_rule=mean_rule)
+    support, labels = random_tasks(base, 2, (2, 1, 1))
+    got = fit_tasks(base, support, labels, method, n_classes=3).theta
+    np.testing.assert_array_equal(got, step_by_step(base, support, labels, method, 3))
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Method)])
+def test_every_parameter_matters(base, name):
+    """What the test above compares would change if a parameter were forgotten on both sides."""
+    support, labels = random_tasks(base, 2, (2, 1, 1))
+    usual = replace(UNUSUAL, mean_rule="free-lunch") if name == "mean_rule" else UNUSUAL
+    other = replace(usual, **{name: getattr(Method(), name)})
+    a, b = (fit_tasks(base, support, labels, method, n_classes=3).theta for method in (usual, other))
+    assert np.abs(a - b).max() > 1e-4
+
+
+def test_at_one_shot_a_class_is_its_sample(base, method):
+    support, labels = random_tasks(base, 2, (1, 1, 1))
+    by_class, by_sample = (
+        fit_tasks(base, support, labels, replace(method, per=per), n_classes=3, seeds=[1, 2])
+        for per in ("class", "sample")
+    )
+    for t in range(2):
+        check_same(by_class, by_sample, t, t, tolerance=1e-6)
+
+
+def test_the_order_of_support_samples_does_not_matter(base):
+    support, labels = random_tasks(base, 1, (3, 1, 2))
+    order = np.random.default_rng(0).permutation(6)
+    plain = fit_tasks(base, support, labels, Method(), n_classes=3)
+    shuffled = fit_tasks(base, support[:, order], labels[:, order], Method(), n_classes=3)
+    check_same(plain, shuffled, 0, 0, tolerance=1e-3)
+
+
+@pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2)])
+def test_gaussians_of_classes_are_calibrated_from_their_means_and_shots(base, shots):
+    support, labels = random_tasks(base, 2, shots)
+    fitted = fit_tasks(base, support, labels, Method(cost="cosine"), n_classes=3)
+    for t in range(2):
+        assert fitted.gaussians.labels[t].tolist() == [0, 1, 2]
+        for c, k in enumerate(shots):
+            own = support[t][labels[t] == c].mean(axis=0)
+            m = 0.7 / (0.7 + 0.3 * k)
+            borrowed = fitted.transfer.weights[t, :, c] @ base.means
+            np.testing.assert_allclose(fitted.gaussians.means[t, c], m * borrowed + (1 - m) * own, atol=1e-12)
+
+
+def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their_class(base):
+    shots = (3, 1, 2)
+    support, labels = random_tasks(base, 2, shots)
+    labels[1] = np.random.default_rng(0).permutation(labels[1])
+    fitted = fit_tasks(base, support, labels, Method(per="sample"), n_classes=3)
+    np.testing.assert_array_equal(fitted.gaussians.labels, labels)
+    for t in range(2):
+        for n, label in enumerate(labels[t]):
+            m = 0.7 / (0.7 + 0.3 * shots[label])
+            borrowed = fitted.transfer.weights[t, :, n] @ base.means
+            expected = m * borrowed + (1 - m) * support[t, n]
+            np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n_retrieved", "k"), [(None, 2), (1, 1), (3, 3), (B, B), (B + 4, B)])
+def test_nearest_is_free_lunch(base, n_retrieved, k):
+    method = Method(cost="nearest", n_retrieved=n_retrieved, mean_rule="free-lunch", per="sample")
+    support, labels = random_tasks(base, 2, (1, 2))
+    fitted = fit_tasks(base, support, labels, method, n_classes=2)
+    assert fitted.transfer.plan is None
+    for t in range(2):
+        for n, x in enumerate(support[t]):
+            near = np.argsort([((mean - x) ** 2).sum() for mean in base.means])[:k]
+            expected = (sum(base.means[b] for b in near) + x) / (k + 1)
+            np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
+            covariance = sum(base.covariances.matrices[b] for b in near) / k
+            np.testing.assert_allclose(fitted.gaussians.covariances(base)[t, n], covariance, atol=1e-12)
+
+
+def test_decision_is_the_linear_function_of_theta(base, xp):
+    support, labels = random_tasks(base, 2, (1, 1, 1))
+    fitted = fit_tasks(base, support, labels, Method(), n_classes=3)
+    reference = xp.asarray([0.0], dtype=xp.float64)
+    there = replace(fitted, theta=like(fitted.theta, reference))
+    queries = np.random.default_rng(0).normal(size=(2, 4, 6))
+    got = to_numpy(there.decision(like(queries, reference)))
+    for t in range(2):
+        for q, x in enumerate(queries[t]):
+            expected = [row[:-1] @ x + row[-1] for row in fitted.theta[t]]
+            np.testing.assert_allclose(got[t, q], expected, rtol=1e-10)
+
+
+def test_novel_classes_are_told_apart(base):
+    support, labels = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
+    queries, truth = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
+    fitted = fit_tasks(base, support, labels, Method(), n_classes=3)
+    assert np.mean(fitted.decision(queries).argmax(axis=2) == truth) > 0.95
+
+
+def test_low_level_plans_are_kept_where_asked_for(base):
+    support, labels = random_tasks(base, 2, (1, 1))
+    assert fit_tasks(base, support, labels, Method(), n_classes=2).transfer.low_plans is None
+    kept = fit_tasks(base, support, labels, Method(), n_classes=2, keep_low_plans=True).transfer.low_plans
+    assert len(kept) == B
+    np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
+
+
+@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+def test_base_classes_that_hold_nan_are_said(base, head):
+    broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
+    support, labels = random_tasks(base)
+    with pytest.raises(InputError, match="hold NaN or infinity: make the bank again"):
+        fit_tasks(broken, support, labels, Method(head=head), n_classes=3)

@@ -1,0 +1,46 @@
+"""Tables print as they are read, and findings come back as they were saved."""
+
+from __future__ import annotations
+
+import pytest
+
+from hotshot.errors import InputError
+from hotshot.evaluation import mean_interval
+from hotshot.evaluation.tables import percent
+from hotshot.paper.experiments import Findings, Number, Table, load_findings, save_findings
+
+TABLE = Table(
+    "accuracies",
+    ("method", "here", "in the paper"),
+    (("a|b", Number(1.0, 0.25), Number(2.0, published=True)), ("c", None, None)),
+)
+
+
+def test_markdown_marks_what_is_published_and_keeps_its_columns():
+    assert TABLE.to_markdown().splitlines() == [
+        "| method | here | in the paper |",
+        "| --- | --- | --- |",
+        "| a\\|b | 1.00 ± 0.25 | *2.00* |",
+        "| c |  |  |",
+    ]
+
+
+def test_a_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="needs 2 cells"):
+        Table("t", ("a", "b"), (("only",),))
+
+
+def test_a_single_task_has_no_interval():
+    assert percent(mean_interval([0.5])) == Number(50.0)
+    assert str(percent(mean_interval([0.25, 0.75]), signed=True)).startswith("+50.00 ± ")
+
+
+def test_findings_come_back(tmp_path):
+    save_findings(tmp_path / "x", Findings(("It is so.",), (TABLE,)), {"experiment": "x"})
+    found = load_findings(tmp_path / "x")
+    assert found["sentences"] == ["It is so."]
+    assert found["tables"][0]["rows"][0][1]["half_width"] == 0.25
+    (tmp_path / "x" / "findings.json").write_text("[]")
+    for folder in ("x", "nowhere"):
+        with pytest.raises(InputError, match="holds no findings"):
+            load_findings(tmp_path / folder)

@@ -1,0 +1,165 @@
+"""The transcribed tables keep the paper's laws and, where the paper is beside the project, its very characters."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from conftest import DATA
+from hotshot.evaluation.tables import Number
+from hotshot.paper.experiments import published
+from hotshot.paper.experiments.published import (
+    POWERS,
+    SHOTS,
+    cells,
+    published_backbone,
+    published_cost,
+    published_dataset,
+    published_power,
+    published_retrieved,
+    published_speed,
+    published_systems,
+)
+
+TABLES = {f"TABLE_{i}": getattr(published, f"TABLE_{i}") for i in range(1, 7)}
+ROWS = {"TABLE_1": 16, "TABLE_2": 11, "TABLE_3": 6, "TABLE_4": 5, "TABLE_5": 4, "TABLE_6": 3}
+# Cells with a number; the others are dashes.
+NUMBERS = {"TABLE_1": 70, "TABLE_2": 22, "TABLE_3": 24, "TABLE_4": 10, "TABLE_5": 16, "TABLE_6": 15}
+# Leading cells in the paper's words.
+NAMED = {"TABLE_1": 2, "TABLE_2": 2, "TABLE_3": 0, "TABLE_4": 1, "TABLE_5": 1, "TABLE_6": 0}
+COSTS = ("ot-euclidean", "ot-euclidean-weighted", "ot-cosine", "ot-cosine-weighted")
+
+
+NUMBER = r"\d+\.\d+( ± (\d\.\d+|n/a))?"
+
+
+def printed(row):
+    """The cells of a transcribed row that hold a number or the dash of a missing one, without spaces."""
+    return [cell.replace(" ", "") for cell in row if cell == "-" or re.fullmatch(NUMBER, cell)]
+
+
+def rows_of_the_paper(path):
+    """The rows of its LaTeX tables, without marks and spaces."""
+    text = path.read_text(encoding="utf-8").replace(r"\pm", "±")
+    marks = r"\\cite\{[^}]*\}|\\(textbf|text|midrule|hline|rowcolor\{mygray\})|\^\\(star|circ)|\^\*|\^\{\\div\}|[\s{}$]"
+    return [re.sub(marks, "", row) for row in text.split("\\\\")]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_have_as_many_rows_and_numbers_as_printed(name):
+    rows = cells(TABLES[name])
+    assert len({len(row) for row in rows}) == 1
+    assert len(rows) == ROWS[name]
+    assert sum(cell != "-" for row in rows for cell in printed(row)) == NUMBERS[name]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_is_a_row_of_the_paper(name):
+    paper = DATA.parent / "paper.tex"
+    if not paper.exists():
+        pytest.skip(f"the paper is not beside the project (looked for {paper})")
+    rows = rows_of_the_paper(paper)
+    for row in cells(TABLES[name]):
+        # Seconds have their unit, and names go before numbers.
+        numbers = "&".join(rf"{re.escape(cell)}s?" for cell in printed(row))
+        found = [line for line in rows if re.search(f"&{numbers}$", line)]
+        assert found, row
+        names = [cell.replace(" ", "") for cell in row[: NAMED[name]]]
+        assert any(all(part in line for part in names) for line in found), row
+
+
+@pytest.mark.parametrize(
+    ("spelt", "name"),
+    [
+        *((name, name) for name in POWERS),
+        ("miniimagenet", "miniImageNet"),
+        ("mini-ImageNet", "miniImageNet"),
+        ("tieredImagenet", "tieredImageNet"),
+        ("cifar_fs", "CIFAR-FS"),
+        ("CUB-200-2011", "CUB"),
+        ("imagenet", None),
+        ("banking77", None),
+        ("miniImageNet, validation classes", None),
+        ("", None),
+    ],
+)
+def test_datasets_are_known_however_they_are_spelt(spelt, name):
+    assert published_dataset(spelt) == name
+
+
+@pytest.mark.parametrize(
+    ("dataset", "count"), [("miniImageNet", 16), ("tieredImageNet", 9), ("CUB", 14), ("CIFAR-FS", 11)]
+)
+def test_systems_are_those_with_a_number_for_the_dataset(dataset, count):
+    systems = published_systems(dataset)
+    assert len(systems) == count
+    for system in systems:
+        assert set(system.accuracies) == set(SHOTS)
+        found = [number for number in system.accuracies.values() if number is not None]
+        assert found
+        assert all(number.published and 40 < number.mean < 100 for number in found)
+        assert system.accuracies[1] is None or system.accuracies[1].mean < system.accuracies[5].mean
+
+
+def systems_by(dataset, name):
+    return {s.backbone: s.accuracies for s in published_systems(dataset) if s.name == name}
+
+
+@pytest.mark.parametrize("dataset", POWERS)
+def test_the_paper_has_its_method_ahead_of_free_lunch_everywhere(dataset):
+    hot, free_lunch = systems_by(dataset, "H-OT"), systems_by(dataset, "Free-Lunch")
+    assert set(hot) == set(free_lunch) == {"ResNet12", "WRN28+RTloss"}
+    assert all(hot[b][k].mean > free_lunch[b][k].mean for b in hot for k in SHOTS)
+    own, other = published_cost(dataset, "hot"), published_cost(dataset, "free-lunch")
+    assert all(other.mean < published_cost(dataset, name).mean < own.mean for name in COSTS)
+    # And slower.
+    assert all(
+        published_speed(dataset, "hot", k).mean > published_speed(dataset, "free-lunch", k).mean
+        for k in SHOTS
+    )
+
+
+@pytest.mark.parametrize("backbone", ["Conv4", "Conv6", "ResNet10", "ResNet18", "WRN28+RTloss"])
+def test_the_paper_has_its_method_ahead_on_every_backbone(backbone):
+    assert published_backbone(backbone, "hot").mean > published_backbone(backbone, "free-lunch").mean
+    assert published_backbone(backbone.lower(), "hot") == published_backbone(backbone, "hot")
+
+
+def test_the_papers_method_gains_from_every_further_base_class():
+    for method in ("ot-euclidean", "hot"):
+        means = [published_retrieved(method, k).mean for k in (1, 2, 5, 10, None)]
+        assert means == sorted(means)
+
+
+def test_numbers_that_two_tables_print_agree_but_for_one():
+    for dataset in ("miniImageNet", "tieredImageNet", "CUB"):
+        for name, method in (("Free-Lunch", "free-lunch"), ("H-OT", "hot")):
+            assert systems_by(dataset, name)["WRN28+RTloss"][1] == published_cost(dataset, method)
+    assert published_backbone("WRN28+RTloss", "hot") == published_cost("miniImageNet", "hot")
+    assert published_backbone("WRN28+RTloss", "free-lunch") == published_cost("miniImageNet", "free-lunch")
+    assert published_retrieved("free-lunch", 2) == published_cost("CUB", "free-lunch")
+    assert published_retrieved("ot-euclidean", None) == published_cost("CUB", "ot-euclidean")
+    assert published_retrieved("hot", None) == published_cost("CUB", "hot")
+    # The one, kept as printed in both.
+    assert systems_by("CIFAR-FS", "Free-Lunch")["WRN28+RTloss"][1] == Number(74.9, 0.4, published=True)
+    assert published_cost("CIFAR-FS", "free-lunch") == Number(74.94, 0.64, published=True)
+
+
+def test_some_numbers_are_where_they_stand_in_the_paper():
+    assert published_cost("tieredimagenet", "ot-cosine-weighted") == Number(75.55, 0.41, published=True)
+    assert published_backbone("resnet10", "free-lunch") == Number(64.41, 0.33, published=True)
+    assert published_speed("tieredImageNet", "hot", 5) == Number(41.12, published=True)
+    assert published_retrieved("free-lunch", None) == Number(69.14, 0.88, published=True)
+    assert systems_by("CUB", "MatchNet +POT")["ResNet34"] == {1: None, 5: Number(85.50, 0.66, published=True)}
+    assert systems_by("miniImageNet", "E3BM")["ResNet25"][1] == Number(64.3, None, published=True)
+    assert systems_by("CIFAR-FS", "RelaNet")["64-96-128-256"][5] == Number(69.3, 0.8, published=True)
+    assert published_power("cifar-fs") == 0.8
+
+
+def test_nothing_is_published_for_what_is_not_in_the_paper():
+    assert published_systems("banking77") == ()
+    assert published_cost("banking77", "hot") is published_cost("CUB", "svm") is None
+    assert published_backbone("", "hot") is published_backbone("ResNet50", "hot") is None
+    assert published_speed("banking77", "hot", 1) is published_speed("CUB", "hot", 2) is None
+    assert published_retrieved("hot", 3) is published_power("banking77") is None

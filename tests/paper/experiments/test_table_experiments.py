@@ -1,0 +1,406 @@
+"""The tables of `accuracy`, `backbones`, `cross-domain`, `speed` and `histogram` hold what `evaluate` gives."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from conftest import make_bank
+from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
+from hotshot.errors import ParameterError
+from hotshot.evaluation import Estimate, Evaluation, MethodResult
+from hotshot.evaluation.tables import percent
+from hotshot.paper.experiments import (
+    EXPERIMENTS,
+    FeatureSet,
+    Number,
+    Setting,
+    accuracy,
+    backbones,
+    comparison,
+    cross_domain,
+    domains,
+    histogram,
+    load_findings,
+    save_findings,
+    speed,
+)
+from hotshot.paper.experiments.as_published import as_published
+from hotshot.paper.experiments.published import published_backbone, published_systems
+
+REQUEST = {"ways": 3, "queries": 4, "tasks": 8, "seed": 3, "n_jobs": 1}
+
+
+def feature_set(name="toys", seed=0, width=6, backbone="", positive=True):
+    """Base and novel classes around random centres."""
+    X, y = make_bank(12, 14, width, seed=seed, spread=0.7)
+    X = X - X.min() if positive else X
+    return FeatureSet(name, BaseClasses.from_samples(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8], backbone)
+
+
+def setting_of(*sets, **changes):
+    return Setting(sets[0], tuple(sets[1:]), **{**REQUEST, **changes})
+
+
+def evaluated(features, methods, **changes):
+    """Straight from `evaluate`, which knows nothing of experiments."""
+    request = {**REQUEST, "shots": (1, 5), **changes}
+    return evaluate(methods, features.X, features.y, base=features.base, **request)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Slow methods are evaluated on 5 of the 8 tasks."""
+    monkeypatch.setattr(comparison, "LEAST_TASKS", 5)
+    return 5
+
+
+def numbers_in(findings):
+    return [
+        cell for table in findings.tables for row in table.rows for cell in row if isinstance(cell, Number)
+    ]
+
+
+def told(results):
+    """A setting whose evaluations are given: accuracies, or seconds per task, by method and shots."""
+
+    class Told(Setting):
+        def evaluate(self, methods, *, shots=(1,), features=None, tasks=None):
+            found = []
+            for name in methods:
+                for k in shots:
+                    values = np.atleast_1d(results[name, k]).astype(float)
+                    found.append(MethodResult(name, k, values, {}, None, {}, 0, float(values[0])))
+            return Evaluation(tuple(found), self.ways, len(found[0].accuracies), next(iter(methods)))
+
+    return Told
+
+
+# Comparison
+
+
+def result(*accuracies):
+    return MethodResult("any", 1, np.array(accuracies, dtype=float), {}, None, {}, 0, 0.0)
+
+
+def test_differences_are_over_the_tasks_that_both_have():
+    found = comparison.paired(result(0.9, 0.8, 0.1, 0.2), result(0.5, 0.6))
+    assert found.n == 2
+    assert found.mean == pytest.approx(0.3)
+    assert comparison.paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
+
+
+def test_a_verdict_needs_an_interval_without_zero():
+    assert comparison.verdict(Estimate(0.2, 0.1, 9)) == "ahead"
+    assert comparison.verdict(Estimate(-0.2, 0.1, 9)) == "behind"
+    assert comparison.verdict(Estimate(0.1, 0.1, 9)) == "undecided"
+    assert comparison.verdict(Estimate(0.1, float("inf"), 1)) == "undecided"
+
+
+def test_verdicts_name_each_method_with_its_difference():
+    words = comparison.verdicts(
+        {"A": Estimate(0.02, 0.01, 9), "B": Estimate(-0.02, 0.01, 9), "C": Estimate(0.03, 0.01, 9)}
+    )
+    assert words == "H-OT is ahead of A (+2.00 ± 1.00), C (+3.00 ± 1.00); behind B (-2.00 ± 1.00)."
+
+
+def test_few_tasks_are_never_more_than_there_are():
+    toys = feature_set()
+    assert [comparison.few_tasks(setting_of(toys, tasks=n)) for n in (5, 100, 500, 2000)] == [
+        5,
+        100,
+        100,
+        250,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "positive", "power"),
+    [("toys", True, 0.5), ("CIFAR-FS", True, 0.8), ("cub", True, 1.0), ("CIFAR-FS", False, 1.0)],
+)
+def test_the_authors_set_takes_the_power_of_the_dataset(name, positive, power):
+    model = as_published(feature_set(name, positive=positive), head="bound")
+    expected = {**parameter_set("authors"), "power": power, "head": "bound"}
+    assert {key: value for key, value in model.get_params().items() if key in expected} == expected
+
+
+# Accuracy
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Two feature sets, slow methods on 5 of the 8 tasks, and what `accuracy` found."""
+    sets = feature_set(), feature_set("cifar-fs", seed=1, backbone="ResNet12")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison, "LEAST_TASKS", 5)
+        return sets, accuracy.run(setting_of(*sets))
+
+
+def test_accuracies_are_those_of_evaluate_on_the_same_tasks(measured):
+    (toys, _), findings = measured
+    table = findings.tables[0]
+    slow = {name for name, _ in accuracy.SLOW}
+    methods = {name: named_method(name, toys.base) for name in accuracy.METHODS if name != accuracy.AUTHORS}
+    methods[accuracy.AUTHORS] = HOTClassifier(toys.base, **parameter_set("authors", head="bound"))
+    found = evaluated(toys, {name: method for name, method in methods.items() if name != accuracy.AUTHORS})
+    some = evaluated(toys, {name: methods[name] for name in ("hot", *slow)}, tasks=5)
+    assert [row[0] for row in table.rows] == list(accuracy.METHODS.values())
+    for name, row in zip(accuracy.METHODS, table.rows, strict=True):
+        for k, own, difference in ((1, *row[3:5]), (5, *row[5:7])):
+            source = some if (name, k) in accuracy.SLOW else found
+            assert own == percent(source[name, k].accuracy)
+            if name == "hot":
+                assert difference is None
+            else:
+                assert difference == percent(source.difference(name, k, reference="hot"), signed=True)
+    assert any("first 5 tasks" in note for note in table.notes)
+
+
+def test_words_put_each_method_where_its_interval_is(measured):
+    _, findings = measured
+    kinds = set()
+    for sentence, table, column in zip(
+        findings.sentences, np.repeat(findings.tables, 2), (4, 6, 4, 6), strict=True
+    ):
+        parts = re.split(r"; |: H-OT is ", sentence.rstrip("."))[1:]
+        for row in table.rows[1 : len(accuracy.METHODS)]:
+            name, gap = row[0].partition(" (")[0], row[column]
+            clear = abs(gap.mean) > gap.half_width
+            kind = ("ahead of" if gap.mean > 0 else "behind") if clear else "undecided against"
+            assert [part.startswith(kind) for part in parts if f"{name} ({gap})" in part] == [True]
+            kinds.add(kind)
+    assert len(kinds) > 1
+
+
+def test_published_systems_stand_below_the_measured_methods_of_the_papers_datasets_only(measured):
+    _, findings = measured
+    ours, theirs = findings.tables
+    count = len(accuracy.METHODS)
+    assert len(ours.rows) == count
+    for row in (*ours.rows, *theirs.rows[:count]):
+        assert not any(cell.published for cell in row if isinstance(cell, Number))
+    for row, system in zip(theirs.rows[count:], published_systems("CIFAR-FS"), strict=True):
+        assert row[:2] == (system.name, system.backbone)
+        assert (row[3], row[5]) == (system.accuracies[1], system.accuracies[5])
+        assert row[3].published
+        assert row[4] is row[6] is None
+    assert any("74.94 ± 0.64" in note for note in theirs.notes)
+    assert list(findings.figures) == ["accuracy", "accuracy-2"]
+
+
+# Backbones
+
+
+def test_backbones_hold_paired_differences_beside_the_papers():
+    sets = [
+        feature_set("mini-ImageNet", backbone="conv4"),
+        feature_set("miniImageNet", seed=1, width=5, backbone="ResNet50"),
+        feature_set("CUB", seed=2, backbone="Conv6"),
+    ]
+    findings = backbones.run(setting_of(*sets))
+    rows = findings.tables[0].rows
+    assert [(row[0], str(row[1])) for row in rows] == [("conv4", "6"), ("ResNet50", "5")]
+    for features, row in zip(sets, rows, strict=False):
+        found = evaluated(features, ["hot", "free-lunch"], shots=1)
+        assert row[2:5] == (
+            percent(found["free-lunch", 1].accuracy),
+            percent(found["hot", 1].accuracy),
+            percent(found.difference("free-lunch", 1), signed=True),
+        )
+        assert f"{row[0]} {row[4]}" in findings.claims[0].measured
+    assert rows[0][5:] == (published_backbone("Conv4", "free-lunch"), published_backbone("Conv4", "hot"))
+    assert rows[1][5:] == (None, None)
+    assert not findings.sentences
+
+
+def test_one_backbone_says_how_to_add_others_and_has_published_numbers_on_the_papers_dataset_only():
+    findings = backbones.run(setting_of(feature_set("CUB", backbone="Conv4"), tasks=3))
+    assert len(findings.tables[0].rows) == 1
+    assert not any(number.published for number in numbers_in(findings))
+    assert "--other" in findings.sentences[0]
+
+
+# Cross-domain
+
+
+def test_the_same_base_classes_lose_nothing():
+    toys = feature_set()
+    twin = replace(feature_set(), name="twin")
+    inside, outside = cross_domain.run(setting_of(toys, twin)).tables[0].rows
+    assert inside[1:5] == outside[1:5]
+    assert inside[5] is inside[6] is None
+    assert outside[5] == outside[6] == Number(0.0, 0.0, signed=True)
+
+
+def test_other_base_classes_are_evaluated_on_the_tasks_of_the_main_set(few):
+    toys, other = feature_set(), feature_set("other", seed=5)
+    findings = cross_domain.run(setting_of(toys, other))
+    inside, outside = findings.tables[0].rows
+    methods = {"in": HOTClassifier(toys.base), "out": HOTClassifier(other.base)}
+    own = evaluated(toys, methods, shots=1)
+    lunches = {"in": named_method("free-lunch", toys.base), "out": named_method("free-lunch", other.base)}
+    some = evaluated(toys, {**lunches, "hot": methods["out"]}, shots=1, tasks=few)
+    all_lunches = evaluated(toys, lunches, shots=1)
+    assert inside[2:4] == (percent(own["in", 1].accuracy), percent(all_lunches["in", 1].accuracy))
+    assert outside[2:4] == (percent(own["out", 1].accuracy), percent(some["out", 1].accuracy))
+    assert outside[4] == percent(some.difference("out", 1, reference="hot"), signed=True)
+    assert outside[5] == percent(own.difference("out", 1), signed=True)
+    assert outside[6] == percent(some.difference("out", 1), signed=True)
+    assert any(f"first {few} tasks" in note for note in findings.tables[0].notes)
+
+
+def test_sets_of_another_width_or_extractor_are_left_out_with_the_reason():
+    toys = feature_set(backbone="Conv4")
+    wide, foreign = feature_set("wide", width=9), feature_set("foreign", backbone="ResNet10")
+    findings = cross_domain.run(setting_of(toys, wide, foreign, tasks=2))
+    assert findings.sentences[0] == "wide was left out: its features have 9 entries, those of toys 6."
+    assert (
+        findings.sentences[1]
+        == "foreign was left out: its features come from ResNet10, those of toys from Conv4."
+    )
+    assert "stand-in" in findings.sentences[2]
+    assert [row[1].mean for row in findings.tables[0].rows] == [8, 4, 4]
+
+
+def test_the_nearer_half_holds_the_base_classes_around_the_novel_ones():
+    rng = np.random.default_rng(0)
+    names = np.array(["far", "near", "farther", "nearer", "nearest"])
+    angles = np.array([2.0, 0.6, 3.0, 0.3, 0.0])
+    y = np.repeat(names, 20)
+    directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    X = np.repeat(directions, 20, axis=0) + 0.01 * rng.normal(size=(100, 2))
+    novel = np.repeat([[1.0, -0.1], [1.0, 0.1]], 10, axis=0)
+    near, far = domains.halves(
+        FeatureSet("angles", BaseClasses.from_samples(X, y), novel, np.repeat(["a", "b"], 10))
+    )
+    assert list(near.names) == ["near", "nearer", "nearest"]
+    assert list(far.names) == ["far", "farther"]
+    assert np.array_equal(near.samples[:20], X[y == "near"])
+
+
+def test_halves_are_compared_with_each_other():
+    toys = feature_set()
+    findings = cross_domain.run(setting_of(toys))
+    near, far = domains.halves(toys)
+    found = evaluated(toys, {"near": HOTClassifier(near), "far": HOTClassifier(far)}, shots=1)
+    assert f"H-OT loses {percent(found.difference('far', 1), signed=True)} points" in findings.sentences[1]
+
+
+def test_a_bank_without_samples_cannot_be_halved(tmp_path):
+    toys = feature_set()
+    toys.base.save(tmp_path / "bank", samples=False, covariance="diagonal")
+    with pytest.raises(ParameterError, match="--other"):
+        domains.only(BaseClasses.load(tmp_path / "bank"), np.array([0]))
+
+
+# Speed
+
+
+def test_ratios_of_speed_are_those_of_the_seconds():
+    seconds = {
+        ("Free-Lunch, as published, timed", 1): 0.25,
+        ("Free-Lunch, as published, timed", 5): 0.5,
+        ("H-OT, as published, timed", 1): 0.6,
+        ("H-OT, as published, timed", 5): 0.8,
+        ("H-OT, timed", 1): 0.02,
+        ("H-OT, timed", 5): 0.5,
+    }
+    findings = speed.run(told(seconds)(feature_set("CUB")))
+    milliseconds = [[number and number.mean for number in row[1:]] for row in findings.tables[0].rows]
+    assert milliseconds == [[250, 500, 2110, 8240], [600, 800, 2600, 11120], [20, 500, None, None]]
+    assert [number.published for number in findings.tables[0].rows[1][1:]] == [False, False, True, True]
+    one, five = findings.sentences
+    assert "H-OT takes 20 ms a task; as published it takes 30 times as long" in one
+    assert (
+        "the 2.6 s that the paper prints, for a Pentium PC and so another machine, are 130 times as long"
+        in one
+    )
+    assert "as published it takes 1.6 times as long" in five
+
+
+def test_speed_is_measured_in_this_process_on_few_tasks(monkeypatch):
+    asked = []
+    plain = Setting.evaluate
+
+    def watched(self, methods, **request):
+        asked.append((next(iter(methods.values())), request["tasks"], self.n_jobs))
+        return plain(self, methods, **request)
+
+    monkeypatch.setattr(Setting, "evaluate", watched)
+    monkeypatch.setattr(speed, "FEW", 2)
+    monkeypatch.setattr(speed, "MORE", 4)
+    findings = speed.run(setting_of(feature_set(), n_jobs=2))
+    assert [(method.head, tasks, jobs) for method, tasks, jobs in asked] == [
+        ("sampled", 2, 1),
+        ("sampled", 2, 1),
+        ("bound", 4, 1),
+    ]
+    milliseconds = findings.numbers["milliseconds"]
+    for row in findings.tables[0].rows:
+        assert row[1:3] == (Number(milliseconds[row[0]]["1"]), Number(milliseconds[row[0]]["5"]))
+        assert row[1].mean > 0
+    assert not any(number.published for number in numbers_in(findings))
+    assert not any("paper" in sentence for sentence in findings.sentences)
+
+
+# Histogram
+
+
+def test_tasks_are_counted_at_their_accuracies():
+    found = {("hot", 1): [0.6, 0.7, 0.29, 1.0, 0.59], ("free-lunch", 1): [0.58, 0.58, 0.3, 0.1, 0.0]}
+    findings = histogram.run(told(found)(feature_set(), tasks=5))
+    counts, below = findings.tables
+    found = {row[0]: " ".join(map(str, row[1:])) for row in counts.rows}
+    assert {tasks: both for tasks, both in found.items() if both != "0 0"} == {
+        "0 to 10": "0 1",
+        "10 to 20": "0 1",
+        "20 to 30": "1 0",
+        "30 to 40": "0 1",
+        "50 to 60": "1 2",
+        "60 to 70": "1 0",
+        "70 to 80": "1 0",
+        "90 to 100": "1 0",
+    }
+    assert below.rows[0][1].mean == pytest.approx(40)
+    assert below.rows[1][1].mean == pytest.approx(100)
+    assert below.rows[1][2].mean == pytest.approx(60)
+    assert below.rows[1][2].signed
+    assert "40.0% of the tasks of H-OT and 100.0%" in findings.sentences[0]
+
+
+def test_histogram_is_of_the_evaluation_that_others_share(tmp_path):
+    toys = feature_set()
+    setting = setting_of(toys, out=tmp_path)
+    setting.evaluate(("hot", "free-lunch"))
+    before = sorted(path.name for path in (tmp_path / "evaluations").iterdir())
+    findings = histogram.run(setting)
+    assert sorted(path.name for path in (tmp_path / "evaluations").iterdir()) == before
+    found = evaluated(toys, ["hot", "free-lunch"], shots=1)
+    counts = np.array([[number.mean for number in row[1:]] for row in findings.tables[0].rows])
+    assert counts.sum(axis=0).tolist() == [8, 8]
+    for column, name in enumerate(("hot", "free-lunch")):
+        assert counts[6:, column].sum() == np.sum(found[name, 1].accuracies >= 0.6)
+
+
+# All
+
+
+@pytest.mark.parametrize("name", ["backbones", "cross-domain", "speed", "histogram"])
+def test_findings_are_kept_as_files(name, tmp_path):
+    findings = EXPERIMENTS[name].run(setting_of(feature_set("CUB"), tasks=2))
+    assert all(isinstance(figure, Figure) for figure in findings.figures.values())
+    save_findings(tmp_path, replace(findings, figures={}), {"experiment": name})
+    kept = load_findings(tmp_path)
+    assert [table["title"] for table in kept["tables"]] == [table.title for table in findings.tables]
+    assert kept["sentences"] == list(findings.sentences)
+
+
+def test_a_single_task_has_no_interval_and_nothing_is_decided():
+    findings = accuracy.run(setting_of(feature_set(), tasks=1))
+    assert all(number.half_width is None for number in numbers_in(findings))
+    assert all(sentence.count("undecided against") == 1 for sentence in findings.sentences)
+    assert not any("ahead of" in sentence or "behind" in sentence for sentence in findings.sentences)

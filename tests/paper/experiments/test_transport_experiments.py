@@ -1,0 +1,220 @@
+"""The experiments on transport measure what their names say, on features where the answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
+from hotshot.base.embedded import load_bank
+from hotshot.paper.experiments import (
+    FeatureSet,
+    Number,
+    Setting,
+    cost,
+    costs,
+    generated,
+    nearest,
+    plan,
+    retrieved,
+    sample_weights,
+    toy_weights,
+    tsne,
+)
+from hotshot.paper.experiments.tasks import fitted
+
+REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
+
+
+def features_of(base_X=None, base_y=None, name="toys"):
+    X, y = make_bank(12, 14, 6, spread=0.7)
+    X = X - X.min()
+    if base_X is None:
+        base_X, base_y = X[y < 8], y[y < 8]
+    return FeatureSet(name, BaseClasses.from_samples(base_X, base_y), X[y >= 8], y[y >= 8])
+
+
+@pytest.fixture
+def setting():
+    return Setting(features_of(), **REQUEST)
+
+
+def column(table, index):
+    return {row[0]: row[index] for row in table.rows}
+
+
+def test_where_every_weight_is_equal_all_costs_coincide():
+    X, _ = make_bank(1, 14, 6)
+    # All base classes hold the same samples, so that whatever the cost, none is nearer than another.
+    same = features_of(np.tile(X - X.min(), (5, 1)), np.repeat(np.arange(5), 14))
+    found = costs.run(Setting(same, **REQUEST)).tables[0]
+    accuracies = column(found, 1)
+    free_lunch = accuracies.pop("Free-Lunch")
+    assert len(accuracies) == 8
+    assert len(set(accuracies.values())) == 1
+    differences = column(found, 2)
+    assert all(differences[label] == Number(0.0, 0.0, signed=True) for label in accuracies if label != "H-OT")
+    assert differences["Free-Lunch"].mean == pytest.approx(accuracies["H-OT"].mean - free_lunch.mean)
+
+
+def test_costs_are_those_of_the_methods_by_name(setting):
+    accuracies = column(costs.run(setting).tables[0], 1)
+    features = setting.features
+    methods = {
+        "High-level OT, cosine": HOTClassifier(features.base, cost="cosine"),
+        "High-level OT, cosine, matched": HOTClassifier(
+            features.base, cost="cosine", cost_scale="over-targets"
+        ),
+        "H-OT": HOTClassifier(features.base),
+    }
+    found = evaluate(methods, features.X, features.y, shots=1, **REQUEST)
+    for label in methods:
+        assert accuracies[label].mean == pytest.approx(100 * found[label, 1].accuracy.mean)
+
+
+def test_all_base_classes_retrieved_is_the_method_itself(setting):
+    table = retrieved.run(setting).tables[0]
+    features = setting.features
+    methods = {
+        "H-OT": "hot",
+        "High-level OT, Euclidean": "ot-euclidean",
+        "Free-Lunch": FreeLunchClassifier(features.base, k=8, random_state=0),
+        "two": "free-lunch",
+    }
+    found = evaluate(methods, features.X, features.y, base=features.base, shots=1, **REQUEST)
+    every = column(table, len(table.columns) - 1)
+    for label in ("H-OT", "High-level OT, Euclidean", "Free-Lunch"):
+        assert every[label].mean == pytest.approx(100 * found[label, 1].accuracy.mean)
+    assert table.columns == ("method", "nearest 1", "nearest 2", "nearest 5", "all")
+    assert column(table, 2)["Free-Lunch"].mean == pytest.approx(100 * found["two", 1].accuracy.mean)
+    assert every["H-OT, in the paper (CUB)"] == Number(81.23, 0.35, published=True)
+
+
+def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypatch):
+    monkeypatch.setattr(generated, "NUMBERS", (5, 20000))
+    monkeypatch.setattr(generated, "FEW", 5)
+    found = generated.run(setting)
+    for label in ("H-OT", "Free-Lunch"):
+        many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
+        # A query in 72 may fall on the other side.
+        assert many == pytest.approx(limit, abs=1.5)
+    assert set(found.figures) == {"generated"}
+
+
+@pytest.mark.parametrize("name", ["banking77", "omniglot"])
+def test_transport_finds_known_weights_better_than_free_lunch(name):
+    bank = load_bank(name)
+    features = FeatureSet(name, bank.base, bank.X_novel, bank.y_novel)
+    table = toy_weights.run(Setting(features, tasks=40, n_jobs=1)).tables[0]
+    correlations, errors = column(table, 1), column(table, 2)
+    for method in (toy_weights.SCALED, toy_weights.PUBLISHED):
+        low = correlations[method].mean - correlations[method].half_width
+        assert low > correlations["Free-Lunch"].mean + correlations["Free-Lunch"].half_width
+        assert errors[method].mean < errors["Free-Lunch"].mean
+    assert errors[toy_weights.SCALED].mean < errors["Equal weights"].mean
+
+
+def test_weights_are_scored_by_correlation_and_distance():
+    truth = np.array([[0.5, 1.0], [0.5, 0.0]])
+    assert toy_weights.correlation(truth, truth) == pytest.approx(
+        0.5
+    )  # A column of equal weights counts as 0.
+    assert toy_weights.total_error(truth, truth) == 0
+    assert toy_weights.total_error(truth, truth[::-1]) == pytest.approx(1.0)
+
+
+def test_mixtures_are_of_the_means_and_weights_are_distributions():
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(30, 5))
+    mixture = toy_weights.draw_mixture(means, 4, rng)
+    assert mixture.truth.shape == (20, 4)
+    assert len(set(mixture.classes)) == 20
+    for weights in (mixture.truth, *mixture.learned.values()):
+        np.testing.assert_allclose(weights.sum(axis=0), 1, atol=1e-5)
+        assert (weights >= 0).all()
+
+
+def test_a_plan_is_told_by_how_many_lend():
+    weights = np.array([[0.25] * 4, [1.0, 0, 0, 0], [0.5, 0.5, 0, 0]])
+    np.testing.assert_allclose(plan.perplexity(weights), [4, 1, 2])
+
+
+def test_plan_is_compared_across_domains_of_one_width(setting):
+    X, y = make_bank(5, 14, 6, seed=9)
+    wide, wide_y = make_bank(5, 14, 7)
+    others = (features_of(X - X.min(), y, "birds"), features_of(wide - wide.min(), wide_y, "wide"))
+    alone = plan.run(setting)
+    both = plan.run(Setting(setting.features, others, **REQUEST))
+    assert [row[0] for row in alone.tables[0].rows] == [
+        "toys, in-domain",
+        "the nearer half",
+        "the farther half",
+    ]
+    assert set(both.figures) == {"plan", "plan-across-domains"}
+    assert [row[0] for row in both.tables[0].rows] == ["toys, in-domain", "birds, cross-domain"]
+    models = [fitted(setting, index=index) for index in range(6)]
+    effective = np.mean([plan.perplexity(model.transfer_weights_) for model in models])
+    assert alone.tables[0].rows[0][2].mean == pytest.approx(effective)
+
+
+def test_cost_is_least_where_the_table_says(setting):
+    found = cost.run(setting)
+    model = fitted(setting)
+    for row, label, own in zip(found.tables[0].rows, model.classes_, model.learned_cost_.T, strict=True):
+        assert row[:2] == (str(label), str(model.base_names_[own.argmin()]))
+        assert row[2].mean == pytest.approx(3 * own.min())
+    # With one target the plan is a softmax of the cost but for the marginal of the base classes.
+    assert all(own > 0.3 for own in found.numbers["correlation"])
+
+
+def test_nearest_are_the_largest_lenders(setting):
+    found = nearest.run(setting)
+    model = fitted(setting)
+    for row, weights in zip(found.tables[0].rows, model.transfer_weights_, strict=True):
+        lender = model.base_names_[weights.argmax()]
+        assert row[1] == f"{lender} {100 * weights.max():.0f}%"
+
+
+def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender(setting):
+    found = sample_weights.run(setting)
+    weights = np.array(found.numbers["weights"])
+    assert weights.shape == (3, 14)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-4)
+    assert (
+        str(fitted(setting).base_names_[fitted(setting).transfer_weights_[0].argmax()]) in found.sentences[0]
+    )
+    # The mean over targets of a coupling is the weight of the sample: the same for all here.
+    np.testing.assert_allclose(weights.mean(axis=0), 1 / 14, atol=1e-4)
+
+
+def test_generated_features_are_projected_for_both_methods(setting, monkeypatch):
+    monkeypatch.setattr(tsne, "MOST_TASKS", 1)
+    found = tsne.run(setting)
+    assert [row[0] for row in found.tables[0].rows] == ["Free-Lunch", "H-OT"]
+    assert all(-1 <= row[1].mean <= 1 for row in found.tables[0].rows)
+    accuracy = found.tables[0].rows[1][2].mean
+    task = setting.task()
+    predicted = fitted(setting).predict(setting.features.X[task.query])
+    assert accuracy == pytest.approx(100 * np.mean(predicted == task.query_labels))
+
+
+def test_an_evaluation_is_done_once_for_all_experiments(tmp_path):
+    seen = []
+    watched = Setting(
+        features_of(), **REQUEST, out=tmp_path, watch=lambda record, known, total: seen.append(known)
+    )
+    first = watched.evaluate(("hot", "centroid"))
+    assert not any(seen)
+    again = watched.evaluate({"centroid": "centroid", "hot": "hot"})
+    assert all(seen[len(seen) // 2 :])
+    assert np.array_equal(first["hot", 1].accuracies, again["hot", 1].accuracies)
+    assert again.reference == "centroid"
+
+
+def test_evaluations_of_other_data_have_other_folders(tmp_path):
+    one = features_of()
+    other = FeatureSet(one.name, one.base, one.X + 0.01, one.y)
+    for features in (one, other):
+        Setting(features, **REQUEST, out=tmp_path).evaluate(["hot"])
+    assert len(list((tmp_path / "evaluations").iterdir())) == 2

@@ -1,0 +1,164 @@
+"""What features and labels are accepted, and what is said of the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hotshot.checks import check_features, check_labels
+from hotshot.errors import InputError
+
+GOOD = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+
+
+def with_entry(value, dtype=np.float64):
+    X = np.array(GOOD, dtype=dtype)
+    X[1, 0] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        pytest.param(with_entry(np.nan), "NaN or infinity in 1 entries.*row 1, column 0.*repair", id="nan"),
+        pytest.param(with_entry(np.inf), "NaN or infinity.*row 1, column 0", id="inf"),
+        pytest.param(with_entry(-np.inf), "NaN or infinity", id="minus inf"),
+        pytest.param(with_entry(np.nan, np.float16), "NaN or infinity", id="nan in float16"),
+        pytest.param([1.0, 2.0], r"2-dimensional.*\(2,\).*reshape", id="1-D"),
+        pytest.param(3.0, "2-dimensional", id="0-D"),
+        pytest.param(np.ones((2, 2, 2)), r"2-dimensional.*\(2, 2, 2\)", id="3-D"),
+        pytest.param(np.ones((0, 3)), "at least one sample", id="no samples"),
+        pytest.param(np.ones((3, 0)), "one feature", id="no features"),
+        pytest.param([], "2-dimensional", id="empty list"),
+        pytest.param([["a", "b"]], "numbers.*convert", id="strings"),
+        pytest.param([[1.0], [1.0, 2.0]], "rectangular", id="ragged"),
+        pytest.param([[1j, 2.0]], "numbers.*convert", id="complex list"),
+        pytest.param(np.array([[1j, 2.0]]), "real.*modulus", id="complex array"),
+        pytest.param(None, "numbers", id="None"),
+        pytest.param([[None, 1.0]], "numbers", id="None inside"),
+        pytest.param({"a": [1.0]}, "numbers", id="dict"),
+        pytest.param(np.array([["a", "b"]]), "numbers", id="array of strings"),
+        pytest.param(np.array([["a", 1.0]], dtype=object), "numbers", id="array of objects"),
+        pytest.param(np.array([["2020-01-01"]], dtype="M8[D]"), "numbers", id="dates"),
+    ],
+)
+def test_bad_features_are_refused_by_name(X, message):
+    with pytest.raises(InputError, match=f"^X_base .*{message}"):
+        check_features(X, "X_base")
+
+
+def test_another_width_is_refused():
+    with pytest.raises(InputError, match=r"X has 2 features where 5 were expected.*same model"):
+        check_features(GOOD, width=5)
+
+
+def test_the_expected_width_is_accepted():
+    assert check_features(GOOD, width=2).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "returned"),
+    [
+        (np.float16, np.float32),
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+        (np.int8, np.float64),
+        (np.int64, np.float64),
+        (np.uint8, np.float64),
+        (bool, np.float64),
+    ],
+)
+def test_dtypes(given, returned):
+    X = np.array(GOOD).astype(given)
+    got = check_features(X)
+    assert got.dtype == returned
+    np.testing.assert_array_equal(got, X.astype(returned))
+
+
+@pytest.mark.parametrize("convert", [list, tuple, lambda X: [tuple(row) for row in X]])
+def test_sequences_become_float64(convert):
+    got = check_features(convert(GOOD))
+    assert got.dtype == np.float64
+    np.testing.assert_array_equal(got, GOOD)
+
+
+def test_long_doubles_keep_double_precision():
+    got = check_features(np.array(GOOD, dtype=np.longdouble) + np.longdouble(1e-12))
+    np.testing.assert_allclose(got - np.array(GOOD), 1e-12, rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_data_frames_are_read_by_their_values(dtype):
+    pandas = pytest.importorskip("pandas")
+    got = check_features(pandas.DataFrame(np.array(GOOD, dtype=dtype), columns=["a", "b"]))
+    assert isinstance(got, np.ndarray)
+    np.testing.assert_array_equal(got, GOOD)
+
+
+def test_arrays_of_every_library_become_numpy(xp):
+    got = check_features(xp.asarray(GOOD, dtype=xp.float32))
+    assert type(got) is np.ndarray
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, GOOD)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "indices"),
+    [
+        (["b", "a", "b"], ["a", "b"], [1, 0, 1]),
+        ([30, -1, 30], [-1, 30], [1, 0, 1]),
+        ([True, False, True], [False, True], [1, 0, 1]),
+        ([2.5, 0.0, 2.5], [0.0, 2.5], [1, 0, 1]),
+        (np.array(["x", "y", "x"], dtype=object), ["x", "y"], [0, 1, 0]),
+        (("c", "c", "c"), ["c"], [0, 0, 0]),
+    ],
+)
+def test_labels_become_sorted_classes_and_indices(labels, classes, indices):
+    got_classes, got_indices = check_labels(labels, 3)
+    assert got_classes.tolist() == classes
+    assert got_indices.tolist() == indices
+
+
+def test_labels_of_every_library_are_read(xp):
+    classes, indices = check_labels(xp.asarray([7, 3, 7]), 3)
+    assert classes.tolist() == [3, 7]
+    assert indices.tolist() == [1, 0, 1]
+
+
+def test_label_series_are_read():
+    pandas = pytest.importorskip("pandas")
+    classes, indices = check_labels(pandas.Series(["b", "a"], index=[5, 6]), 2)
+    assert classes.tolist() == ["a", "b"]
+    assert indices.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "string"])
+def test_series_with_missing_labels_are_refused(dtype):
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match="y "):
+        check_labels(pandas.Series(["a", pandas.NA, "b"], dtype=dtype), 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        pytest.param([1, 2], r"one label per sample \(3\).*\(2,\)", id="too few"),
+        pytest.param([1, 2, 3, 4], r"one label per sample \(3\)", id="too many"),
+        pytest.param([[1], [2], [3]], r"one label per sample.*\(3, 1\)", id="2-D"),
+        pytest.param("abc", "one label per sample", id="one string"),
+        pytest.param(5, "one label per sample", id="one number"),
+        pytest.param(None, "one label per sample", id="nothing"),
+        pytest.param([1.0, np.nan, 2.0], "NaN or infinity.*every sample a label", id="nan"),
+        pytest.param([1.0, np.inf, 2.0], "NaN or infinity", id="inf"),
+        pytest.param(np.array([1, "a", 2], dtype=object), "cannot be sorted.*one type", id="mixed objects"),
+        pytest.param(["a", None, "b"], "cannot be sorted", id="None"),
+        pytest.param(np.array([1.0, np.nan, 2.0], dtype=object), "NaN", id="nan among objects"),
+        pytest.param(["a", float("nan"), "b"], "y_base ", id="nan among strings"),
+        pytest.param([1, "a", 2], "y_base ", id="mixed list"),
+        pytest.param([[1], [1, 2], [3]], "y_base ", id="ragged"),
+    ],
+)
+def test_bad_labels_are_refused_by_name(labels, message):
+    with pytest.raises(InputError, match="y_base ") as caught:
+        check_labels(labels, 3, "y_base")
+    assert caught.match(message)
