@@ -16,6 +16,8 @@ first. And the kernel is kept relative to an anchor near the potential, so that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hotshot.arrays import Array, is_single, multiply_into, namespace, small_identity
 from hotshot.transport.solution import BlockSolution
 
@@ -70,106 +72,148 @@ def newton(
     xp = namespace(cost, a, b)
     used = b > 0
     noise, floor, reach = SINGLE if is_single(cost) else DOUBLE
-    spread = xp.max(cost, axis=(1, 2))
     # The share of the cost that counts so far: 1 is the problem itself, less is a larger epsilon.
-    share = LADDER_START / xp.maximum(spread, LADDER_START)
-    tempered = bool(xp.any(share < 1))
+    share = LADDER_START / xp.maximum(xp.max(cost, axis=(1, 2)), LADDER_START)
+    zero, one, infinity = xp.zeros_like(share), xp.ones_like(share), xp.full_like(share, float("inf"))
     # To first order in 1/epsilon the potential is the mean cost.
-    point = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
-    point = xp.where(used, point, xp.full_like(point, UNUSED))
-    step = xp.zeros_like(point)
-    columns_before = b
-    slope = refused = zero = xp.zeros_like(share)
-    lack_before = infinity = xp.full_like(share, float("inf"))
-    value_before = -infinity
-    still = xp.zeros_like(step)
-    one = xp.ones_like(share)
-    done = xp.zeros_like(share, dtype=xp.bool)
-    anchor = point
-    kernel, level_of_peaks = _anchored(cost, a, anchor, share, tempered, floor)
-    rough = _in_single_precision(kernel)
-    product = xp.empty_like(rough)
-    away = done
+    start = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
+    start = xp.where(used, start, xp.full_like(start, UNUSED))
+    before = _Point(start, columns=b, value=-infinity, lack=infinity)
+    kernel = _Kernel(cost, a, start, share, floor)
+    still = xp.zeros_like(start)
+    step, slope, refused = still, zero, zero
+    done = climbed = xp.zeros_like(share, dtype=xp.bool)
 
     for iteration in range(max_iterations + 1):
-        potential = point + step
         is_rough = iteration < ROUGH_ITERATIONS
+        potential = before.potential + step
         limit = min(reach, ROUGH_REACH) if is_rough else reach
-        away = away | (xp.max(xp.abs(potential - anchor), axis=1) > limit)
-        if bool(xp.any(away)):
-            # Each problem by its own need, so that no problem's numbers depend on the others in its block.
-            anchor = xp.where(away[:, None], potential, anchor)
-            fresh_kernel, fresh_level = _anchored(cost, a, anchor, share, tempered, floor)
-            kernel = xp.where(away[:, None, None], fresh_kernel, kernel)
-            level_of_peaks = xp.where(away, fresh_level, level_of_peaks)
-            rough = _in_single_precision(kernel)
-            away = xp.zeros_like(away)
-        v = b * xp.exp(potential - anchor)
-        m = v[:, None, :] @ kernel
-        ratio = a[:, None, :] / m
-        columns = v * (kernel @ xp.matrix_transpose(ratio))[:, :, 0]
-        gradient = b - columns
-        lack = xp.sum(xp.abs(gradient), axis=1)
-        level = xp.sum(b * potential, axis=1) - level_of_peaks
-        value = level - xp.sum(a * xp.log(m)[:, 0, :], axis=1)
+        kernel.follow(potential, share, climbed | (xp.max(xp.abs(potential - kernel.anchor), axis=1) > limit))
+        v, m, ratio, level, here = _look(kernel, a, b, potential)
 
-        gain = value - value_before
+        gain = here.value - before.value
         is_level = xp.abs(gain) <= noise * (1 + xp.abs(level))
-        accepted = (gain >= 1e-4 * slope) | (is_level & (lack < lack_before)) | (refused >= 2) | done
+        accepted = (gain >= 1e-4 * slope) | (is_level & (here.lack < before.lack)) | (refused >= 2) | done
         moved = accepted & ~done
-        reached = moved & (lack <= xp.where(share < 1, LADDER_TOLERANCE * one, tolerance))
+        reached = moved & (here.lack <= xp.where(share < 1, LADDER_TOLERANCE * one, tolerance))
         done = done | (reached & (share >= 1))
         if iteration == max_iterations or bool(xp.all(done)):
             break
 
-        point = xp.where(moved[:, None], potential, point)
-        columns_before = xp.where(moved[:, None], columns, columns_before)
-        value_before = xp.where(moved, value, value_before)
-        lack_before = xp.where(moved, lack, lack_before)
+        before = here.where(moved, before)
         refused = xp.where(accepted, zero, refused + 1)
-        if iteration == ROUGH_ITERATIONS:
-            product = xp.empty_like(kernel)
+        gradient = b - here.columns
         if iteration == 0 and b.shape[1] >= RELAXED_SIDE:
-            next_step = RELAXATION * _sinkhorn_step(b, columns)
+            next_step = RELAXATION * _sinkhorn_step(b, here.columns)
         else:
-            curvature = _curvature(rough if is_rough else kernel, product, ratio / m, v, columns)
+            curvature = kernel.curvature(is_rough, ratio / m, v, here.columns)
             next_step = xp.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
         next_step = xp.minimum(xp.maximum(next_step, -LONGEST_STEP), LONGEST_STEP)
         step = xp.where(moved[:, None], next_step, SHORT_STEP * step)
         step = xp.where(done[:, None], still, step)
         slope = xp.where(moved, xp.sum(gradient * step, axis=1), SHORT_STEP * slope)
         if bool(xp.any(refused >= 2)):
-            sinkhorn_step = xp.minimum(_sinkhorn_step(b, columns_before), LONGEST_STEP)
+            sinkhorn_step = xp.minimum(_sinkhorn_step(b, before.columns), LONGEST_STEP)
             step = xp.where((refused >= 2)[:, None], sinkhorn_step, step)
 
         # Even an unfinished plan is one of the epsilon asked for.
-        climbs = (share < 1) if iteration + 1 == max_iterations else reached & (share < 1)
-        if tempered and bool(xp.any(climbs)):
-            steepest = LADDER_FACTOR if iteration + 1 < max_iterations else float("inf")
-            factor = xp.where(climbs, xp.minimum(1 / share, steepest), one)
+        is_last = iteration + 1 == max_iterations
+        climbed = (share < 1) if is_last else reached & (share < 1)
+        if kernel.tempered and bool(xp.any(climbed)):
+            factor = xp.where(climbed, xp.minimum(1 / share, float("inf") if is_last else LADDER_FACTOR), one)
             share = xp.minimum(share * factor, 1.0)
-            point = xp.where(used, point * factor[:, None], point)
-            step = xp.where(climbs[:, None], still, step)
-            value_before = xp.where(climbs, -infinity, value_before)
-            tempered = bool(xp.any(share < 1))
-            away = climbs
+            scaled = xp.where(used, before.potential * factor[:, None], before.potential)
+            before = _Point(scaled, before.columns, xp.where(climbed, -infinity, before.value), before.lack)
+            step = xp.where(climbed[:, None], still, step)
 
-    kernel *= v[:, :, None]
-    kernel *= ratio
-    return BlockSolution(kernel, potential, value, iteration, done)
+    plan = kernel.values
+    plan *= v[:, :, None]
+    plan *= ratio
+    return BlockSolution(plan, potential, here.value, iteration, done)
 
 
-def _anchored(
-    cost: Array, a: Array, anchor: Array, share: Array, tempered: bool, floor: float
-) -> tuple[Array, Array]:
-    """exp(anchor - cost) relative to the largest entry of each row, and the mean log of those entries."""
-    xp = namespace(cost)
-    kernel = anchor[:, :, None] - (cost * share[:, None, None] if tempered else cost)
-    peak = xp.max(kernel, axis=1, keepdims=True)
-    kernel -= peak
-    if bool(xp.min(kernel) < floor):
-        kernel = xp.maximum(kernel, floor)
-    return xp.exp(kernel), xp.sum(a * peak[:, 0, :], axis=1)
+@dataclass(frozen=True)
+class _Point:
+    """A potential (P, S), the columns of its plan (P, S), its value (P,) and what the columns lack of `b` (P,)."""
+
+    potential: Array
+    columns: Array
+    value: Array
+    lack: Array
+
+    def where(self, chosen: Array, other: _Point) -> _Point:
+        """Choose this point for some of the problems, the other for the rest."""
+        xp = namespace(chosen)
+        return _Point(
+            xp.where(chosen[:, None], self.potential, other.potential),
+            xp.where(chosen[:, None], self.columns, other.columns),
+            xp.where(chosen, self.value, other.value),
+            xp.where(chosen, self.lack, other.lack),
+        )
+
+
+def _look(kernel: _Kernel, a: Array, b: Array, potential: Array) -> tuple[Array, Array, Array, Array, _Point]:
+    """The plan at a potential: v, m and a / m of T = v K (a / m), the level of the value, and the point itself."""
+    xp = namespace(potential)
+    v = b * xp.exp(potential - kernel.anchor)
+    m = v[:, None, :] @ kernel.values
+    ratio = a[:, None, :] / m
+    columns = v * (kernel.values @ xp.matrix_transpose(ratio))[:, :, 0]
+    lack = xp.sum(xp.abs(b - columns), axis=1)
+    level = xp.sum(b * potential, axis=1) - kernel.level_of_peaks
+    value = level - xp.sum(a * xp.log(m)[:, 0, :], axis=1)
+    return v, m, ratio, level, _Point(potential, columns, value, lack)
+
+
+class _Kernel:
+    """exp(anchor - cost) of P problems relative to the largest entry of each row, and the mean log of those entries."""
+
+    def __init__(self, cost: Array, a: Array, anchor: Array, share: Array, floor: float) -> None:
+        self.cost, self.a, self.floor = cost, a, floor
+        self.anchor = anchor
+        self.values, self.level_of_peaks = self._anchored(anchor, share)
+        self._rough = _in_single_precision(self.values)
+        self._product = namespace(cost).empty_like(self._rough)
+
+    def follow(self, potential: Array, share: Array, away: Array) -> None:
+        """Anchor the problems that are `away` at the potential, each by its own need, whatever the others need."""
+        xp = namespace(potential)
+        if not bool(xp.any(away)):
+            return
+        self.anchor = xp.where(away[:, None], potential, self.anchor)
+        values, level = self._anchored(self.anchor, share)
+        self.values = xp.where(away[:, None, None], values, self.values)
+        self.level_of_peaks = xp.where(away, level, self.level_of_peaks)
+        self._rough = _in_single_precision(self.values)
+
+    def _anchored(self, anchor: Array, share: Array) -> tuple[Array, Array]:
+        xp = namespace(anchor)
+        self.tempered = bool(xp.any(share < 1))
+        kernel = anchor[:, :, None] - (self.cost * share[:, None, None] if self.tempered else self.cost)
+        peak = xp.max(kernel, axis=1, keepdims=True)
+        kernel -= peak
+        if bool(xp.min(kernel) < self.floor):
+            kernel = xp.maximum(kernel, self.floor)
+        return xp.exp(kernel), xp.sum(self.a * peak[:, 0, :], axis=1)
+
+    def curvature(self, is_rough: bool, weights: Array, v: Array, columns: Array) -> Array:
+        """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
+        kernel = self._rough if is_rough else self.values
+        xp = namespace(kernel)
+        size = v.shape[1]
+        if is_single(kernel):
+            weights = xp.astype(xp.minimum(weights, LARGEST_SINGLE_WEIGHT), kernel.dtype, copy=False)
+        if self._product.dtype != kernel.dtype:
+            self._product = xp.empty_like(kernel)
+        multiply_into(self._product, kernel, weights)
+        curvature = xp.astype(self._product @ xp.matrix_transpose(kernel), v.dtype, copy=False)
+        curvature *= v[:, :, None]
+        curvature *= -v[:, None, :]
+        # Constant shifts leave the plan alone: the curvature there is zero and may as well be that of a column.
+        # The ridge is for groups of columns that share no row, as happens when epsilon is tiny.
+        ridge = (1e-5 if is_single(kernel) else 1e-12) / size
+        curvature += (columns + ridge)[:, :, None] * small_identity(size, v) + 1.0 / size**2
+        return curvature
 
 
 def _sinkhorn_step(b: Array, columns: Array) -> Array:
@@ -182,20 +226,3 @@ def _in_single_precision(kernel: Array) -> Array:
     """A copy of a double precision kernel, clear of slow denormal numbers."""
     xp = namespace(kernel)
     return kernel if is_single(kernel) else xp.maximum(xp.astype(kernel, xp.float32), SINGLE_KERNEL_FLOOR)
-
-
-def _curvature(kernel: Array, product: Array, weights: Array, v: Array, columns: Array) -> Array:
-    """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
-    xp = namespace(kernel)
-    size = v.shape[1]
-    if is_single(kernel):
-        weights = xp.astype(xp.minimum(weights, LARGEST_SINGLE_WEIGHT), kernel.dtype, copy=False)
-    multiply_into(product, kernel, weights)
-    curvature = xp.astype(product @ xp.matrix_transpose(kernel), v.dtype, copy=False)
-    curvature *= v[:, :, None]
-    curvature *= -v[:, None, :]
-    # Constant shifts leave the plan alone: the curvature there is zero and may as well be that of a column.
-    # The ridge is for groups of columns that share no row, as happens when epsilon is tiny.
-    ridge = (1e-5 if is_single(kernel) else 1e-12) / size
-    curvature += (columns + ridge)[:, :, None] * small_identity(size, v) + 1.0 / size**2
-    return curvature
