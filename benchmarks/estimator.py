@@ -19,10 +19,10 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.optimise import minimise
-from hotshot.method.heads.problem import HeadProblem, head_problem
+from hotshot.method.heads.problem import HeadProblem, Training, head_problem
 
 B, J, V = 64, 600, 640
 
@@ -50,18 +50,9 @@ def median_seconds(run: Callable[[], object], repeats: int) -> float:
 def problem_of(base: BaseClasses, model: HOTClassifier, X: np.ndarray, y: np.ndarray) -> HeadProblem:
     prepared = base.prepare(model._space(model.power_))
     support = prepared.transform(X)[None]
-    fitted = fit_tasks(prepared, support, y[None], Method(), n_classes=len(model.classes_))
-    method = Method()
-    return head_problem(
-        prepared,
-        fitted.gaussians,
-        support,
-        y[None],
-        n_classes=len(model.classes_),
-        n_generated=method.n_generated,
-        support_weight=method.support_weight,
-        C=method.C,
-    )
+    n_classes, method = len(model.classes_), model._method()
+    fitted = fit_tasks(prepared, support, y[None], method, n_classes=n_classes)
+    return head_problem(Training(prepared, fitted.gaussians, support, y[None], n_classes, method, ()))
 
 
 def scipy_minimum(problem: HeadProblem) -> int:

@@ -12,14 +12,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-import hotshot.evaluation.plans as plans
+import hotshot.evaluation.chunks as chunks
 from benchmarks.synthetic import MINI_IMAGENET, WAYS, console, episodes_of, make_data, make_table, shrunk
 from hotshot import HOTClassifier
 from hotshot.evaluation.tasks import Episodes
-from hotshot.evaluation.units import run_unit, units_of
 from hotshot.method import fit as method
 from hotshot.method import hierarchy
-from hotshot.method.heads import problem
+from hotshot.method.heads import HEADS, Head, problem
 
 STAGES = (
     "drawing tasks", "cosines", "low-level transport", "learned cost", "high-level transport",
@@ -70,36 +69,37 @@ class Stopwatch:
         return run
 
 
-def stage_seconds(plan: plans.BatchedPlan, episodes: Episodes, tasks: int) -> dict[str, float]:
-    """Run the units of `evaluate` in this process with a stopwatch around the functions of each stage."""
+def stage_seconds(runner: chunks.BatchedRunner, episodes: Episodes, tasks: int) -> dict[str, float]:
+    """Run the chunks of `evaluate` in this process with a stopwatch around the functions of each stage."""
     watch = Stopwatch()
-    run = watch.wrap("indexing and counting", run_unit)
-    units = units_of(["it"], episodes.shots, 0, tasks)
-    run_unit(plan, episodes, units[0])
+    run = watch.wrap("indexing and counting", chunks.run_chunk)
+    parts = chunks.chunks_of(["it"], episodes.shots, 0, tasks)
+    chunks.run_chunk(runner, episodes, parts[0])
     with ExitStack() as patches:
         for owner, name, stage in (
             (Episodes, "__getitem__", "drawing tasks"),
             (hierarchy, "_low_level", "cosines"),
             (method, "transfer_weights", "other transfer weights"),
             (method, "calibrate", "calibrated means"),
-            (problem, "covariance_stack", "mixed covariances"),
-            (method, "fit_heads", "head"),
+            (problem, "head_covariances", "mixed covariances"),
             (method.FittedTasks, "decision", "predict"),
-            (plans, "softmax", "predict"),
+            (chunks, "softmax", "predict"),
         ):
             wrapped = watch.wrap(stage, getattr(owner, name))
             patches.enter_context(patch.object(owner, name, wrapped))
+        heads = {"bound": Head(watch.wrap("head", HEADS["bound"].fit))}
+        patches.enter_context(patch.dict(HEADS, heads))
         patches.enter_context(patch.object(hierarchy, "solve", watch.wrap_solve(hierarchy.solve)))
-        for unit in units:
-            run(plan, episodes, unit)
+        for part in parts:
+            run(runner, episodes, part)
     return {stage: watch.seconds[stage] for stage in STAGES}
 
 
 def stages(options: argparse.Namespace) -> None:
     """Table D: where the time of the default goes, on one thread."""
     data = make_data(*shrunk(options, *MINI_IMAGENET), options.seed)
-    base, parameters = HOTClassifier(data.base).parts(data.X)
-    plan = plans.BatchedPlan(base, base.transform(data.X), parameters, None)
+    base, parameters = HOTClassifier(data.base).parts()
+    runner = chunks.BatchedRunner(base, base.transform(data.X), parameters, None)
     classes, axes = base.means.shape
     # Multiplications and additions of the two stages that are products of matrices; targets are classes.
     work = {
@@ -107,7 +107,7 @@ def stages(options: argparse.Namespace) -> None:
         "mixed covariances": 2 * WAYS * classes * axes**2,
     }
     for shots in (1, 5):
-        spent = stage_seconds(plan, episodes_of(data, shots, options.seed), options.repeats)
+        spent = stage_seconds(runner, episodes_of(data, shots, options.seed), options.repeats)
         total = sum(spent.values())
         table = make_table(
             f"hotshot default, 5-way-{shots}-shot, {data.sizes}, {axes} axes, one thread, {options.repeats} tasks",

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from hotshot import HOTClassifier
+from hotshot.arrays import like, to_numpy
 from hotshot.base import BaseClasses, Space
 from hotshot.base.covariances import Dense
-from hotshot.method.heads.problem import HeadProblem
+from hotshot.method.calibration import calibrate
+from hotshot.method.heads import HEADS
+from hotshot.method.heads.problem import HeadProblem, Training, head_problem
+from hotshot.method.hierarchy import transfer_weights
 
 RAGGED = (7, 12, 3, 30, 1, 13)
 
@@ -20,8 +27,49 @@ def ragged_bank(sizes=RAGGED, width=6, seed=0, dtype=np.float64, spread=0.5):
 
 
 def prepared_bank(**kwargs):
-    """A ragged bank in the default space."""
-    return ragged_bank(**kwargs).prepare(Space())
+    """A ragged bank in the plain space."""
+    return ragged_bank(**kwargs).prepare(plain_space())
+
+
+def plain_space(**changes):
+    """The space without a power and with all axes kept, with changes."""
+    return Space(**{"power": 1.0, "n_components": None, **changes})
+
+
+def method_with(**changes):
+    """Parameters of the method: those of the estimator, with changes."""
+    return replace(HOTClassifier()._method(), **changes)
+
+
+def transfer_of(base, targets, **changes):
+    """Transfer under the published parameters, with changes."""
+    published = {"cost": "hierarchical", "epsilon": 0.01, "cost_scale": "published", "n_retrieved": None}
+    return transfer_weights(base, targets, **{**published, "keep_low_plans": False, **changes})
+
+
+def gaussians_of(base, targets, labels, weights, **changes):
+    """Calibrated Gaussians with a mix of 0.7, with changes; every class has as many shots as targets."""
+    alike = to_numpy(labels)[:, :, None] == to_numpy(labels)[:, None, :]
+    shots = like(alike.sum(axis=-1).astype(float), targets)
+    return calibrate(base, targets, labels, shots, weights, method_with(**{"mix": 0.7, **changes}))
+
+
+def training_of(base, gaussians, support, labels, *, n_classes, seeds=None, **changes):
+    """What a head is trained on, weighed as published, with changes."""
+    method = method_with(**{"n_generated": 200, "support_weight": 1.0, **changes})
+    seeds = range(support.shape[0]) if seeds is None else seeds
+    return Training(base, gaussians, support, labels, n_classes, method, seeds)
+
+
+def problem_of(*arrays, **settings):
+    """The head problem of `training_of`."""
+    return head_problem(training_of(*arrays, **settings))
+
+
+def heads_of(*arrays, **settings):
+    """The fitted heads of `training_of`."""
+    training = training_of(*arrays, **settings)
+    return HEADS[training.method.head].fit(training)
 
 
 def random_tasks(base, n_tasks=3, shots=(1, 1, 1), seed=1, noise=0.3):

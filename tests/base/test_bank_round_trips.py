@@ -9,9 +9,9 @@ import pytest
 from bank_file_examples import arrays_of, features, probabilities, saved, task
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, ragged_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.base import Space, prepared
+from hotshot.base import covariances
 from hotshot.base.covariances import Joined
 from hotshot.errors import InputError
 
@@ -93,7 +93,7 @@ def test_predictions_of_a_loaded_bank_are_the_same_to_the_bit(name, dtype, tmp_p
 
 def test_all_spaces_that_are_prepared_are_saved(tmp_path):
     bank = BaseClasses.from_samples(*features(power=0.5))
-    spaces = [Space(power=p, n_components=n) for p in (0.5, 1.0) for n in (None, 2, 0.9)]
+    spaces = [plain_space(power=p, n_components=n) for p in (0.5, 1.0) for n in (None, 2, 0.9)]
     for space in spaces:
         bank.prepare(space)
     loaded = saved(bank, tmp_path / "one.bank")
@@ -110,28 +110,28 @@ def test_all_spaces_that_are_prepared_are_saved(tmp_path):
 def test_a_bank_that_was_never_used_is_saved_in_the_default_space(tmp_path):
     loaded = saved(BaseClasses.from_samples(*features(power=0.5)), tmp_path / "one.bank")
     ((space, _),) = loaded._stored
-    assert space == Space(power=0.5, n_components=0.98)
+    assert space == plain_space(power=0.5, n_components=0.98)
 
 
 def test_banks_in_several_forms_come_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     bank = ragged_bank(width=20)
-    assert isinstance(bank.prepare(Space()).covariances, Joined)
-    loaded = saved(bank, tmp_path / "one.bank").prepare(Space())
+    assert isinstance(bank.prepare(plain_space()).covariances, Joined)
+    loaded = saved(bank, tmp_path / "one.bank").prepare(plain_space())
     assert [type(p) for p in loaded.covariances.parts] == [
-        type(p) for p in bank.prepare(Space()).covariances.parts
+        type(p) for p in bank.prepare(plain_space()).covariances.parts
     ]
     weights = np.random.default_rng(0).uniform(size=(3, len(RAGGED)))
     np.testing.assert_array_equal(
-        loaded.covariances.mixtures(weights), bank.prepare(Space()).covariances.mixtures(weights)
+        loaded.covariances.mixtures(weights), bank.prepare(plain_space()).covariances.mixtures(weights)
     )
 
 
 def test_a_loaded_bank_saves_again_as_it_was(tmp_path):
     bank = ragged_bank()
-    bank.prepare(Space())
+    bank.prepare(plain_space())
     loaded = saved(bank, tmp_path / "one.bank")
-    loaded.prepare(Space(n_components=2))
+    loaded.prepare(plain_space(n_components=2))
     again = saved(loaded, tmp_path / "two.bank")
     assert again.fingerprint == bank.fingerprint
     assert len(again._stored) == 2
@@ -161,6 +161,6 @@ def test_saving_the_same_twice_writes_the_same_bytes(tmp_path):
 
 def test_an_array_that_stands_in_several_places_is_written_once(tmp_path):
     bank = ragged_bank(sizes=(500, 500, 500))
-    bank.prepare(Space(covariance="factored"))
+    bank.prepare(plain_space(covariance="factored"))
     bank.save(tmp_path / "one.bank")
     assert (tmp_path / "one.bank" / "space-0.safetensors").stat().st_size < 1.5 * bank.samples.nbytes

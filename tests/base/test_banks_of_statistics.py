@@ -7,9 +7,8 @@ import pytest
 from bank_file_examples import STATISTICS, WIDTH, probabilities, saved, task
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, ragged_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
-from hotshot.base import Space
 from hotshot.base.covariances import Diagonal
 from hotshot.errors import ParameterError
 
@@ -23,7 +22,7 @@ NO_SAMPLES_NEEDED = ("mean-cosine", "cosine", "euclidean", "cosine-weighted", "e
 @pytest.mark.parametrize("form", STATISTICS)
 def test_a_bank_of_statistics_predicts_as_the_full_bank_does(form, cost, tmp_path):
     bank = ragged_bank()
-    bank.prepare(Space(n_components=0.98))
+    bank.prepare(plain_space(n_components=0.98))
     small = saved(bank, tmp_path / "one.bank", samples=False, covariance=form)
     assert small.samples is None
     assert small.n_features == WIDTH
@@ -37,7 +36,7 @@ def test_a_bank_of_statistics_predicts_as_the_full_bank_does(form, cost, tmp_pat
 def test_weights_by_a_classifier_are_in_the_statistics(form, tmp_path):
     space = {"sample_weights": "classifier", "temperature": 0.3, "n_components": None}
     bank = ragged_bank(spread=1.0)
-    bank.prepare(Space(**space))
+    bank.prepare(plain_space(**space))
     small = saved(bank, tmp_path / "one.bank", samples=False, covariance=form)
     for cost in ("mean-cosine", "cosine-weighted"):
         np.testing.assert_array_equal(
@@ -48,19 +47,19 @@ def test_weights_by_a_classifier_are_in_the_statistics(form, tmp_path):
 def test_spaces_that_differ_in_their_covariances_only_become_one(tmp_path):
     bank = ragged_bank()
     for form in ("auto", "dense", "factored", "diagonal"):
-        bank.prepare(Space(covariance=form))
+        bank.prepare(plain_space(covariance=form))
     small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
-    assert [key[0] for key in small._stored] == [Space(covariance="diagonal")]
-    assert isinstance(small.prepare(Space()).covariances, Diagonal)
+    assert [key[0] for key in small._stored] == [plain_space(covariance="diagonal")]
+    assert isinstance(small.prepare(plain_space()).covariances, Diagonal)
 
 
 def test_one_axis_is_not_the_whole_variance_without_samples_either(tmp_path):
     bank = ragged_bank()
-    bank.prepare(Space(n_components=1))
+    bank.prepare(plain_space(n_components=1))
     small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
-    assert small.prepare(Space(n_components=1)).means.shape[1] == 1
+    assert small.prepare(plain_space(n_components=1)).means.shape[1] == 1
     with pytest.raises(ParameterError, match="was saved for"):
-        small.prepare(Space(n_components=1.0))
+        small.prepare(plain_space(n_components=1.0))
 
 
 def test_statistics_are_much_smaller_than_samples(tmp_path):

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, ragged_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
-from hotshot.base import Space, classes, default_space
+from hotshot.base import Space, classes
 from hotshot.base.building import gather_statistics
 from hotshot.errors import InputError, ParameterError
 
@@ -326,7 +326,7 @@ def parts_of(X, y, cuts=(5, 6, 40)):
 def saved_without_samples(X, y, covariance, space, path):
     bank = BaseClasses.from_samples(X, y)
     power = space.get("power", "auto")
-    wanted = default_space(float(X.min()))
+    wanted = Space(power=1.0)
     power = wanted.power if power == "auto" else power
     bank.prepare(replace(wanted, **{**space, "power": power}))
     bank.save(path, samples=False, covariance=covariance)
@@ -419,8 +419,7 @@ def test_features_that_are_never_negative_have_their_roots_taken():
     X, y = shuffled(power=0.5)
     bank = BaseClasses.from_partitions(parts_of(X, y))
     ((space, _),) = (key for key in bank._stored)
-    assert space == replace(default_space(float(X.min())), covariance="diagonal")
-    assert space.power == 0.5
+    assert space == Space(power=0.5, covariance="diagonal")
     # A single negative entry in any part keeps them as they are.
     X[50, 2] = -1e-9
     ((space, _),) = (key for key in BaseClasses.from_partitions(parts_of(X, y))._stored)
@@ -494,7 +493,7 @@ def test_classes_of_one_sample_are_gathered_too(sizes, covariance, tmp_path):
 
 def test_spaces_of_a_bank_from_parts_are_those_asked_for():
     bank = BaseClasses.from_partitions(parts_of(X, Y), n_components=2)
-    assert bank.prepare(Space(n_components=2)).means.shape == (len(RAGGED), 2)
-    assert bank.prepare(Space(n_components=2, covariance="diagonal")).means.shape == (len(RAGGED), 2)
+    assert bank.prepare(plain_space(n_components=2)).means.shape == (len(RAGGED), 2)
+    assert bank.prepare(plain_space(n_components=2, covariance="diagonal")).means.shape == (len(RAGGED), 2)
     with pytest.raises(ParameterError, match=r"keeps no samples and was saved for .*n_components=2"):
-        bank.prepare(Space(n_components=3))
+        bank.prepare(plain_space(n_components=3))

@@ -11,13 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, ragged_bank, random_covariances, random_tasks, random_weights
+from few_shot_problems import (
+    RAGGED,
+    gaussians_of,
+    plain_space,
+    problem_of,
+    ragged_bank,
+    random_covariances,
+    random_tasks,
+    random_weights,
+)
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.arrays import like, map_arrays, to_numpy
-from hotshot.base import Space, covariances, prepared
+from hotshot.base import covariances
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
-from hotshot.method.calibration import calibrate, head_covariances
-from hotshot.method.heads.problem import head_problem, pull_back, spread_of_logits
+from hotshot.method.calibration import head_covariances
+from hotshot.method.heads.problem import logit_covariances, through_covariances
 
 B, TASKS, N = len(RAGGED), 2, 3
 FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled")
@@ -39,9 +48,9 @@ def naive_covariances(bank, transform, form="dense"):
 def prepare(bank, form, monkeypatch, normalize="centre-l2"):
     """The bank prepared; "mixed" is what "auto" makes of a bank too large for dense matrices."""
     if form == "mixed":
-        monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
+        monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
         form = "auto"
-    return bank.prepare(Space(normalize=normalize, covariance=form))
+    return bank.prepare(plain_space(normalize=normalize, covariance=form))
 
 
 def check_form(form, expected, xp, dtype, tolerance):
@@ -67,14 +76,14 @@ def check_form(form, expected, xp, dtype, tolerance):
     slope = rng.normal(size=(TASKS, count, N, N))
     slope = slope + np.swapaxes(slope, 2, 3)
     W_there, slope_there = (like(x.astype(dtype), reference) for x in (W, slope))
-    lent = there.lend(W_there)
-    spread = there.spread(lent, W_there)
+    lent = there.apply(W_there)
+    spread = there.quadratic(lent, W_there)
     assert spread.dtype == reference.dtype
     size = scale * width
     np.testing.assert_allclose(
         to_numpy(spread), np.einsum("tnv,kvw,tmw->tknm", W, expected, W), atol=10 * tolerance * size, rtol=0
     )
-    pulled = to_numpy(there.pull(slope_there, lent))
+    pulled = to_numpy(there.gradient(slope_there, lent))
     naive = 2 * np.einsum("tknm,tmv,kvw->tnw", slope, W, expected)
     np.testing.assert_allclose(pulled, naive, atol=50 * tolerance * size * count, rtol=0)
 
@@ -127,10 +136,10 @@ def test_every_task_may_have_covariances_of_its_own(xp, kind):
     W = rng.normal(size=(TASKS, N, 5))
     slope = rng.normal(size=(TASKS, 4, N, N))
     slope = slope + np.swapaxes(slope, 2, 3)
-    lent = form.lend(xp.asarray(W))
-    spread = to_numpy(form.spread(lent, xp.asarray(W)))
+    lent = form.apply(xp.asarray(W))
+    spread = to_numpy(form.quadratic(lent, xp.asarray(W)))
     np.testing.assert_allclose(spread, np.einsum("tnv,tkvw,tmw->tknm", W, matrices, W), atol=1e-10)
-    pulled = to_numpy(form.pull(xp.asarray(slope), lent))
+    pulled = to_numpy(form.gradient(xp.asarray(slope), lent))
     np.testing.assert_allclose(pulled, 2 * np.einsum("tknm,tmv,tkvw->tnw", slope, W, matrices), atol=1e-10)
 
 
@@ -167,9 +176,9 @@ def test_pull_is_the_gradient_of_the_spread(form, normalize, monkeypatch):
     form = base.covariances
 
     def value(W):
-        return np.sum(slope * form.spread(form.lend(W), W))
+        return np.sum(slope * form.quadratic(form.apply(W), W))
 
-    pulled = form.pull(slope, form.lend(W))
+    pulled = form.gradient(slope, form.apply(W))
     for _ in range(5):
         step = rng.normal(size=W.shape)
         slope_along = (value(W + 1e-5 * step) - value(W - 1e-5 * step)) / 2e-5
@@ -177,7 +186,7 @@ def test_pull_is_the_gradient_of_the_spread(form, normalize, monkeypatch):
 
 
 def test_mixtures_do_not_depend_on_how_many_samples_are_taken_at_once(monkeypatch):
-    base = ragged_bank().prepare(Space(covariance="factored", normalize=None))
+    base = ragged_bank().prepare(plain_space(covariance="factored", normalize=None))
     weights = random_weights(1, B, 4)[0].T
     whole = base.covariances.mixtures(weights)
     monkeypatch.setattr(covariances, "ENTRIES_AT_ONCE", 1)
@@ -188,7 +197,7 @@ def test_mixtures_do_not_depend_on_how_many_samples_are_taken_at_once(monkeypatc
 
 
 def test_padding_is_never_looked_at():
-    base = ragged_bank().prepare(Space(covariance="factored"))
+    base = ragged_bank().prepare(plain_space(covariance="factored"))
     spoiled = []
     for part in base.covariances.parts:
         if isinstance(part, Factored):
@@ -213,30 +222,30 @@ def forms_of(base):
 
 
 def test_small_banks_are_dense():
-    base = ragged_bank().prepare(Space())
+    base = ragged_bank().prepare(plain_space())
     assert isinstance(base.covariances, Dense)
     assert base.covariances.size == B * 6 * 6
 
 
 def test_the_limit_counts_the_entries_of_dense_matrices(monkeypatch):
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", B * 6 * 6)
-    assert isinstance(ragged_bank().prepare(Space()).covariances, Dense)
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", B * 6 * 6 - 1)
-    assert isinstance(ragged_bank().prepare(Space()).covariances, Joined)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6)
+    assert isinstance(ragged_bank().prepare(plain_space()).covariances, Dense)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6 - 1)
+    assert isinstance(ragged_bank().prepare(plain_space()).covariances, Joined)
 
 
 def test_in_large_banks_the_size_of_a_class_decides(monkeypatch):
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
-    base = ragged_bank(width=30).prepare(Space())
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+    base = ragged_bank(width=30).prepare(plain_space())
     # 7, 12, 3, 30, 1 and 13 samples in 30 axes: half of that and more is dense, and one sample borrows.
     assert forms_of(base) == [Factored, Factored, Factored, Dense, Diagonal, Factored]
-    base = ragged_bank(width=6).prepare(Space())
+    base = ragged_bank(width=6).prepare(plain_space())
     assert forms_of(base) == [Dense, Dense, Dense, Dense, Diagonal, Dense]
 
 
 @pytest.mark.parametrize("normalize", ["centre-l2", None])
 def test_a_factored_bank_keeps_the_samples_it_has_already(normalize):
-    base = ragged_bank(sizes=(5, 5, 5)).prepare(Space(covariance="factored", normalize=normalize))
+    base = ragged_bank(sizes=(5, 5, 5)).prepare(plain_space(covariance="factored", normalize=normalize))
     (part,) = base.covariances.parts
     assert np.shares_memory(part.rows, base.buckets[0].units)
     assert (part.lengths is None) == (normalize is not None)
@@ -246,8 +255,8 @@ def test_a_factored_bank_keeps_the_samples_it_has_already(normalize):
 def test_no_matrix_is_formed_for_every_class(form, monkeypatch):
     # Dense matrices of all classes would take half a gigabyte.
     B, width = 2000, 256
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", 2**20)
-    monkeypatch.setattr(prepared, "class_covariances", None)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 2**20)
+    monkeypatch.setattr(covariances, "class_covariances", None)
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(B), 3)
     X = rng.normal(size=(B, width)).astype(np.float32)[y] + rng.normal(size=(3 * B, width)).astype(np.float32)
@@ -257,7 +266,7 @@ def test_no_matrix_is_formed_for_every_class(form, monkeypatch):
     try:
         model = HOTClassifier(bank, covariance=form, n_components=None, n_retrieved=20)
         model.fit(novel, np.arange(10) % 5)
-        base, _ = model.parts(novel)
+        base, _ = model.parts()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -272,7 +281,7 @@ def test_no_matrix_is_formed_for_every_class(form, monkeypatch):
 @pytest.mark.parametrize("normalize", ["centre-l2", None])
 @pytest.mark.parametrize("form", ["diagonal", "pooled"])
 def test_approximations_are_the_same_whatever_was_prepared_before(form, normalize):
-    space = Space(normalize=normalize, covariance=form)
+    space = plain_space(normalize=normalize, covariance=form)
     fresh = ragged_bank().prepare(space).covariances.variances
     for exact in ("auto", "dense", "factored"):
         bank = ragged_bank()
@@ -288,20 +297,20 @@ def test_approximations_are_the_same_whatever_was_prepared_before(form, normaliz
 @pytest.mark.parametrize("alpha", [0.0, 0.21])
 @pytest.mark.parametrize("form", ["diagonal", "pooled"])
 def test_heads_of_approximations_are_those_of_the_same_matrices_dense(form, alpha, alpha_rule):
-    base = ragged_bank().prepare(Space(covariance=form))
+    base = ragged_bank().prepare(plain_space(covariance=form))
     matrices = base.covariances.variances[..., None] * np.eye(6)
     support, labels = random_tasks(base, shots=(2, 1, 3))
     weights = random_weights(3, B, 6)
     problems = []
     for one in (base, replace(base, covariances=Dense(matrices))):
-        gaussians = calibrate(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
+        gaussians = gaussians_of(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
         problems.append(
-            head_problem(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1)
+            problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1)
         )
     W = np.random.default_rng(0).normal(size=(3, 3, 6))
-    (a, lent_a), (b, lent_b) = (spread_of_logits(problem, W) for problem in problems)
+    (a, lent_a), (b, lent_b) = (logit_covariances(problem, W) for problem in problems)
     np.testing.assert_allclose(a, b, atol=1e-12)
-    pulled = [pull_back(p, a, lent) for p, lent in zip(problems, (lent_a, lent_b), strict=True)]
+    pulled = [through_covariances(p, a, lent) for p, lent in zip(problems, (lent_a, lent_b), strict=True)]
     np.testing.assert_allclose(*pulled, atol=1e-12)
 
 
@@ -347,17 +356,17 @@ def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, pe
     dense = HOTClassifier(bank, covariance="dense", **settings).fit(X, y).predict_proba(queries)
     factored = HOTClassifier(bank, covariance="factored", **settings).fit(X, y).predict_proba(queries)
     np.testing.assert_allclose(factored, dense, atol=1e-4)
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     by_size = HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
     np.testing.assert_allclose(by_size, dense, atol=1e-4)
 
 
 def test_both_ways_of_multiplying_are_among_these():
     for rows, mixes in {"few rows": True, "many rows": False}.items():
-        base = ragged_bank(sizes=BANKS[rows], width=WIDTH).prepare(Space(covariance="factored"))
+        base = ragged_bank(sizes=BANKS[rows], width=WIDTH).prepare(plain_space(covariance="factored"))
         support, labels = random_tasks(base, shots=(3, 3, 3, 3))
         for alpha in (0.0, 0.21):
-            gaussians = calibrate(base, support, labels, random_weights(3, B, 12), alpha=alpha)
+            gaussians = gaussians_of(base, support, labels, random_weights(3, B, 12), alpha=alpha)
             stack, mixing = head_covariances(base, gaussians)
             assert (mixing is not None) == mixes
             assert stack.count == (B + (alpha > 0) if mixes else 12)
@@ -382,30 +391,40 @@ def test_published_sets_do_not_depend_on_the_form_either(dtype, tolerance):
 
 def test_samples_far_from_zero_are_factored_as_well():
     # Without centring, deviations are differences of numbers a hundred times as large.
-    X, y, queries = novel_task(np.float32)
+    X, y, queries = novel_task(np.float64)
     bank = ragged_bank(sizes=(6, 5, 4, 6), width=WIDTH)
-    far = BaseClasses.from_samples((bank.samples + 50).astype(np.float32), bank.labels)
+    far = BaseClasses.from_samples(bank.samples + 50, bank.labels)
     settings = {"normalize": None, "power": 1.0, "n_components": None, "per": "sample"}
     models = [HOTClassifier(far, covariance=form, **settings) for form in ("dense", "factored")]
     found = [model.fit(X + 50, y).predict_proba(queries + 50) for model in models]
-    np.testing.assert_allclose(*found, atol=1e-3)
+    np.testing.assert_allclose(*found, atol=1e-9)
+
+
+def test_single_precision_keeps_the_deviations_of_samples_far_from_zero():
+    bank = ragged_bank(sizes=(6, 5, 4, 6), width=WIDTH)
+    far = BaseClasses.from_samples((bank.samples + 50).astype(np.float32), bank.labels)
+    spaces = [plain_space(normalize=None, covariance=form) for form in ("dense", "factored")]
+    dense, factored = (
+        far.prepare(space).covariances.mixtures(np.eye(4, dtype=np.float32)) for space in spaces
+    )
+    np.testing.assert_allclose(factored, dense, atol=1e-4 * np.abs(dense).max())
 
 
 def test_free_lunch_borrows_the_same_from_a_factored_bank(monkeypatch):
     bank = ragged_bank(sizes=BANKS["many rows"], width=WIDTH)
     X, y, queries = novel_task(np.float64)
     dense = FreeLunchClassifier(bank, random_state=0).fit(X, y).predict_proba(queries)
-    monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     fresh = ragged_bank(sizes=BANKS["many rows"], width=WIDTH)
     model = FreeLunchClassifier(fresh, random_state=0).fit(X, y)
-    assert isinstance(model.parts(X)[0].covariances, Joined)
+    assert isinstance(model.parts()[0].covariances, Joined)
     np.testing.assert_allclose(model.predict_proba(queries), dense, atol=1e-4)
 
 
 @pytest.mark.parametrize("form", FORMS[1:])
 def test_evaluation_is_that_of_the_estimator_in_every_form(form, monkeypatch):
     if form == "mixed":
-        monkeypatch.setattr(prepared, "DENSE_ENTRIES", 0)
+        monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     bank = ragged_bank(sizes=BANKS["few rows"], width=WIDTH)
     X, y = make_bank(5, 12, WIDTH, seed=5, spread=1.5)
     estimator = HOTClassifier(bank, covariance="auto" if form == "mixed" else form)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from bank_file_examples import WIDTH, probabilities
 
-from few_shot_problems import ragged_bank
+from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses
-from hotshot.base import Space, prepared
+from hotshot.base import covariances
 from hotshot.base.covariances import Dense
 from hotshot.errors import HotshotError, InputError
 from hotshot.files import records
@@ -26,11 +26,11 @@ def sound_banks(tmp_path_factory):
     """A bank with several forms of covariances in one space and dense ones in another, and one of statistics."""
     folder = tmp_path_factory.mktemp("sound")
     patch = pytest.MonkeyPatch()
-    patch.setattr(prepared, "DENSE_ENTRIES", 0)
+    patch.setattr(covariances, "DENSE_ENTRIES", 0)
     bank = ragged_bank(sizes=(7, 2, 1, 2, 2), width=WIDTH)
-    bank.prepare(Space(normalize=None))
+    bank.prepare(plain_space(normalize=None))
     patch.undo()
-    bank.prepare(Space(n_components=3))
+    bank.prepare(plain_space(n_components=3))
     bank.save(folder / "full")
     bank.save(folder / "small", samples=False, covariance="diagonal")
     return folder

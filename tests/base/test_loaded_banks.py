@@ -13,9 +13,8 @@ from bank_file_examples import STATISTICS, WIDTH, arrays_of, backing, probabilit
 from sklearn.base import clone
 
 from conftest import make_bank
-from few_shot_problems import ragged_bank
+from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
-from hotshot.base import Space
 from hotshot.files.tensors import map_tensors, write_tensors
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -23,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 
 def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
     bank = ragged_bank()
-    bank.prepare(Space())
-    bank.prepare(Space(covariance="factored", normalize=None))
+    bank.prepare(plain_space())
+    bank.prepare(plain_space(covariance="factored", normalize=None))
     loaded = saved(bank, tmp_path / "one.bank")
     arrays = [loaded.samples, *(x for p in loaded._stored.values() for x in arrays_of(p))]
     assert len(arrays) > 20
@@ -39,7 +38,7 @@ def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
 def test_loading_takes_no_memory_for_the_samples(tmp_path):
     X = np.random.default_rng(0).normal(size=(20_000, 50)).astype(np.float32)
     bank = BaseClasses.from_samples(X, np.arange(len(X)) % 40)
-    bank.prepare(Space(n_components=5))
+    bank.prepare(plain_space(n_components=5))
     bank.save(tmp_path / "one.bank")
     tracemalloc.start()
     try:

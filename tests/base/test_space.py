@@ -72,15 +72,15 @@ def test_power_transform_keeps_the_order_for_powers_from_zero_and_reverses_it_be
 @pytest.mark.parametrize(
     ("power", "smallest", "expected"),
     [
-        ("auto", [0.0, 2.0], 0.5),
-        ("auto", [0.0, -1e-9], 1.0),
-        ("auto", [-1.0, 1.0], 1.0),
-        (0.8, [-1.0], 0.8),
-        (0, [1.0], 0.0),
+        ("auto", 0.0, 0.5),
+        ("auto", 2.0, 0.5),
+        ("auto", -1e-9, 1.0),
+        (0.8, -1.0, 0.8),
+        (0, 1.0, 0.0),
     ],
 )
 def test_automatic_power_is_half_where_nothing_is_negative(power, smallest, expected):
-    assert choose_power(power, *smallest) == expected
+    assert choose_power(power, smallest) == expected
 
 
 def random_transform(rng, width, kept, *, unit=True, centred=True):

@@ -296,7 +296,7 @@ ODD_FITS = {
     "one base class": lambda b, X, y: (BaseClasses.from_samples(b.samples[:30], [0] * 30), X, y, {}),
     "one base sample": lambda b, X, y: (BaseClasses.from_samples(b.samples[:1], [0]), X, y, {}),
     "base classes of one sample": lambda b, X, y: (BaseClasses.from_samples(b.samples[:9], range(9)), X, y, {}),
-    "constant base": lambda b, X, y: (BaseClasses.from_samples(np.ones((9, 16)), [0, 1, 2] * 3), X, y, {}),
+    "constant base": lambda b, X, y: (BaseClasses.from_samples(-np.ones((9, 16)), [0, 1, 2] * 3), X, y, {}),
     "boolean labels": lambda b, X, y: (b, X, y > y.min(), {}),
     "base of integers": lambda b, X, y: (
         BaseClasses.from_samples(np.round(9 * b.samples).astype(int), b.labels), X, y, {},

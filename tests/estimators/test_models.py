@@ -26,8 +26,8 @@ from hotshot import (
 )
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.estimators import METHOD_NAMES, models, named_method
-from hotshot.estimators.common import FewShotClassifier
-from hotshot.estimators.models import BaseLeftBehind
+from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.models import UnloadedBase
 from hotshot.files.tensors import map_tensors, write_tensors
 
 WIDTH = 6
@@ -250,13 +250,13 @@ def test_with_its_base_classes_it_is_fitted_again(name, tmp_path):
 def test_without_its_base_classes_it_is_not_fitted_and_says_what_to_pass(name, tmp_path):
     X, y, queries = task()
     loaded = saved(clone(ESTIMATORS[name]).fit(X, y), tmp_path / "one.model")
-    assert isinstance(loaded.base, BaseLeftBehind)
+    assert isinstance(loaded.base, UnloadedBase)
     expected = loaded.predict_proba(queries)
     for unfitted in (loaded, clone(loaded), pickle.loads(pickle.dumps(loaded))):
         with pytest.raises(ParameterError, match=r"loaded without its base classes .*: pass base to load"):
             unfitted.fit(X, y)
     np.testing.assert_array_equal(loaded.predict_proba(queries), expected)
-    assert "BaseLeftBehind" in repr(loaded)
+    assert "UnloadedBase" in repr(loaded)
     # Whoever has the bank after all may hand it over.
     loaded.set_params(base=BASE).fit(X, y)
     np.testing.assert_array_equal(loaded.predict_proba(queries), expected)

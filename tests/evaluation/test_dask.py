@@ -107,7 +107,7 @@ def test_results_do_not_change_where_workers_are_killed(lost, cluster, workers, 
         if not seen:
             for process in workers[:lost]:
                 os.kill(process, signal.SIGKILL)
-        seen.append(record.unit)
+        seen.append(record.chunk)
 
     assert_same(run(scheduler=cluster.scheduler_address, watch=kill_at_the_first), expected)
     assert len(seen) == len(set(seen)) == UNITS

@@ -195,13 +195,13 @@ def test_every_record_that_was_seen_is_kept(problem, tmp_path):
     seen, known = [], []
 
     def stop_at_the_third(record, was_known, total):
-        seen.append(record.unit)
+        seen.append(record.chunk)
         if len(seen) == 3:
             raise KeyboardInterrupt
 
     def watch(record, was_known, total):
         if was_known:
-            known.append(record.unit)
+            known.append(record.chunk)
 
     with pytest.raises(KeyboardInterrupt):
         evaluate(methods, X, y, **REQUEST, out=tmp_path, n_jobs=1, watch=stop_at_the_third)

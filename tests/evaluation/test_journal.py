@@ -33,7 +33,7 @@ def run(out, methods=METHODS, X=X, y=Y, **request):
 
     def watch(record, was_known, total):
         assert total == UNITS
-        (known if was_known else computed).append(record.unit)
+        (known if was_known else computed).append(record.chunk)
 
     small = {"ways": 3, "shots": (1, 2), "queries": 3, "tasks": 45, "n_jobs": 1}
     return evaluate(methods, X, y, out=out, watch=watch, **{**small, **request}), known, computed

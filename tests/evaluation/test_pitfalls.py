@@ -17,9 +17,9 @@ from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.base import BaseClasses
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.evaluation.chunks import make_runner
 from hotshot.evaluation.journal import decode
-from hotshot.evaluation.plans import make_plan
-from hotshot.evaluation.runner import describe
+from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
 
 BASE = ragged_bank(spread=0.8)
@@ -39,7 +39,7 @@ def test_plans_hold_the_samples_in_their_own_space():
     trial = Episodes(Y, ways=3, shots=1, queries=3)[0]
     for i in range(40):
         method = HOTClassifier(positive, cost="mean-cosine", power=0.3 + i / 100)
-        plan = make_plan("m", method, novel, [trial], 0, transformed)
+        plan = make_runner("m", method, novel, [trial], 0, transformed)
         kept.append(plan)
         assert np.array_equal(plan.novel, plan.base.transform(novel)), i
 
@@ -53,7 +53,7 @@ def test_a_nested_bank_belongs_to_the_request(tmp_path):
 def test_a_large_array_as_parameter_belongs_to_the_request():
     one, other = (KNeighborsClassifier(1, metric_params={"w": np.arange(2000.0)}) for _ in range(2))
     other.metric_params["w"][700] = -1
-    assert describe(one) != describe(other)
+    assert estimator_to_json(one) != estimator_to_json(other)
 
 
 def test_an_ensemble_is_one_method():
@@ -151,7 +151,7 @@ def test_freeze_tasks_to_a_missing_folder_is_one_sentence(tmp_path):
 
 def test_a_description_does_not_depend_on_addresses():
     one, other = (
-        describe(make_pipeline(RandomForestClassifier(random_state=np.random.RandomState(0))))
+        estimator_to_json(make_pipeline(RandomForestClassifier(random_state=np.random.RandomState(0))))
         for _ in range(2)
     )
     assert one == other

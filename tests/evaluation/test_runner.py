@@ -18,11 +18,18 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
-from hotshot import CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
+from hotshot import (
+    BaseClasses,
+    CentroidClassifier,
+    FreeLunchClassifier,
+    HOTClassifier,
+    evaluate,
+    named_method,
+)
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.evaluation import plans
+from hotshot.evaluation import chunks
+from hotshot.evaluation.chunks import CHUNK_TASKS
 from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
-from hotshot.evaluation.units import CHUNK_TASKS
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
@@ -268,7 +275,7 @@ def test_a_task_does_not_depend_on_how_many_follow(tasks, mixed, alone):
 def test_results_do_not_depend_on_how_many_tasks_fit_into_memory(name, monkeypatch):
     together = few({name: ESTIMATORS[name]}, tasks=20)
     # A task has at most 6 targets and 6 axes: three tasks or more at once, and never twenty.
-    monkeypatch.setattr(plans, "BATCH_ENTRIES", 3 * 6**3)
+    monkeypatch.setattr(chunks, "BATCH_ENTRIES", 3 * 6**3)
     apart = few({name: ESTIMATORS[name]}, tasks=20)
     assert np.array_equal(apart[name, 2].accuracies, together[name, 2].accuracies)
     assert apart[name, 2].statuses == together[name, 2].statuses
@@ -476,3 +483,23 @@ def test_a_missing_frozen_file_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"There is no file of tasks at .*none: write one") as error:
         evaluate(NEAREST, X, Y, frozen=tmp_path / "none", n_jobs=1)
     assert_one_sentence(str(error.value))
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["roots", "as they are"])
+def test_the_base_classes_alone_decide_the_automatic_power(sign):
+    """Queries and other tasks do not: a model is the same in an evaluation and alone."""
+    bank = BaseClasses.from_samples(sign * np.abs(BASE.samples), BASE.labels)
+    novel = np.abs(X)
+    found = few({"hot": HOTClassifier(bank)}, novel, tasks=20)
+    fixed = few({"hot": HOTClassifier(bank, power=0.5 if sign > 0 else 1.0)}, novel, tasks=20)
+    assert np.array_equal(found["hot", 2].accuracies, fixed["hot", 2].accuracies)
+    alone = [
+        np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)
+    ]
+    assert np.array_equal(found["hot", 2].accuracies, alone)
+
+
+def test_features_that_the_power_of_the_base_classes_does_not_fit_are_refused():
+    bank = BaseClasses.from_samples(np.abs(BASE.samples), BASE.labels)
+    with pytest.raises(InputError, match=r"negative entries.*pass power=1"):
+        few({"hot": HOTClassifier(bank)})

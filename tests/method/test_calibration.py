@@ -7,14 +7,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from few_shot_problems import RAGGED, prepared_bank, ragged_bank, random_tasks, random_theta, random_weights
+from few_shot_problems import (
+    RAGGED,
+    gaussians_of,
+    plain_space,
+    prepared_bank,
+    problem_of,
+    ragged_bank,
+    random_tasks,
+    random_theta,
+    random_weights,
+)
 from hotshot.arrays import like, to_numpy
-from hotshot.base import Space
 from hotshot.base.covariances import Dense
-from hotshot.method.calibration import MEAN_RULES, automatic_mix, calibrate, class_targets, head_covariances
+from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, head_covariances
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.expected import expected_objective
-from hotshot.method.heads.problem import head_problem
 
 B = len(RAGGED)
 
@@ -42,7 +50,7 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
     base = prepared_bank()
     targets, labels, weights = random_case(base)
     there, *arrays = in_library(xp, base, targets, labels, weights)
-    got = calibrate(there, *arrays, mean_rule=rule, mix=0.6, k=3)
+    got = gaussians_of(there, *arrays, mean_rule=rule, mix=0.6, n_retrieved=3)
     means, covariances = to_numpy(got.means), to_numpy(got.covariances(there))
     assert got.shift is None
     for t in range(2):
@@ -53,14 +61,17 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
             lent = sum(weights[t, b, n] * base.covariances.matrices[b] for b in range(B))
             lent = lent / B if rule == "printed" else lent
             np.testing.assert_allclose(covariances[t, n], lent, rtol=1e-10, atol=1e-14)
+            # The own share is that of the target in a mean of the same direction.
+            whole = np.linalg.lstsq(np.stack([borrowed, targets[t, n]]).T, means[t, n], rcond=None)[0]
+            np.testing.assert_allclose(to_numpy(got.own_share)[t, n], whole[1] / whole.sum(), rtol=1e-9)
 
 
-def test_every_gaussian_may_have_its_own_mix(xp):
+def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
     base = prepared_bank()
     targets, labels, weights = random_case(base)
-    mix = np.random.default_rng(0).uniform(size=(2, 3))
-    there, *arrays, m = in_library(xp, base, targets, labels, weights, mix)
-    means = to_numpy(calibrate(there, *arrays, mix=m).means)
+    mix = 0.7 / (0.7 + 0.3 * np.array([[1, 2, 2], [1, 2, 2]]))
+    there, *arrays = in_library(xp, base, targets, labels, weights)
+    means = to_numpy(gaussians_of(there, *arrays, mix="auto").means)
     for t in range(2):
         for n in range(3):
             borrowed = weights[t, :, n] @ base.means
@@ -71,9 +82,11 @@ def test_every_gaussian_may_have_its_own_mix(xp):
 def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
     base = prepared_bank()
     targets, labels, weights = random_case(base)
-    np.testing.assert_allclose(calibrate(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14)
+    np.testing.assert_allclose(
+        gaussians_of(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14
+    )
     lent = np.swapaxes(weights, 1, 2) @ base.means
-    np.testing.assert_allclose(calibrate(base, targets, labels, weights, mix=1.0).means, lent, atol=1e-14)
+    np.testing.assert_allclose(gaussians_of(base, targets, labels, weights, mix=1.0).means, lent, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +96,8 @@ def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
 def test_alpha_is_added_in_the_original_axes(xp, rule, added, mean_rule):
     base = prepared_bank()
     there, *arrays = in_library(xp, base, *random_case(base))
-    plain = calibrate(there, *arrays, mean_rule=mean_rule)
-    shifted = calibrate(there, *arrays, mean_rule=mean_rule, alpha=0.21, alpha_rule=rule)
+    plain = gaussians_of(there, *arrays, mean_rule=mean_rule)
+    shifted = gaussians_of(there, *arrays, mean_rule=mean_rule, alpha=0.21, alpha_rule=rule)
     extra = to_numpy(shifted.covariances(there) - plain.covariances(there))
     axes = base.transform.axes
     np.testing.assert_allclose(axes @ extra @ axes.T, np.broadcast_to(added, extra.shape), atol=1e-10)
@@ -92,9 +105,9 @@ def test_alpha_is_added_in_the_original_axes(xp, rule, added, mean_rule):
 
 
 def test_alpha_entries_on_fewer_axes_is_the_projection():
-    base = ragged_bank().prepare(Space(n_components=3))
+    base = ragged_bank().prepare(plain_space(n_components=3))
     case = random_case(base)
-    plain, shifted = (calibrate(base, *case, alpha=alpha).covariances(base) for alpha in (0.0, 0.5))
+    plain, shifted = (gaussians_of(base, *case, alpha=alpha).covariances(base) for alpha in (0.0, 0.5))
     axes = base.transform.axes
     expected = axes.T @ np.full((6, 6), 0.5) @ axes
     np.testing.assert_allclose(shifted - plain, np.broadcast_to(expected, plain.shape), atol=1e-10)
@@ -123,7 +136,7 @@ def test_automatic_mix_falls_with_the_shots(xp):
 @pytest.mark.parametrize(("shots", "dense"), [((2, 1, 3), True), ((3, 2, 2), False), ((9, 9, 9), False)])
 def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_classes(shots, dense):
     base = prepared_bank()
-    gaussians = calibrate(base, *random_case(base, shots), alpha=0.3)
+    gaussians = gaussians_of(base, *random_case(base, shots), alpha=0.3)
     stack, mixing = head_covariances(base, gaussians)
     expected = gaussians.covariances(base)
     if dense:
@@ -144,8 +157,8 @@ def test_both_forms_give_the_same_head(xp, objective, alpha_rule, mean_rule, alp
     support, labels, weights = random_case(base, shots=(3, 2, 4))
     there, support, labels, weights = in_library(xp, base, support, labels, weights)
     settings = {"mean_rule": mean_rule, "alpha": alpha, "alpha_rule": alpha_rule}
-    gaussians = calibrate(there, support, labels, weights, **settings)
-    mixed = head_problem(
+    gaussians = gaussians_of(there, support, labels, weights, **settings)
+    mixed = problem_of(
         there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0
     )
     assert mixed.mixing is not None

@@ -8,31 +8,39 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from few_shot_problems import RAGGED, prepared_bank, probabilities, random_tasks
+from few_shot_problems import (
+    RAGGED,
+    gaussians_of,
+    heads_of,
+    method_with,
+    prepared_bank,
+    probabilities,
+    random_tasks,
+    transfer_of,
+)
 from hotshot.arrays import like, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.errors import InputError
-from hotshot.method.calibration import MEAN_RULES, calibrate
+from hotshot.method.calibration import MEAN_RULES
 from hotshot.method.fit import Method, fit_tasks
-from hotshot.method.heads import fit_heads
-from hotshot.method.hierarchy import COSTS, transfer_weights
+from hotshot.method.hierarchy import COSTS
 
 B = len(RAGGED)
 METHODS = {
-    "default": Method(),
-    "per sample": Method(per="sample"),
-    "fixed mix": Method(mix=0.4),
-    "free scale": Method(cost_scale="free"),
-    "retrieval": Method(n_retrieved=2),
-    "nearest": Method(cost="nearest"),
-    "three nearest": Method(cost="nearest", n_retrieved=3, per="sample"),
-    "alpha": Method(alpha=0.21),
-    "alpha on the diagonal": Method(alpha=0.21, alpha_rule="diagonal", per="sample"),
-    "expected": Method(head="expected"),
-    "sampled": Method(head="sampled", n_generated=50),
-    "sampled with alpha": Method(head="sampled", n_generated=50, alpha=0.21, per="sample"),
-    **{f"cost {cost}": Method(cost=cost) for cost in COSTS[1:]},
-    **{f"mean rule {rule}": Method(mean_rule=rule) for rule in MEAN_RULES[1:]},
+    "default": method_with(),
+    "per sample": method_with(per="sample"),
+    "fixed mix": method_with(mix=0.4),
+    "free scale": method_with(cost_scale="free"),
+    "retrieval": method_with(n_retrieved=2),
+    "nearest": method_with(cost="nearest"),
+    "three nearest": method_with(cost="nearest", n_retrieved=3, per="sample"),
+    "alpha": method_with(alpha=0.21),
+    "alpha on the diagonal": method_with(alpha=0.21, alpha_rule="diagonal", per="sample"),
+    "expected": method_with(head="expected"),
+    "sampled": method_with(head="sampled", n_generated=50),
+    "sampled with alpha": method_with(head="sampled", n_generated=50, alpha=0.21, per="sample"),
+    **{f"cost {cost}": method_with(cost=cost) for cost in list(COSTS)[1:]},
+    **{f"mean rule {rule}": method_with(mean_rule=rule) for rule in list(MEAN_RULES)[1:]},
 }
 
 
@@ -111,7 +119,7 @@ def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
         np.testing.assert_allclose(probabilities(a, QUERIES), probabilities(b, QUERIES), atol=1e-3)
 
 
-UNUSUAL = Method(
+UNUSUAL = method_with(
     cost="cosine-weighted",
     epsilon=0.3,
     cost_scale="over-targets",
@@ -131,13 +139,13 @@ UNUSUAL = Method(
 def step_by_step(base, support, labels, method, n_classes):
     """The method of samples as targets, every step called with the parameters that are its own."""
     names = ("cost", "epsilon", "cost_scale", "n_retrieved")
-    weights = transfer_weights(base, support, **{name: getattr(method, name) for name in names}).weights
+    weights = transfer_of(base, support, **{name: getattr(method, name) for name in names}).weights
     names = ("mean_rule", "mix", "alpha", "alpha_rule")
     settings = {name: getattr(method, name) for name in names}
-    gaussians = calibrate(base, support, labels, weights, k=method.n_retrieved, **settings)
+    gaussians = gaussians_of(base, support, labels, weights, n_retrieved=method.n_retrieved, **settings)
     names = ("head", "n_generated", "support_weight", "C")
     settings = {name: getattr(method, name) for name in names}
-    return fit_heads(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
+    return heads_of(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
 
 
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
@@ -153,7 +161,7 @@ def test_every_parameter_matters(base, name):
     """What the test above compares would change if a parameter were forgotten on both sides."""
     support, labels = random_tasks(base, 2, (2, 1, 1))
     usual = replace(UNUSUAL, mean_rule="free-lunch") if name == "mean_rule" else UNUSUAL
-    other = replace(usual, **{name: getattr(Method(), name)})
+    other = replace(usual, **{name: getattr(method_with(), name)})
     a, b = (fit_tasks(base, support, labels, method, n_classes=3).theta for method in (usual, other))
     assert np.abs(a - b).max() > 1e-4
 
@@ -171,15 +179,15 @@ def test_at_one_shot_a_class_is_its_sample(base, method):
 def test_the_order_of_support_samples_does_not_matter(base):
     support, labels = random_tasks(base, 1, (3, 1, 2))
     order = np.random.default_rng(0).permutation(6)
-    plain = fit_tasks(base, support, labels, Method(), n_classes=3)
-    shuffled = fit_tasks(base, support[:, order], labels[:, order], Method(), n_classes=3)
+    plain = fit_tasks(base, support, labels, method_with(), n_classes=3)
+    shuffled = fit_tasks(base, support[:, order], labels[:, order], method_with(), n_classes=3)
     check_same(plain, shuffled, 0, 0, tolerance=1e-3)
 
 
 @pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2)])
 def test_gaussians_of_classes_are_calibrated_from_their_means_and_shots(base, shots):
     support, labels = random_tasks(base, 2, shots)
-    fitted = fit_tasks(base, support, labels, Method(cost="cosine"), n_classes=3)
+    fitted = fit_tasks(base, support, labels, method_with(cost="cosine"), n_classes=3)
     for t in range(2):
         assert fitted.gaussians.labels[t].tolist() == [0, 1, 2]
         for c, k in enumerate(shots):
@@ -193,7 +201,7 @@ def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their
     shots = (3, 1, 2)
     support, labels = random_tasks(base, 2, shots)
     labels[1] = np.random.default_rng(0).permutation(labels[1])
-    fitted = fit_tasks(base, support, labels, Method(per="sample"), n_classes=3)
+    fitted = fit_tasks(base, support, labels, method_with(per="sample"), n_classes=3)
     np.testing.assert_array_equal(fitted.gaussians.labels, labels)
     for t in range(2):
         for n, label in enumerate(labels[t]):
@@ -205,7 +213,7 @@ def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their
 
 @pytest.mark.parametrize(("n_retrieved", "k"), [(None, 2), (1, 1), (3, 3), (B, B), (B + 4, B)])
 def test_nearest_is_free_lunch(base, n_retrieved, k):
-    method = Method(cost="nearest", n_retrieved=n_retrieved, mean_rule="free-lunch", per="sample")
+    method = method_with(cost="nearest", n_retrieved=n_retrieved, mean_rule="free-lunch", per="sample")
     support, labels = random_tasks(base, 2, (1, 2))
     fitted = fit_tasks(base, support, labels, method, n_classes=2)
     assert fitted.transfer.plan is None
@@ -220,7 +228,7 @@ def test_nearest_is_free_lunch(base, n_retrieved, k):
 
 def test_decision_is_the_linear_function_of_theta(base, xp):
     support, labels = random_tasks(base, 2, (1, 1, 1))
-    fitted = fit_tasks(base, support, labels, Method(), n_classes=3)
+    fitted = fit_tasks(base, support, labels, method_with(), n_classes=3)
     reference = xp.asarray([0.0], dtype=xp.float64)
     there = replace(fitted, theta=like(fitted.theta, reference))
     queries = np.random.default_rng(0).normal(size=(2, 4, 6))
@@ -234,14 +242,16 @@ def test_decision_is_the_linear_function_of_theta(base, xp):
 def test_novel_classes_are_told_apart(base):
     support, labels = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
     queries, truth = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
-    fitted = fit_tasks(base, support, labels, Method(), n_classes=3)
+    fitted = fit_tasks(base, support, labels, method_with(), n_classes=3)
     assert np.mean(fitted.decision(queries).argmax(axis=2) == truth) > 0.95
 
 
 def test_low_level_plans_are_kept_where_asked_for(base):
     support, labels = random_tasks(base, 2, (1, 1))
-    assert fit_tasks(base, support, labels, Method(), n_classes=2).transfer.low_plans is None
-    kept = fit_tasks(base, support, labels, Method(), n_classes=2, keep_low_plans=True).transfer.low_plans
+    assert fit_tasks(base, support, labels, method_with(), n_classes=2).transfer.low_plans is None
+    kept = fit_tasks(
+        base, support, labels, method_with(), n_classes=2, keep_low_plans=True
+    ).transfer.low_plans
     assert len(kept) == B
     np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
 
@@ -251,4 +261,4 @@ def test_base_classes_that_hold_nan_are_said(base, head):
     broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
     support, labels = random_tasks(base)
     with pytest.raises(InputError, match="hold NaN or infinity: make the bank again"):
-        fit_tasks(broken, support, labels, Method(head=head), n_classes=3)
+        fit_tasks(broken, support, labels, method_with(head=head), n_classes=3)

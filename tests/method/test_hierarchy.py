@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from few_shot_problems import RAGGED, prepared_bank, ragged_bank, random_tasks
+from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, random_tasks, transfer_of
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses, Bucket, Space
-from hotshot.method.hierarchy import COSTS, nearest_weights, transfer_weights
+from hotshot.base import BaseClasses, Bucket
+from hotshot.method.hierarchy import COSTS, nearest_weights
 
 EPSILON = 0.05
 
@@ -89,7 +89,7 @@ def naive_cost(base, targets, cost):
 def run(xp, base, targets, **kwargs):
     """Transfer of NumPy targets, through the array library xp, back in NumPy."""
     reference = xp.asarray([0.0], dtype=xp.float64)
-    transfer = transfer_weights(base.to(reference), like(targets, reference), **kwargs)
+    transfer = transfer_of(base.to(reference), like(targets, reference), **kwargs)
     assert type(transfer.weights) is type(reference)
     fields = {
         name: getattr(transfer, name) for name in ("weights", "cost", "plan", "low_status", "high_status")
@@ -107,7 +107,7 @@ def check_weights(weights, shape):
 
 @pytest.fixture(scope="module")
 def base():
-    return ragged_bank(spread=1.0).prepare(Space(sample_weights="classifier", temperature=0.1))
+    return ragged_bank(spread=1.0).prepare(plain_space(sample_weights="classifier", temperature=0.1))
 
 
 # --- the hierarchy ----------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def plan_for_two_targets(cost, a, epsilon):
 def test_the_published_epsilon_is_solved_as_exactly():
     base = prepared_bank()
     targets, _ = random_tasks(base, n_tasks=1, shots=(1, 1))
-    got = transfer_weights(base, targets, epsilon=0.01)
+    got = transfer_of(base, targets, epsilon=0.01)
     learned = []
     for b in range(len(RAGGED)):
         samples, mass = class_samples(base, b)
@@ -171,7 +171,7 @@ def test_every_cost_and_scale_is_that_of_the_naive_loop(xp, base, cost, cost_sca
 
 def test_costs_differ(base):
     targets, _ = random_tasks(base, n_tasks=1)
-    tables = [transfer_weights(base, targets, cost=cost, cost_scale="free").cost for cost in COSTS]
+    tables = [transfer_of(base, targets, cost=cost, cost_scale="free").cost for cost in COSTS]
     for i, a in enumerate(tables):
         for b in tables[:i]:
             assert np.abs(a - b).max() > 1e-3
@@ -198,8 +198,8 @@ def test_padding_does_not_matter(sizes, seed):
         for b, (units, mass) in ((b, class_samples(base, b)) for b in range(len(sizes)))
     ]
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1), seed=seed)
-    padded = transfer_weights(base, targets)
-    alone = transfer_weights(replace(base, buckets=tuple(singly)), targets)
+    padded = transfer_of(base, targets)
+    alone = transfer_of(replace(base, buckets=tuple(singly)), targets)
     np.testing.assert_allclose(padded.cost, alone.cost, atol=1e-8)
     np.testing.assert_allclose(padded.weights, alone.weights, atol=1e-6)
 
@@ -210,8 +210,8 @@ def test_permuting_the_targets_permutes_the_weights(cost, seed):
     base = prepared_bank()
     targets, _ = random_tasks(base, n_tasks=1, shots=(1, 1, 1, 1))
     order = np.random.default_rng(seed).permutation(4)
-    plain = transfer_weights(base, targets, cost=cost)
-    permuted = transfer_weights(base, targets[:, order], cost=cost)
+    plain = transfer_of(base, targets, cost=cost)
+    permuted = transfer_of(base, targets[:, order], cost=cost)
     np.testing.assert_allclose(permuted.weights, plain.weights[:, :, order], atol=1e-7)
 
 
@@ -222,8 +222,8 @@ def test_permuting_the_base_classes_permutes_the_weights(cost):
     renamed = BaseClasses.from_samples(bank.samples, order[bank.labels])
     novel = np.random.default_rng(0).normal(size=(1, 3, 6))
     plain, permuted = (
-        transfer_weights(base, base.transform(novel), cost=cost).weights
-        for base in (bank.prepare(Space()), renamed.prepare(Space()))
+        transfer_of(base, base.transform(novel), cost=cost).weights
+        for base in (bank.prepare(plain_space()), renamed.prepare(plain_space()))
     )
     np.testing.assert_allclose(permuted[:, order], plain, atol=1e-6)
 
@@ -232,37 +232,37 @@ def test_permuting_the_base_classes_permutes_the_weights(cost):
 def test_large_epsilon_gives_uniform_weights(cost):
     base = prepared_bank()
     targets, _ = random_tasks(base)
-    got = transfer_weights(base, targets, cost=cost, epsilon=1e6)
+    got = transfer_of(base, targets, cost=cost, epsilon=1e6)
     np.testing.assert_allclose(got.weights, 1 / len(RAGGED), atol=1e-5)
 
 
 def test_small_epsilon_gives_each_target_its_cheapest_share():
     base = prepared_bank(sizes=(5, 5, 5))
     targets = base.means[None] / np.linalg.norm(base.means, axis=1)[None, :, None]
-    got = transfer_weights(base, targets, cost="cosine", epsilon=1e-3)
+    got = transfer_of(base, targets, cost="cosine", epsilon=1e-3)
     np.testing.assert_allclose(got.weights[0], np.eye(3), atol=1e-6)
 
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_identical_base_classes_lend_alike(cost):
     X = np.random.default_rng(0).normal(size=(9, 4))
-    base = BaseClasses.from_samples(np.tile(X, (5, 1)), np.repeat(np.arange(5), 9)).prepare(Space())
+    base = BaseClasses.from_samples(np.tile(X, (5, 1)), np.repeat(np.arange(5), 9)).prepare(plain_space())
     targets, _ = random_tasks(base, shots=(1, 1))
-    np.testing.assert_allclose(transfer_weights(base, targets, cost=cost).weights, 0.2, atol=1e-7)
+    np.testing.assert_allclose(transfer_of(base, targets, cost=cost).weights, 0.2, atol=1e-7)
 
 
 def test_a_target_of_zeros_costs_one_everywhere():
     base = prepared_bank()
     targets = np.zeros((1, 2, 6))
-    got = transfer_weights(base, targets, cost_scale="free")
+    got = transfer_of(base, targets, cost_scale="free")
     np.testing.assert_allclose(got.cost, 1, atol=1e-8)
     np.testing.assert_allclose(got.weights, 1 / len(RAGGED), atol=1e-7)
 
 
 def test_single_precision_agrees_with_double(base):
     targets, _ = random_tasks(base)
-    double = transfer_weights(base, targets)
-    single = transfer_weights(base.to(np.ones(1, np.float32)), targets.astype(np.float32))
+    double = transfer_of(base, targets)
+    single = transfer_of(base.to(np.ones(1, np.float32)), targets.astype(np.float32))
     assert single.weights.dtype == np.float32
     np.testing.assert_allclose(single.weights, double.weights, atol=2e-3)
 
@@ -274,8 +274,8 @@ def test_single_precision_agrees_with_double(base):
 @pytest.mark.parametrize("n_retrieved", [len(RAGGED), len(RAGGED) + 5])
 def test_retrieving_all_classes_is_retrieving_none(base, cost, n_retrieved):
     targets, _ = random_tasks(base)
-    everything = transfer_weights(base, targets, cost=cost)
-    got = transfer_weights(base, targets, cost=cost, n_retrieved=n_retrieved)
+    everything = transfer_of(base, targets, cost=cost)
+    got = transfer_of(base, targets, cost=cost, n_retrieved=n_retrieved)
     np.testing.assert_array_equal(got.weights, everything.weights)
 
 
@@ -323,9 +323,9 @@ def test_transport_runs_over_the_classes_near_some_target(xp, base, cost):
 def test_retrieved_weights_stay_finite_where_balance_sends_a_target_elsewhere(dtype):
     # Eight of nine targets are nearest to the first class, but it can serve only half of them.
     X = np.array([[0, 0], [0, 1], [10, 0], [10, 1]], dtype=dtype)
-    base = BaseClasses.from_samples(X, [0, 0, 1, 1]).prepare(Space(normalize=None))
+    base = BaseClasses.from_samples(X, [0, 0, 1, 1]).prepare(plain_space(normalize=None))
     novel = np.array([[x, 0.5] for x in (-1, 0, 1, 2, 3, 4, 4.5, 4.8, 10)], dtype=dtype)
-    got = transfer_weights(base, base.transform(novel)[None], cost="euclidean", n_retrieved=1)
+    got = transfer_of(base, base.transform(novel)[None], cost="euclidean", n_retrieved=1)
     np.testing.assert_array_equal(got.weights[0].T, [[1, 0]] * 8 + [[0, 1]])
 
 
@@ -374,8 +374,8 @@ def test_low_level_plans_of_retrieved_classes_are_the_same_and_of_others_zero(xp
 
 def test_plans_are_kept_only_where_asked_for(base):
     targets, _ = random_tasks(base)
-    assert transfer_weights(base, targets).low_plans is None
-    assert transfer_weights(base, targets, cost="cosine", keep_low_plans=True).low_plans is None
+    assert transfer_of(base, targets).low_plans is None
+    assert transfer_of(base, targets, cost="cosine", keep_low_plans=True).low_plans is None
 
 
 # --- Free-Lunch -------------------------------------------------------------------------------------------

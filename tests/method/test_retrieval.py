@@ -6,21 +6,19 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, ragged_bank, random_tasks
+from few_shot_problems import RAGGED, plain_space, ragged_bank, random_tasks, transfer_of
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.arrays import like, to_numpy
-from hotshot.base import Space
 from hotshot.evaluation.tasks import Episodes
 from hotshot.method import hierarchy
-from hotshot.method.fit import Method
-from hotshot.method.hierarchy import COSTS, transfer_weights
+from hotshot.method.hierarchy import COSTS
 
 B = len(RAGGED)
 
 
 @pytest.fixture(scope="module")
 def base():
-    return ragged_bank(spread=1.0).prepare(Space())
+    return ragged_bank(spread=1.0).prepare(plain_space())
 
 
 @pytest.mark.parametrize("cost", ["hierarchical", "mean-cosine"])
@@ -29,7 +27,7 @@ def test_up_to_the_limit_auto_is_all(base, cost, limit, monkeypatch):
     monkeypatch.setattr(hierarchy, "ALL_UP_TO", limit)
     monkeypatch.setattr(hierarchy, "RETRIEVED", 1)
     targets, _ = random_tasks(base)
-    auto, every = (transfer_weights(base, targets, cost=cost, n_retrieved=n) for n in ("auto", None))
+    auto, every = (transfer_of(base, targets, cost=cost, n_retrieved=n) for n in ("auto", None))
     np.testing.assert_array_equal(auto.weights, every.weights)
 
 
@@ -41,7 +39,7 @@ def test_beyond_the_limit_auto_is_the_nearest(xp, base, cost, retrieved, monkeyp
     reference = xp.asarray([0.0], dtype=xp.float64)
     targets = like(random_tasks(base, n_tasks=2)[0], reference)
     there = base.to(reference)
-    auto, some = (transfer_weights(there, targets, cost=cost, n_retrieved=n) for n in ("auto", retrieved))
+    auto, some = (transfer_of(there, targets, cost=cost, n_retrieved=n) for n in ("auto", retrieved))
     np.testing.assert_array_equal(to_numpy(auto.weights), to_numpy(some.weights))
     assert ((to_numpy(auto.weights) > 0).sum(axis=1) == retrieved).all()
 
@@ -52,7 +50,7 @@ def test_where_all_are_retrieved_nothing_changes(base, cost, retrieved, monkeypa
     monkeypatch.setattr(hierarchy, "ALL_UP_TO", 0)
     monkeypatch.setattr(hierarchy, "RETRIEVED", retrieved)
     targets, _ = random_tasks(base)
-    auto, every = (transfer_weights(base, targets, cost=cost, n_retrieved=n) for n in ("auto", None))
+    auto, every = (transfer_of(base, targets, cost=cost, n_retrieved=n) for n in ("auto", None))
     np.testing.assert_array_equal(auto.weights, every.weights)
 
 
@@ -71,9 +69,9 @@ def test_classifiers_retrieve_by_default(monkeypatch):
 
 def test_the_nearest_two_lend_where_only_the_nearest_do(monkeypatch):
     monkeypatch.setattr(hierarchy, "ALL_UP_TO", 0)
-    assert Method(n_retrieved="auto").neighbours(50) == Method(n_retrieved=None).neighbours(50) == 2
-    assert Method(n_retrieved=7).neighbours(50) == Method(n_retrieved=np.int64(7)).neighbours(50) == 7
-    assert Method(n_retrieved=70).neighbours(50) == 50
+    assert hierarchy.neighbours("auto", 50) == hierarchy.neighbours(None, 50) == 2
+    assert hierarchy.neighbours(7, 50) == hierarchy.neighbours(np.int64(7), 50) == 7
+    assert hierarchy.neighbours(70, 50) == 50
     X, y = make_bank(3, 1, 6, seed=3)
     weights = HOTClassifier(ragged_bank(), cost="nearest").fit(X, y).transfer_weights_
     np.testing.assert_array_equal(np.sort(weights, axis=1)[:, -3:], np.tile([0, 0.5, 0.5], (3, 1)))

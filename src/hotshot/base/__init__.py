@@ -6,8 +6,14 @@ prepared once and kept with it.
 """
 
 from hotshot.base.classes import BaseClasses
-from hotshot.base.prepared import Bucket, PreparedBase, Space, default_space
-from hotshot.base.statistics import class_covariances, class_means, classifier_weights, pooled_covariance
+from hotshot.base.space import PreparedBase, Space
+from hotshot.base.statistics import (
+    Bucket,
+    class_covariances,
+    class_means,
+    classifier_weights,
+    pooled_covariance,
+)
 from hotshot.base.streaming import ClassStatistics
 
 __all__ = [
@@ -19,6 +25,5 @@ __all__ = [
     "class_covariances",
     "class_means",
     "classifier_weights",
-    "default_space",
     "pooled_covariance",
 ]

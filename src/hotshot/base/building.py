@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.base.covariances import Dense, Diagonal
-from hotshot.base.prepared import (
+from hotshot.base.covariances import Dense, Diagonal, repeat_pooled
+from hotshot.base.space import (
     ROWS_AT_ONCE,
+    FeatureTransform,
     PreparedBase,
     Space,
     leading_axes,
     pooled_axes,
     power_of_two_scale,
 )
-from hotshot.base.space import FeatureTransform
-from hotshot.base.storage import SAMPLES
+from hotshot.base.store import SAMPLES
 from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
 from hotshot.checks import check_features, check_labels
 from hotshot.errors import InputError, ParameterError, RunError
@@ -199,7 +199,7 @@ def prepare_statistics(
     elif space.covariance == "diagonal":
         covariances = Diagonal(found.variances.astype(dtype))
     else:
-        covariances = Diagonal(np.tile(spectrum, (len(means), 1)))
+        covariances = repeat_pooled(spectrum, len(means))
     novel = FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise)
     prepared = PreparedBase(
         names=found.names,

@@ -15,19 +15,18 @@ import numpy as np
 
 from hotshot.arrays import array_hash, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
-from hotshot.base.prepared import (
-    APPROXIMATE_FORMS,
-    EXACT_FORMS,
+from hotshot.base.covariances import COVARIANCE_FORMS
+from hotshot.base.space import (
     ROWS_AT_ONCE,
     PreparedBase,
     Space,
     approximate,
-    default_space,
+    choose_power,
+    power_transform,
     prepare,
 )
-from hotshot.base.space import choose_power, power_transform
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
-from hotshot.base.storage import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
+from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.checks import check_features, check_labels
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import replace_folder
@@ -181,7 +180,7 @@ class BaseClasses:
         extent = gather(form="pooled")
         dtype = extent.dtype
         power = choose_power(power, extent.smallest)
-        wanted = replace(default_space(extent.smallest), power=power, covariance=covariance, **space)
+        wanted = Space(power=power, covariance=covariance, **space)
         prepared, raw = prepare_statistics(gather, wanted, extent)
         centres = {1.0: extent.mean}
         if wanted.power_on_base and wanted.power_offset == 0:
@@ -237,7 +236,7 @@ class BaseClasses:
             self._write(folder, samples, covariance)
 
     def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:
-        wanted = [key[0] for key in (*self._stored, *self._prepared)] or [default_space(self._smallest)]
+        wanted = [key[0] for key in (*self._stored, *self._prepared)] or [Space(power=self.power("auto"))]
         reduced = self.samples is not None and not samples
         if self.samples is None and covariance is not None:
             raise ParameterError("This bank keeps statistics already: leave covariance as it is.")
@@ -326,9 +325,9 @@ class BaseClasses:
         samples = self._needed_samples("a mean by sample weight")
         return class_means(samples, self.counts, self.sample_weights(temperature))
 
-    def power(self, power: float | str, support: np.ndarray) -> float:
-        """The power that "auto" stands for with this bank and these support features."""
-        return choose_power(power, self._smallest, support.min())
+    def power(self, power: float | str) -> float:
+        """The power that "auto" stands for with this bank: 0.5 where no base feature is negative, 1 elsewhere."""
+        return choose_power(power, self._smallest)
 
     def centre(self, power: float) -> np.ndarray:
         """Mean of all power-transformed samples (V,); computed on the first call and kept."""
@@ -360,10 +359,11 @@ class BaseClasses:
 
     def _approximated(self, space: Space) -> PreparedBase | None:
         """The space from one that differs in having exact covariances, where it is at hand."""
-        if space.covariance not in APPROXIMATE_FORMS:
+        if COVARIANCE_FORMS[space.covariance].approximate is None:
             return None
         # Only from the folder: what was prepared here depends on what was asked before.
-        keys = [_key(replace(space, covariance=form)) for form in EXACT_FORMS]
+        exact_forms = [name for name, form in COVARIANCE_FORMS.items() if form.approximate is None]
+        keys = [_key(replace(space, covariance=name)) for name in exact_forms]
         exact = next((self._stored[key] for key in keys if key in self._stored), None)
         return None if exact is None else approximate(exact, space.covariance)
 

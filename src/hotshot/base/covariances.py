@@ -11,14 +11,16 @@ Diagonal  variances along the axes (K, V)             as an approximation: of ea
 Joined    several of these, one after the other       classes of different sizes
 ========  ==========================================  ====================================================
 
-All forms answer the same questions. `mixtures` makes dense mixtures of the covariances; for weights W of a linear
-classifier `lend` gives what `spread`, the covariances :math:`A_k = W \Sigma_k W^\top` of its logits, and `pull`, the
-gradient :math:`2 \sum_k X_k W \Sigma_k` of a function of them with symmetric derivatives X_k, have in common.
+All forms answer the same questions. `mixtures` makes dense mixtures of the covariances. For weights W of a linear
+classifier, `apply` gives the product that the other two share: `quadratic` makes of it the covariances
+:math:`A_k = W \Sigma_k W^\top` of the logits, and `gradient` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
+function of these with symmetric derivatives X_k.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +28,33 @@ import numpy as np
 from array_api_compat import device
 
 from hotshot.arrays import Array, indices, namespace, slices, small_identity, to_numpy
+from hotshot.base.statistics import Bucket, class_covariances, class_rows
 
 # Entries of the samples that are centred and weighed together.
 ENTRIES_AT_ONCE = 2**24
+# Up to so many entries all covariances are dense, whatever the size of the classes: that is the quickest.
+DENSE_ENTRIES = 2**27
+# Beyond that, classes with less than this share of V samples are factored.
+FACTORED_SHARE = 0.5
+
+
+class _Explicit:
+    """What forms share whose `apply` gives W Sigma_k itself (tasks, K, N, V)."""
+
+    def quadratic(self, product: Array, W: Array) -> Array:
+        """W Sigma_k W' (tasks, K, N, N)."""
+        return product @ namespace(W).matrix_transpose(W)[:, None, ...]
+
+    def gradient(self, slopes: Array, product: Array) -> Array:
+        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
+        xp = namespace(product)
+        tasks, kept, n_classes, _ = slopes.shape
+        left = xp.reshape(xp.permute_dims(slopes, (0, 2, 1, 3)), (tasks, n_classes, kept * n_classes))
+        return 2 * (left @ xp.reshape(product, (tasks, kept * n_classes, product.shape[-1])))
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(_Explicit):
     """Matrices (K, V, V), or (tasks, K, V, V) where each task has its own."""
 
     matrices: Array
@@ -60,21 +82,13 @@ class Dense:
         flat = xp.reshape(self.matrices, (self.count, width * width))
         return xp.reshape(weights @ flat, (weights.shape[0], width, width))
 
-    def lend(self, W: Array) -> Array:
+    def apply(self, W: Array) -> Array:
         """W Sigma_k for W (tasks, N, V): (tasks, K, N, V)."""
         return W[:, None, ...] @ self.matrices
 
-    def spread(self, lent: Array, W: Array) -> Array:
-        """W Sigma_k W' (tasks, K, N, N)."""
-        return _spread(lent, W)
-
-    def pull(self, gradient: Array, lent: Array) -> Array:
-        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
-        return _pull(gradient, lent)
-
 
 @dataclass(frozen=True)
-class Diagonal:
+class Diagonal(_Explicit):
     """Variances along the axes (K, V), or (tasks, K, V) where each task has its own."""
 
     variances: Array
@@ -94,17 +108,9 @@ class Diagonal:
         mixed = weights @ self.variances
         return mixed[..., None] * small_identity(mixed.shape[-1], mixed)
 
-    def lend(self, W: Array) -> Array:
+    def apply(self, W: Array) -> Array:
         """W Sigma_k for W (tasks, N, V): (tasks, K, N, V)."""
         return W[:, None, ...] * self.variances[..., None, :]
-
-    def spread(self, lent: Array, W: Array) -> Array:
-        """W Sigma_k W' (tasks, K, N, N)."""
-        return _spread(lent, W)
-
-    def pull(self, gradient: Array, lent: Array) -> Array:
-        """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
-        return _pull(gradient, lent)
 
 
 @dataclass(frozen=True)
@@ -179,23 +185,22 @@ class Factored:
             mixed.append(total)
         return xp.stack(mixed)
 
-    def lend(self, W: Array) -> Array:
+    def apply(self, W: Array) -> Array:
         """F_k W' / sqrt(J_k - 1) (tasks, K, J, N)."""
         xp = namespace(W)
         across = xp.matrix_transpose(W)[:, None, ...]
         of_means = xp.matrix_transpose(W @ xp.matrix_transpose(self.means))[:, :, None, :]
-        lent = self.rows @ across
-        return self.row_scales[..., None] * lent - self.scales[..., None] * of_means
+        return self.row_scales[..., None] * (self.rows @ across) - self.scales[..., None] * of_means
 
-    def spread(self, lent: Array, W: Array) -> Array:
+    def quadratic(self, product: Array, W: Array) -> Array:
         """W Sigma_k W' (tasks, K, N, N)."""
-        return namespace(W).matrix_transpose(lent) @ lent
+        return namespace(W).matrix_transpose(product) @ product
 
-    def pull(self, gradient: Array, lent: Array) -> Array:
+    def gradient(self, slopes: Array, product: Array) -> Array:
         """2 sum_k X_k W Sigma_k for X (tasks, K, N, N): (tasks, N, V)."""
-        xp = namespace(lent)
-        tasks, kept, size, n_classes = lent.shape
-        turned = gradient @ xp.matrix_transpose(lent)
+        xp = namespace(product)
+        tasks, kept, size, n_classes = product.shape
+        turned = slopes @ xp.matrix_transpose(product)
         of_rows = xp.permute_dims(turned * self.row_scales[:, None, :], (0, 2, 1, 3))
         through_rows = xp.reshape(of_rows, (tasks, n_classes, kept * size)) @ xp.reshape(
             self.rows, (kept * size, self.rows.shape[2])
@@ -238,38 +243,133 @@ class Joined:
         ]
         return sum(mixed[1:], start=mixed[0])
 
-    def lend(self, W: Array) -> tuple[Array, ...]:
-        """What each part lends."""
-        return tuple(part.lend(W) for part in self.parts)
+    def apply(self, W: Array) -> tuple[Array, ...]:
+        """The products of all parts."""
+        return tuple(part.apply(W) for part in self.parts)
 
-    def spread(self, lent: tuple[Array, ...], W: Array) -> Array:
+    def quadratic(self, product: tuple[Array, ...], W: Array) -> Array:
         """W Sigma_k W' (tasks, K, N, N), in the order of the classes."""
         xp = namespace(W)
-        spreads = [part.spread(own, W) for part, own in zip(self.parts, lent, strict=True)]
+        forms = [part.quadratic(own, W) for part, own in zip(self.parts, product, strict=True)]
         back = np.argsort(np.concatenate(self.classes))
-        return xp.take(xp.concat(spreads, axis=1), indices(back, W), axis=1)
+        return xp.take(xp.concat(forms, axis=1), indices(back, W), axis=1)
 
-    def pull(self, gradient: Array, lent: tuple[Array, ...]) -> Array:
+    def gradient(self, slopes: Array, product: tuple[Array, ...]) -> Array:
         """2 sum_k X_k W Sigma_k for X (tasks, K, N, N) in the order of the classes: (tasks, N, V)."""
-        take = namespace(gradient).take
-        pulled = [
-            part.pull(take(gradient, indices(classes, gradient), axis=1), own)
-            for part, classes, own in zip(self.parts, self.classes, lent, strict=True)
+        take = namespace(slopes).take
+        gradients = [
+            part.gradient(take(slopes, indices(classes, slopes), axis=1), own)
+            for part, classes, own in zip(self.parts, self.classes, product, strict=True)
         ]
-        return sum(pulled[1:], start=pulled[0])
-
-
-def _spread(lent: Array, W: Array) -> Array:
-    return lent @ namespace(W).matrix_transpose(W)[:, None, ...]
-
-
-def _pull(gradient: Array, lent: Array) -> Array:
-    xp = namespace(lent)
-    tasks, kept, n_classes, _ = gradient.shape
-    left = xp.reshape(xp.permute_dims(gradient, (0, 2, 1, 3)), (tasks, n_classes, kept * n_classes))
-    return 2 * (left @ xp.reshape(lent, (tasks, kept * n_classes, lent.shape[-1])))
+        return sum(gradients[1:], start=gradients[0])
 
 
 Covariances = Dense | Diagonal | Factored | Joined
-# What a form lends: an array, or one for each part.
-Lent = Any
+# What `apply` gives: an array, or one for each part.
+Product = Any
+
+
+@dataclass(frozen=True)
+class ClassSamples:
+    """What covariances are made from.
+
+    Attributes
+    ----------
+    z : array (samples, V)
+        Class by class, in axes in which the pooled covariance is diagonal.
+    counts : array (B,)
+    means : array (B, V)
+    spectrum : array (V,)
+        Variances of the pooled covariance.
+    buckets : tuple of Bucket
+        The same samples as unit vectors.
+    are_units : bool
+        Whether samples are unit vectors already.
+    """
+
+    z: np.ndarray
+    counts: np.ndarray
+    means: np.ndarray
+    spectrum: np.ndarray
+    buckets: tuple[Bucket, ...]
+    are_units: bool
+
+
+def dense_form(samples: ClassSamples) -> Dense:
+    """A matrix for every class."""
+    return Dense(class_covariances(samples.z, samples.counts))
+
+
+def factored_form(samples: ClassSamples) -> Joined:
+    """The samples of every class, whatever its size."""
+    return _by_bucket(samples, dense_from=math.inf)
+
+
+def automatic_form(samples: ClassSamples) -> Dense | Joined:
+    """Dense matrices in banks where they are quickest; in larger ones classes of few samples are factored."""
+    n_classes, width = samples.means.shape
+    if n_classes * width**2 <= DENSE_ENTRIES:
+        return dense_form(samples)
+    return _by_bucket(samples, dense_from=FACTORED_SHARE * width)
+
+
+def _by_bucket(samples: ClassSamples, dense_from: float) -> Joined:
+    """Factored classes, but for buckets of at least `dense_from` samples a class and for classes of one sample."""
+    z, counts, spectrum = samples.z, samples.counts, samples.spectrum
+    parts: list[Dense | Diagonal | Factored] = []
+    classes = []
+    rows = class_rows(counts)
+    for bucket in samples.buckets:
+        many, one = bucket.classes[counts[bucket.classes] > 1], bucket.classes[counts[bucket.classes] == 1]
+        if len(one):
+            parts.append(Diagonal(np.tile(spectrum, (len(one), 1))))
+            classes.append(one)
+        if not len(many):
+            continue
+        classes.append(many)
+        if bucket.mass.shape[1] >= dense_from:
+            own = np.concatenate([z[rows[b]] for b in many])
+            parts.append(Dense(class_covariances(own, counts[many])))
+            continue
+        units = bucket.units if not len(one) else bucket.units[np.isin(bucket.classes, many)]
+        lengths = None
+        if not samples.are_units:
+            lengths = np.zeros(units.shape[:2], dtype=z.dtype)
+            for i, b in enumerate(many):
+                lengths[i, : counts[b]] = np.linalg.norm(z[rows[b]], axis=1)
+        sizes = counts[many][:, None]
+        scales = (np.arange(units.shape[1]) < sizes) / np.sqrt(sizes - 1)
+        parts.append(Factored(units, lengths, samples.means[many], scales.astype(z.dtype)))
+    return Joined(tuple(parts), tuple(classes))
+
+
+def diagonal_form(samples: ClassSamples) -> Diagonal:
+    """Variances of every class along the axes, without a matrix."""
+    return Diagonal(factored_form(samples).variances)
+
+
+def pooled_form(samples: ClassSamples) -> Diagonal:
+    """The pooled covariance for every class."""
+    return repeat_pooled(samples.spectrum, len(samples.means))
+
+
+def repeat_pooled(spectrum: np.ndarray, n_classes: int) -> Diagonal:
+    """The pooled covariance, diagonal in these axes, for each of so many classes."""
+    return Diagonal(np.tile(spectrum, (n_classes, 1)))
+
+
+@dataclass(frozen=True)
+class CovarianceForm:
+    """How covariances are made from samples and, where they are an approximation, from exact ones and the spectrum."""
+
+    build: Callable[[ClassSamples], Covariances]
+    approximate: Callable[[Covariances, np.ndarray], Diagonal] | None = None
+
+
+COVARIANCE_FORMS = {
+    "auto": CovarianceForm(automatic_form),
+    "dense": CovarianceForm(dense_form),
+    "factored": CovarianceForm(factored_form),
+    "diagonal": CovarianceForm(diagonal_form, lambda exact, spectrum: Diagonal(exact.variances)),
+    "pooled": CovarianceForm(pooled_form, lambda exact, spectrum: repeat_pooled(spectrum, exact.count)),
+}

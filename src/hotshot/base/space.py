@@ -1,4 +1,4 @@
-r"""From raw features to the space the method works in: power, centring, rotation, unit norm.
+r"""The space the method works in: how raw features enter it, and a bank prepared in it.
 
 .. math::
     x \mapsto \frac{R^\top (x^\lambda - c)}{\lVert R^\top (x^\lambda - c) \rVert}
@@ -9,19 +9,38 @@ and unit norm go beyond the paper and make its constants independent of the scal
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from hotshot.arrays import Array, namespace, unit_vectors
-from hotshot.errors import InputError
+from hotshot.arrays import Array, like, map_arrays, namespace, slices, unit_vectors
+from hotshot.base.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
+from hotshot.base.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
+from hotshot.errors import InputError, ParameterError
+
+# Rows of the bank that are transformed together.
+ROWS_AT_ONCE = 2**14
 
 
-def choose_power(power: float | str, *smallest: float) -> float:
-    """`power` itself; for "auto" 0.5 where the smallest features are not negative and 1 elsewhere."""
+@dataclass(frozen=True)
+class Space:
+    """The space a bank is prepared in; see `HOTClassifier`, whose defaults these are, for what each parameter means."""
+
+    power: float
+    power_offset: float = 0.0
+    power_on_base: bool = True
+    normalize: str | None = "centre-l2"
+    n_components: float | int | None = 0.98
+    sample_weights: str = "uniform"
+    temperature: float = 1.0
+    covariance: str = "auto"
+
+
+def choose_power(power: float | str, smallest: float) -> float:
+    """`power` itself; for "auto" 0.5 where no feature is negative and 1 elsewhere."""
     if power != "auto":
         return float(power)
-    return 0.5 if min(smallest) >= 0 else 1.0
+    return 0.5 if smallest >= 0 else 1.0
 
 
 def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X") -> Array:
@@ -85,3 +104,150 @@ class FeatureTransform:
         if self.axes is not None:
             x = x @ self.axes
         return unit_vectors(x) if self.unit else x
+
+
+@dataclass(frozen=True)
+class PreparedBase:
+    """A bank in the space of the method: B classes, V axes.
+
+    Attributes
+    ----------
+    names : array (B,)
+    transform : FeatureTransform
+        Takes raw novel features to this space.
+    buckets : tuple of Bucket
+        The samples, for the low-level transport.
+    means, weighted_means, mean_units : arrays (B, V)
+        Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
+    covariances : Dense, Factored, Diagonal or Joined
+        Of every class, in the form that its size asks for.
+    spectrum : array (V,)
+        Variances of the pooled covariance, which is diagonal in these axes.
+    ones : array (V,)
+        The direction of equal entries in the original features.
+    """
+
+    names: np.ndarray
+    transform: FeatureTransform
+    buckets: tuple[Bucket, ...]
+    means: Array
+    weighted_means: Array
+    mean_units: Array
+    covariances: Covariances
+    spectrum: Array
+    ones: Array
+
+    def to(self, reference: Array) -> PreparedBase:
+        """The same bank in the array library, dtype and device of `reference`."""
+        return map_arrays(self, lambda x: like(x, reference))
+
+
+def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
+    """Samples (sum(counts), V), class by class, in `space`."""
+    normalise = space.normalize is not None
+    scale = 1.0
+    if normalise:
+        scale = power_of_two_scale(max(float(samples.max()), -float(samples.min())), samples.dtype)
+    z, centre, leading = _reduced(samples, space, scale)
+
+    # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
+    spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
+    for rows in slices(len(z), ROWS_AT_ONCE):
+        z[rows] = z[rows] @ rotation
+    axes = rotation if leading is None else leading @ rotation
+
+    if space.sample_weights == "classifier":
+        weights = classifier_weights(z, np.repeat(np.arange(len(counts)), counts), space.temperature)
+    else:
+        weights = np.repeat(1.0 / counts, counts)
+    units = z if normalise else unit_vectors(z)
+    # With uniform weights all means of unit vectors are one.
+    means = class_means(z, counts)
+    weighted_means = means if space.sample_weights == "uniform" else class_means(z, counts, weights)
+    buckets = make_buckets(units, weights.astype(z.dtype), counts)
+    return PreparedBase(
+        names=names,
+        transform=FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise),
+        means=means,
+        weighted_means=weighted_means,
+        mean_units=weighted_means if normalise else class_means(units, counts, weights),
+        covariances=COVARIANCE_FORMS[space.covariance].build(
+            ClassSamples(z, counts, means, spectrum, buckets, are_units=normalise)
+        ),
+        spectrum=spectrum,
+        ones=axes.sum(axis=0),
+        buckets=buckets,
+    )
+
+
+def approximate(prepared: PreparedBase, form: str) -> PreparedBase:
+    """The same bank with its exact covariances replaced by an approximate form of them."""
+    approximation = COVARIANCE_FORMS[form].approximate
+    assert approximation is not None
+    return replace(prepared, covariances=approximation(prepared.covariances, prepared.spectrum))
+
+
+def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
+    spectrum, rotation = np.linalg.eigh(pooled)
+    return np.maximum(spectrum[::-1], 0).astype(dtype), rotation[:, ::-1].astype(dtype)
+
+
+def _reduced(
+    samples: np.ndarray, space: Space, scale: float
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
+
+    A few rows at a time, so that no second array of the size of the bank is needed in full precision.
+    """
+    blocks = slices(len(samples), ROWS_AT_ONCE)
+
+    def powers(rows: slice) -> np.ndarray:
+        x = samples[rows] * scale if scale != 1 else samples[rows]
+        return power_transform(x, space.power, space.power_offset, "X_base") if space.power_on_base else x
+
+    centre = None
+    if space.normalize is not None:
+        totals = [powers(rows).sum(axis=0, dtype=np.float64) for rows in blocks]
+        centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
+    leading = None
+    if space.n_components is not None:
+        moment = np.zeros((samples.shape[1], samples.shape[1]))
+        for rows in blocks:
+            x = powers(rows)
+            x = np.asarray(x if centre is None else x - centre, dtype=np.float64)
+            moment += x.T @ x
+        leading = leading_axes(moment, space.n_components).astype(samples.dtype)
+    width = samples.shape[1] if leading is None else leading.shape[1]
+    z = np.empty((len(samples), width), dtype=samples.dtype)
+    for rows in blocks:
+        x = powers(rows)
+        x = x if centre is None else x - centre
+        x = x if leading is None else x @ leading
+        z[rows] = x if space.normalize is None else unit_vectors(x)
+    return z, centre, leading
+
+
+def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
+    """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
+    limit = np.finfo(dtype).maxexp - 8
+    return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
+
+
+def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
+    """Leading principal axes (V, axes) of second moments (V, V): as many, or as hold that share of variance.
+
+    Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
+    """
+    variances, axes = np.linalg.eigh(moment)
+    variances, axes = np.maximum(variances[::-1], 0), axes[:, ::-1]
+    if isinstance(n_components, (int, np.integer)):
+        if n_components > len(variances):
+            raise ParameterError(
+                f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
+            )
+        count = int(n_components)
+    else:
+        shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
+        count = int(np.searchsorted(shares, n_components - 1e-12)) + 1
+    return axes[:, : max(1, min(count, len(variances)))]

@@ -1,17 +1,21 @@
-"""Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64."""
+"""Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64; classes in batches."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from hotshot.arrays import Array
 from hotshot.errors import ParameterError
 
 # Samples whose products are summed together.
-ROWS_AT_ONCE = 2**13
+ROWS_IN_PRODUCT = 2**13
+# Classes share a padded batch where the smallest has at least this share of the samples of the largest.
+SMALLEST_SHARE_OF_BUCKET = 0.5
 
 
 def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -42,7 +46,7 @@ def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
     total = np.zeros((x.shape[1], x.shape[1]))
     # Many classes in one product: class by class it takes several times as long.
     ends = np.cumsum(counts)
-    cuts = np.searchsorted(ends, np.arange(0, len(x), ROWS_AT_ONCE))
+    cuts = np.searchsorted(ends, np.arange(0, len(x), ROWS_IN_PRODUCT))
     for some in np.split(np.arange(len(counts)), np.unique(cuts[1:])):
         if not len(some):
             continue
@@ -84,3 +88,40 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
     np.maximum.at(surest, labels, probability)
     weights = np.exp((probability - surest[labels]) / temperature)
     return weights / np.bincount(labels, weights)[labels]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Base classes of similar size, padded with samples of no mass to one size J.
+
+    `classes` (b,) are their indices in the bank, `units` (b, J, V) their samples as unit vectors, `mass`
+    (b, J) the sample weights, which sum to 1 for each class.
+    """
+
+    classes: np.ndarray
+    units: Array
+    mass: Array
+
+
+def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tuple[Bucket, ...]:
+    """Classes grouped by size and padded with zero mass, the largest first."""
+    starts = np.cumsum(counts) - counts
+    order = np.argsort(-counts, kind="stable")
+    buckets = []
+    while len(order):
+        size = counts[order[0]]
+        members = order[counts[order] >= SMALLEST_SHARE_OF_BUCKET * size]
+        order = order[len(members) :]
+        members = np.sort(members)
+        if len(members) == len(counts) and (counts == size).all():
+            shape = (len(members), size)
+            buckets.append(Bucket(members, units.reshape(*shape, -1), weights.reshape(shape)))
+            continue
+        padded = np.zeros((len(members), size, units.shape[1]), dtype=units.dtype)
+        mass = np.zeros((len(members), size), dtype=units.dtype)
+        for i, b in enumerate(members):
+            rows = slice(starts[b], starts[b] + counts[b])
+            padded[i, : counts[b]] = units[rows]
+            mass[i, : counts[b]] = weights[rows]
+        buckets.append(Bucket(members, padded, mass))
+    return tuple(buckets)

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hotshot import __version__
-from hotshot.base.storage import DESCRIPTION, is_bank
+from hotshot.base.store import DESCRIPTION, is_bank
 from hotshot.cli.data import open_samples
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from hotshot.evaluation.units import Record
+from hotshot.evaluation.chunks import Record
 
 
 class RateColumn(ProgressColumn):
@@ -64,7 +64,7 @@ class Watching:
         """Take note of one finished unit."""
         tasks = len(record.correct)
         asked = record.queries * len(record.correct[0])
-        key = (record.unit.method, record.unit.shots)
+        key = (record.chunk.method, record.chunk.shots)
         before, count = self._sums.get(key, (0.0, 0))
         mean = before + sum(map(sum, record.correct)) / asked
         self._sums[key] = (mean, count + tasks)

@@ -11,10 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
 from hotshot.base.space import choose_power, power_transform
-from hotshot.estimators.common import FewShotClassifier
+from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.transport.costs import squared_euclidean
 
-_POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
+POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
 _SCALE = [Interval(Real, 0, None, closed="neither")]
 
 
@@ -48,7 +48,7 @@ class CentroidClassifier(FewShotClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "base": "no_validation",
-        "power": _POWER,
+        "power": POWER,
         "normalize": [StrOptions({"centre-l2"}), None],
     }
 
@@ -68,7 +68,7 @@ class CentroidClassifier(FewShotClassifier):
             self.power_ = choose_power(self.power, X.min())
             centre = power_transform(X, self.power_).mean(axis=0)
         else:
-            self.power_ = self.base.power(self.power, X)
+            self.power_ = self.base.power(self.power)
             centre = self.base.centre(self.power_)
         self.centre_ = np.zeros(X.shape[1]) if self.normalize is None else centre
         self.centroids_ = _means_by_class(self._transformed(X), labels)
@@ -98,7 +98,7 @@ class CosineClassifier(FewShotClassifier):
         Unit vectors.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": _POWER, "scale": _SCALE}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": POWER, "scale": _SCALE}
 
     def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
         self.power = power
@@ -138,7 +138,7 @@ class MatchingClassifier(FewShotClassifier):
        NeurIPS 2016.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": _POWER, "scale": _SCALE}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": POWER, "scale": _SCALE}
 
     def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
         self.power = power

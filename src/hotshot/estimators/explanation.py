@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from hotshot.method.heads.problem import softmax
+from hotshot.transport.costs import cosine
+
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f}%" if share >= 0.0095 or share == 0 else "<1%"
@@ -95,3 +100,56 @@ class Explanation:
             return "No base classes were given, so nothing is borrowed."
         lines = [loan.in_words() for loan in self.loans] + [reason.in_words() for reason in self.reasons]
         return "\n".join(lines)
+
+
+def explain_model(model: Any, X: np.ndarray | None) -> Explanation:
+    """Loans of a fitted classifier with a bank and, for checked queries X (queries, V), reasons of its predictions."""
+    weights = model.transfer_weights_
+    orders = np.argsort(-weights, axis=1, kind="stable")
+    several = len(model.target_labels_) > len(model.classes_)
+    loans = tuple(
+        Loan(
+            label=model.target_labels_[i],
+            sample=i if several else None,
+            own_share=float(model.own_share_[i]),
+            lenders=tuple((model.base_names_[b], float(row[b])) for b in orders[i] if row[b] > 0),
+        )
+        for i, row in enumerate(weights)
+    )
+    return Explanation(loans, () if X is None else _reasons(model, X))
+
+
+def _reasons(model: Any, X: np.ndarray) -> tuple[Reason, ...]:
+    names, classes = model.base_names_, model.classes_
+    probabilities = softmax(model._logits(X).astype(np.float64))[0]
+    ranks = np.argsort(-probabilities, axis=1, kind="stable")
+    similarity = weights = None
+    if len(names):
+        similarity = 1 - cosine(model.transform_(X), model.base_means_)
+        weights = np.stack([model.transfer_weights_[model.target_labels_ == c].mean(axis=0) for c in classes])
+    reasons = []
+    for i, (first, second) in enumerate(ranks[:, :2]):
+        lenders: list[Lender] = []
+        if similarity is not None and weights is not None:
+            evidence = (weights[first] - weights[second]) * similarity[i]
+            lenders = [
+                Lender(
+                    names[b],
+                    float(weights[first, b]),
+                    float(weights[second, b]),
+                    float(similarity[i, b]),
+                    float(evidence[b]),
+                )
+                for b in np.argsort(-evidence, kind="stable")
+            ]
+        reasons.append(
+            Reason(
+                i,
+                classes[first],
+                float(probabilities[i, first]),
+                classes[second],
+                float(probabilities[i, second]),
+                tuple(lenders),
+            )
+        )
+    return tuple(reasons)

@@ -5,10 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from hotshot.base import BaseClasses, Space
-from hotshot.estimators.calibrated import COUNT, CalibratedClassifier
-from hotshot.estimators.hot import HOTClassifier
-from hotshot.method import calibration, hierarchy
-from hotshot.method.fit import Method
+from hotshot.estimators.classifier import CalibratedClassifier
+from hotshot.estimators.hot import COUNT, HOTClassifier
+from hotshot.method.hierarchy import NEAREST
+from hotshot.method.parameters import Method
+
+SHARED = (
+    "base",
+    "power",
+    "normalize",
+    "n_components",
+    "alpha",
+    "alpha_rule",
+    "head",
+    "n_generated",
+    "support_weight",
+    "C",
+    "random_state",
+)
 
 
 class FreeLunchClassifier(CalibratedClassifier):
@@ -55,22 +69,7 @@ class FreeLunchClassifier(CalibratedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "k": [COUNT],
-        **{
-            name: HOTClassifier._parameter_constraints[name]
-            for name in (
-                "base",
-                "power",
-                "normalize",
-                "n_components",
-                "alpha",
-                "alpha_rule",
-                "head",
-                "n_generated",
-                "support_weight",
-                "C",
-                "random_state",
-            )
-        },
+        **{name: HOTClassifier._parameter_constraints[name] for name in SHARED},
     }
 
     def __init__(
@@ -102,24 +101,19 @@ class FreeLunchClassifier(CalibratedClassifier):
         self.C = C
         self.random_state = random_state
 
-    def _space(self, power: float) -> Space:
-        return Space(
-            power=power,
+    def _as_hot(self) -> HOTClassifier:
+        """Free-Lunch in the terms of H-OT: equal weights on the nearest means, and its own rule for the means."""
+        return HOTClassifier(
             power_on_base=self.normalize is not None,
-            normalize=self.normalize,
-            n_components=self.n_components,
+            cost=NEAREST,
+            n_retrieved=self.k,
+            mean_rule="free-lunch",
+            per="sample",
+            **{name: getattr(self, name) for name in SHARED},
         )
 
+    def _space(self, power: float) -> Space:
+        return self._as_hot()._space(power)
+
     def _method(self) -> Method:
-        return Method(
-            cost=hierarchy.NEAREST,
-            n_retrieved=self.k,
-            mean_rule=calibration.FREE_LUNCH,
-            alpha=self.alpha,
-            alpha_rule=self.alpha_rule,
-            per="sample",
-            head=self.head,
-            n_generated=self.n_generated,
-            support_weight=self.support_weight,
-            C=self.C,
-        )
+        return self._as_hot()._method()

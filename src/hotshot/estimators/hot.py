@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.base import BaseClasses, Space
-from hotshot.base.prepared import COVARIANCE_FORMS
-from hotshot.estimators.calibrated import COUNT, NOT_NEGATIVE, POSITIVE, CalibratedClassifier
-from hotshot.method import calibration, heads, hierarchy
-from hotshot.method.fit import Method
+from hotshot.base.covariances import COVARIANCE_FORMS
+from hotshot.estimators.classifier import CalibratedClassifier
+from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
+from hotshot.method.heads import HEADS
+from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
+from hotshot.method.parameters import Method
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
 
 
 class HOTClassifier(CalibratedClassifier):
@@ -30,7 +36,7 @@ class HOTClassifier(CalibratedClassifier):
     base : BaseClasses or None
         The bank to borrow from. None gives plain logistic regression on power-transformed features.
     power : float or "auto"
-        Of Tukey's ladder, log at 0. "auto" is 0.5 where no base or support feature is negative and 1 elsewhere.
+        Of Tukey's ladder, log at 0. "auto" is 0.5 where no base feature is negative and 1 elsewhere.
     power_offset : float
         Added before the power.
     power_on_base : bool
@@ -61,7 +67,7 @@ class HOTClassifier(CalibratedClassifier):
         How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
         is all in banks of up to 512 classes, 100 in larger ones.
     mean_rule : {"mix", "printed", "free-lunch"}
-        How borrowed and own means are joined, see `hotshot.method.calibration.calibrate`.
+        How borrowed and own means are joined, see `hotshot.method.calibration`.
     mix : float or "auto"
         Share of the base classes in the "mix" rule; "auto" is 0.7 / (0.7 + 0.3 K) at K shots.
     alpha : float
@@ -139,16 +145,16 @@ class HOTClassifier(CalibratedClassifier):
         "sample_weights": [StrOptions({"uniform", "classifier"})],
         "temperature": [POSITIVE],
         "covariance": [StrOptions(set(COVARIANCE_FORMS))],
-        "cost": [StrOptions({*hierarchy.COSTS, hierarchy.NEAREST})],
+        "cost": [StrOptions({*COSTS, NEAREST})],
         "epsilon": [POSITIVE],
-        "cost_scale": [StrOptions(set(hierarchy.COST_SCALES))],
+        "cost_scale": [StrOptions(set(COST_SCALES))],
         "n_retrieved": [COUNT, StrOptions({"auto"}), None],
-        "mean_rule": [StrOptions(set(calibration.MEAN_RULES))],
+        "mean_rule": [StrOptions(set(MEAN_RULES))],
         "mix": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "alpha": [NOT_NEGATIVE],
-        "alpha_rule": [StrOptions(set(calibration.ALPHA_RULES))],
+        "alpha_rule": [StrOptions(set(ALPHA_RULES))],
         "per": [StrOptions({"class", "sample"})],
-        "head": [StrOptions(set(heads.HEADS))],
+        "head": [StrOptions(set(HEADS))],
         "n_generated": [COUNT],
         "support_weight": [NOT_NEGATIVE],
         "C": [POSITIVE],
@@ -160,13 +166,14 @@ class HOTClassifier(CalibratedClassifier):
         base: BaseClasses | None = None,
         *,
         power: float | str = "auto",
-        power_offset: float = 0.0,
-        power_on_base: bool = True,
-        normalize: str | None = "centre-l2",
-        n_components: float | int | None = 0.98,
-        sample_weights: str = "uniform",
-        temperature: float = 1.0,
-        covariance: str = "auto",
+        # The defaults of a space are those of `Space`: a bank is saved in it, whoever uses it later.
+        power_offset: float = Space.power_offset,
+        power_on_base: bool = Space.power_on_base,
+        normalize: str | None = Space.normalize,
+        n_components: float | int | None = Space.n_components,
+        sample_weights: str = Space.sample_weights,
+        temperature: float = Space.temperature,
+        covariance: str = Space.covariance,
         cost: str = "hierarchical",
         epsilon: float = 0.02,
         cost_scale: str = "published",

@@ -24,16 +24,16 @@ DESCRIPTION, NUMBERS = "model.json", "model.safetensors"
 REMEDY = "write one with save"
 
 
-class BaseLeftBehind:
+class UnloadedBase:
     """Stands in for the base classes of a model that was loaded without them: it predicts and explains, no more."""
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
 
     def __repr__(self) -> str:
-        return f"BaseLeftBehind({self.fingerprint[:12]!r})"
+        return f"UnloadedBase({self.fingerprint[:12]!r})"
 
-    def __sklearn_clone__(self) -> BaseLeftBehind:
+    def __sklearn_clone__(self) -> UnloadedBase:
         return self
 
 
@@ -77,7 +77,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
         if base is not None:
             _check_base(base, fingerprint, folder)
         if fingerprint is not None:
-            parameters["base"] = base or BaseLeftBehind(fingerprint)
+            parameters["base"] = base or UnloadedBase(fingerprint)
         model = kind(**parameters)
         model._validate_params()
         # Copies: a model is small, and its folder may go.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -70,3 +71,40 @@ def _with_parameters(path: str, base: BaseClasses | None) -> HOTClassifier:
         return HOTClassifier(base, **load_parameters(path))
     except TypeError as error:
         raise ParameterError(f"{path} holds what is no parameter of HOTClassifier: {error}.") from None
+
+
+def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
+    """Estimators by the name they have in tables, from names, estimators, or a dict of either."""
+    if isinstance(methods, str):
+        methods = [methods]
+    if not isinstance(methods, dict):
+        # Ensembles can be iterated over, but are one estimator.
+        listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
+        names = [m if isinstance(m, str) else type(m).__name__ for m in listed]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ParameterError(
+                f"methods has {twice[0]!r} more than once: pass a dict of names to estimators."
+            )
+        methods = dict(zip(names, listed, strict=True))
+    if not methods:
+        raise ParameterError(f"methods is empty: name at least one of {', '.join(METHOD_NAMES)}.")
+    resolved = {}
+    for name, method in methods.items():
+        if isinstance(method, str):
+            if base is None and method not in METHODS_WITHOUT_BASE:
+                named_method(method, base)
+                raise ParameterError(f"Method '{name}' needs base classes: pass base.")
+            method = named_method(method, base)
+        if isinstance(method, type):
+            raise ParameterError(
+                f"Method '{name}' must be an instance, got the class itself: write {method.__name__}()."
+            )
+        if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
+            raise ParameterError(
+                f"Method '{name}' must be a method's name or a scikit-learn classifier, got {type(method).__name__}."
+            )
+        if str(name) in resolved:
+            raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")
+        resolved[str(name)] = method
+    return resolved

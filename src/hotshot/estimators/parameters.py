@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import write_json
 
 _PUBLISHED: dict[str, Any] = {
     "power": 0.5,
@@ -63,11 +64,7 @@ FILE_FORMAT = "hotshot parameters 1"
 
 def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[str, Any]) -> None:
     """Write parameters of `HOTClassifier`, and where they come from, as a JSON file."""
-    content = {"format": FILE_FORMAT, "parameters": parameters, "about": about}
-    try:
-        Path(path).write_text(json.dumps(content, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(f"The parameters cannot be written to {path}: {error.strerror}.") from None
+    write_json(path, {"format": FILE_FORMAT, "parameters": parameters, "about": about})
 
 
 def load_parameters(path: str | Path) -> dict[str, Any]:

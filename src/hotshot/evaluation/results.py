@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import ParameterError
+from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
-from hotshot.evaluation.units import Record
 from hotshot.transport.solution import Status
 
 
@@ -95,7 +95,7 @@ class Evaluation:
 
     def difference(self, method: str, shots: int, reference: str | None = None) -> Estimate:
         """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval."""
-        other = self[reference or self.reference, shots]
+        other = self[self.reference if reference is None else reference, shots]
         return paired_difference(other.accuracies, self[method, shots].accuracies)
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def _finite(value: float) -> float | None:
 
 def summarise(method: str, shots: int, records: Iterable[Record], names: np.ndarray) -> MethodResult:
     """The result of a method from its records, in the order of the tasks."""
-    records = sorted(records, key=lambda record: record.unit.start)
+    records = sorted(records, key=lambda record: record.chunk.start)
     classes = np.concatenate([record.classes for record in records])
     correct = np.concatenate([record.correct for record in records])
     queries = records[0].queries
@@ -187,4 +187,4 @@ def check_reference(reference: str | None, methods: Iterable[str]) -> str:
     methods = list(methods)
     if reference is not None and reference not in methods:
         raise ParameterError(f"reference must be one of the methods {', '.join(methods)}, got {reference!r}.")
-    return reference or methods[0]
+    return methods[0] if reference is None else reference

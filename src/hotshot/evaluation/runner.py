@@ -19,16 +19,25 @@ from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
 from hotshot.checks import check_features
 from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.estimators.named import resolve_methods
+from hotshot.evaluation.chunks import (
+    CHUNK_TASKS,
+    Chunk,
+    Record,
+    Runner,
+    Transformed,
+    chunks_of,
+    make_runner,
+    task_seed,
+)
 from hotshot.evaluation.journal import Journal
-from hotshot.evaluation.plans import Plan, Transformed, make_plan, resolve_methods
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
-from hotshot.evaluation.units import CHUNK_TASKS, Record, Unit, task_seed, units_of
-from hotshot.evaluation.workers import count_jobs, run_units
+from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
 from hotshot.version import __version__
 
-# Called with every record, with whether it was found in the run folder, and with the total number of units.
+# Called with every record, with whether it was found in the run folder, and with the total number of chunks.
 Watcher = Callable[[Record, bool, int], None]
 
 
@@ -59,7 +68,7 @@ def evaluate(
         Names of methods (which need `base`), estimators of hotshot with any parameters, or any scikit-learn
         classifiers; a dict gives them the names they have in the table.
     X_novel, y_novel : arrays (samples, V) and (samples,)
-        Samples of the novel classes, from which the tasks are drawn. All of them decide what `power="auto"` is.
+        Samples of the novel classes, from which the tasks are drawn.
     base : BaseClasses, optional
         For methods given by name.
     ways, shots, queries : int
@@ -79,7 +88,7 @@ def evaluate(
     out : path, optional
         Run folder. Whatever ends the run, the same call goes on where it stopped.
     watch : callable, optional
-        Called with (record, was_known, total) for every finished unit, for a progress bar.
+        Called with (record, was_known, total) for every finished chunk, for a progress bar.
     about : dict, optional
         What else `run.json` should tell, as JSON, such as where the data were; it decides nothing, and a run that goes
         on keeps what it was started with.
@@ -102,23 +111,23 @@ def evaluate(
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
-        methods={name: describe(estimator) for name, estimator in estimators.items()},
+        methods={name: estimator_to_json(estimator) for name, estimator in estimators.items()},
         data={"X_novel": array_hash(X), "y_novel": labels_hash(y)},
         hotshot=__version__,
     )
-    units = [unit for k in episodes for unit in units_of(estimators, k, 0, tasks)]
+    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks)]
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
         transformed: list[Transformed] = []
         trials = [e[0] for e in episodes.values()]
-        plans = {
-            name: make_plan(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
+        runners = {
+            name: make_runner(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
             for name, estimator in estimators.items()
         }
-        records = collect(plans, episodes, units, journal, n_jobs, scheduler, watch)
+        records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
             summarise(
-                name, k, [r for r in records if (r.unit.method, r.unit.shots) == (name, k)], first.names
+                name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names
             )
             for k in episodes
             for name in estimators
@@ -147,43 +156,43 @@ def write_results(folder: Path, found: Evaluation) -> None:
 
 
 def collect(
-    plans: Mapping[str, Plan],
+    runners: Mapping[str, Runner],
     episodes: Mapping[int, Episodes | FrozenEpisodes],
-    units: Sequence[Unit],
+    chunks: Sequence[Chunk],
     journal: Journal | None,
     n_jobs: int,
     scheduler: str | None,
     watch: Watcher | None,
 ) -> list[Record]:
-    """Records of all units: those in the journal, and the others computed and kept there."""
-    known = {record.unit: record for record in _known(journal, units)}
+    """Records of all chunks: those in the journal, and the others computed and kept there."""
+    known = {record.chunk: record for record in _known(journal, chunks)}
     watch = watch or _ignore
     for record in known.values():
-        watch(record, True, len(units))
-    waiting = [unit for unit in units if unit not in known]
-    with closing(run_units((plans, episodes, waiting), n_jobs, scheduler)) as records:
+        watch(record, True, len(chunks))
+    waiting = [chunk for chunk in chunks if chunk not in known]
+    with closing(run_chunks((runners, episodes, waiting), n_jobs, scheduler)) as records:
         for record in records:
             if journal is not None:
                 journal.append(record.to_json())
-            known[record.unit] = record
-            watch(record, False, len(units))
-    return [known[unit] for unit in units]
+            known[record.chunk] = record
+            watch(record, False, len(chunks))
+    return [known[chunk] for chunk in chunks]
 
 
 def _ignore(record: Record, was_known: bool, total: int) -> None:
     """Watch nothing."""
 
 
-def _known(journal: Journal | None, units: Iterable[Unit]) -> Iterator[Record]:
+def _known(journal: Journal | None, chunks: Iterable[Chunk]) -> Iterator[Record]:
     if journal is None:
         return
-    wanted = set(units)
+    wanted = set(chunks)
     for document in journal:
         try:
             record = Record.from_json(document)
         except (TypeError, KeyError):
             continue
-        if record.unit in wanted:
+        if record.chunk in wanted:
             yield record
 
 
@@ -222,13 +231,13 @@ def check_sized(y: Any, samples: int, name: str = "y_novel") -> Any:
     return y
 
 
-def describe(estimator: Any) -> dict[str, Any]:
+def estimator_to_json(estimator: Any) -> dict[str, Any]:
     """Class and parameters of an estimator as JSON; banks and arrays go by their hashes."""
-    parameters = {name: _described(value) for name, value in estimator.get_params(deep=True).items()}
+    parameters = {name: _value_to_json(value) for name, value in estimator.get_params(deep=True).items()}
     return {"class": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "parameters": parameters}
 
 
-def _described(value: Any) -> Any:
+def _value_to_json(value: Any) -> Any:
     if isinstance(value, (bool, int, float, str, type(None))):
         return value
     if isinstance(value, BaseClasses):

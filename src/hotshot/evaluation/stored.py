@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
-from hotshot.evaluation.units import Record
 from hotshot.files.records import sound
 
 RESULTS = "results.json"
@@ -86,13 +86,13 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _records(path: Path) -> tuple[list[Record], int]:
-    """Whole records, each unit once, and how many lines are damaged."""
+    """Whole records, each chunk once, and how many lines are damaged."""
     documents = [decode(line) for line in path.read_bytes().splitlines()]
     known = {}
     for document in documents:
         if document is not None:
             record = Record.from_json(document)
-            known[record.unit] = record
+            known[record.chunk] = record
     return list(known.values()), documents.count(None)
 
 
@@ -110,7 +110,7 @@ def _check_complete(
 ) -> None:
     wanted = tasks * len(shots) * len(methods)
     known = sum(
-        r.unit.stop - r.unit.start for r in records if r.unit.method in methods and r.unit.shots in shots
+        r.chunk.stop - r.chunk.start for r in records if r.chunk.method in methods and r.chunk.shots in shots
     )
     if known < wanted:
         lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
@@ -128,8 +128,8 @@ def _results(
         paired: list[list[int]] | None = None
         for method in request["methods"]:
             own = sorted(
-                (r for r in records if (r.unit.method, r.unit.shots) == (method, k)),
-                key=lambda r: r.unit.start,
+                (r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)),
+                key=lambda r: r.chunk.start,
             )
             classes = _checked_classes(own, tasks)
             paired = paired or classes
@@ -147,15 +147,15 @@ def _results(
 
 def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
     """Classes of all tasks of one method; raises unless its records are in order, whole, and about these tasks."""
-    ends = [0, *(r.unit.stop for r in records)]
-    if [r.unit.start for r in records] != ends[:-1] or ends[-1] != tasks:
+    ends = [0, *(r.chunk.stop for r in records)]
+    if [r.chunk.start for r in records] != ends[:-1] or ends[-1] != tasks:
         raise ValueError("its records are not those of its tasks")
     for record in records:
         classes, correct = np.array(record.classes), np.array(record.correct)
         bins = np.zeros(1) if record.bins is None else np.array(record.bins)
         sound_record = (
             classes.dtype.kind == correct.dtype.kind == "i"
-            and classes.shape == correct.shape == (record.unit.stop - record.unit.start, classes.shape[1])
+            and classes.shape == correct.shape == (record.chunk.stop - record.chunk.start, classes.shape[1])
             and classes.min() >= 0
             and correct.min() >= 0
             and correct.max() <= record.queries
@@ -164,7 +164,7 @@ def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
         )
         if not sound_record:
             raise ValueError(
-                f"the record of {record.unit.method} from task {record.unit.start} on holds no counts"
+                f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts"
             )
     return [row for record in records for row in record.classes]
 

@@ -23,12 +23,18 @@ from hotshot.checks import check_features
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
-from hotshot.evaluation.plans import Transformed, make_plan
+from hotshot.evaluation.chunks import (
+    CHUNK_TASKS,
+    Record,
+    Transformed,
+    chunks_of,
+    make_runner,
+    task_seed,
+)
 from hotshot.evaluation.results import summarise
 from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.evaluation.tasks import labels_hash
-from hotshot.evaluation.units import CHUNK_TASKS, Record, task_seed, units_of
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -149,8 +155,8 @@ def tune(
             for names in _groups_of_one_space(alive, candidates):
                 # One space at a time, so that the memory of many never adds up.
                 transformed: list[Transformed] = []
-                plans = {
-                    name: make_plan(
+                runners = {
+                    name: make_runner(
                         name,
                         HOTClassifier(base, **candidates[name]),
                         X,
@@ -160,13 +166,13 @@ def tune(
                     )
                     for name in names
                 }
-                units = [unit for k in episodes for unit in units_of(names, k, seen, budget)]
-                for record in collect(plans, episodes, units, journal, n_jobs, scheduler, watch):
-                    found[record.unit.method].append(record)
+                chunks = [chunk for k in episodes for chunk in chunks_of(names, k, seen, budget)]
+                for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
+                    found[record.chunk.method].append(record)
             seen = budget
             for name in alive:
                 per_shots = [
-                    summarise(name, k, [r for r in found[name] if r.unit.shots == k], first.names).accuracies
+                    summarise(name, k, [r for r in found[name] if r.chunk.shots == k], first.names).accuracies
                     for k in episodes
                 ]
                 accuracies[name] = np.mean(per_shots, axis=0)

@@ -1,4 +1,4 @@
-"""Who computes the units: this process, processes of this machine (joblib), or a Dask cluster."""
+"""Who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from hotshot.errors import ParameterError, RunError
-from hotshot.evaluation.plans import Plan
+from hotshot.evaluation.chunks import Chunk, Record, Runner, run_chunk
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
-from hotshot.evaluation.units import Record, Unit, run_unit
 
-# How often the units of workers that were lost are handed out again.
+# How often the chunks of workers that were lost are handed out again.
 MOST_LOSSES = 5
 # How long to wait for a scheduler to answer, and for it to have a worker.
 SCHEDULER_SECONDS, WORKER_SECONDS = 5, 60
 
-Work = tuple[Mapping[str, Plan], Mapping[int, Episodes | FrozenEpisodes], Sequence[Unit]]
+Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequence[Chunk]]
 
 
-def run_units(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
-    """Records of all units, as they are ready; close the generator to end early.
+def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
+    """Records of all chunks, as they are ready; close the generator to end early.
 
     Parameters
     ----------
-    work : plans by method, episodes by shots, and the units
+    work : runners by method, episodes by shots, and the chunks
     n_jobs : int
         Processes of this machine; -1 is one per core.
     scheduler : str, optional
@@ -47,21 +46,21 @@ def count_jobs(n_jobs: int) -> int:
 
 
 def _here(work: Work) -> Generator[Record, None, None]:
-    plans, episodes, units = work
-    return (run_unit(plans[unit.method], episodes[unit.shots], unit) for unit in units)
+    runners, episodes, chunks = work
+    return (run_chunk(runners[chunk.method], episodes[chunk.shots], chunk) for chunk in chunks)
 
 
 def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
-    plans, episodes, units = work
+    runners, episodes, chunks = work
     stopped = False
 
     def calls() -> Generator[Any, None, None]:
-        for unit in units:
+        for chunk in chunks:
             if stopped:
                 return
-            yield delayed(run_unit)(plans[unit.method], episodes[unit.shots], unit)
+            yield delayed(run_chunk)(runners[chunk.method], episodes[chunk.shots], chunk)
 
-    # joblib keeps every large array of the plans in one memory-mapped file that all processes share.
+    # joblib keeps every large array of the runners in one memory-mapped file that all processes share.
     records = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls())
     try:
         for record in records:  # noqa: UP028 - not "yield from", which would close it out of sight
@@ -108,35 +107,37 @@ def _on_dask(work: Work, scheduler: str) -> Generator[Record, None, None]:
 
 
 def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
-    """Scatter the plans once, hand out the units, and hand out again those that were lost with a worker.
+    """Scatter the runners once, hand out the chunks, and hand out again those that were lost with a worker.
 
-    Dask itself moves the units of a dead worker to others; only where the last copy of a plan died with it do the
-    units come back as cancelled, and the plan is scattered anew.
+    Dask itself moves the chunks of a dead worker to others; only where the last copy of a runner died with it do the
+    chunks come back as cancelled, and the runner is scattered anew.
     """
     from distributed import as_completed
 
-    plans, episodes, units = work
-    waiting = set(units)
+    runners, episodes, chunks = work
+    waiting = set(chunks)
     for _ in range(MOST_LOSSES):
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
         kept = {
-            name: client.scatter(plan, broadcast=True, hash=False, direct=False)
-            for name, plan in plans.items()
-            if any(unit.method == name for unit in waiting)
+            name: client.scatter(runner, broadcast=True, hash=False, direct=False)
+            for name, runner in runners.items()
+            if any(chunk.method == name for chunk in waiting)
         }
         drawn = {
             shots: client.scatter(e, broadcast=True, hash=False, direct=False)
             for shots, e in episodes.items()
         }
         futures = {
-            client.submit(run_unit, kept[unit.method], drawn[unit.shots], unit, pure=False, retries=3): unit
-            for unit in units
-            if unit in waiting
+            client.submit(
+                run_chunk, kept[chunk.method], drawn[chunk.shots], chunk, pure=False, retries=3
+            ): chunk
+            for chunk in chunks
+            if chunk in waiting
         }
         for future in as_completed(list(futures), loop=client.loop, raise_errors=False):
-            unit = futures[future]
+            chunk = futures[future]
             if future.status == "finished":
-                waiting.discard(unit)
+                waiting.discard(chunk)
                 yield future.result()
                 future.release()
             elif future.status == "error" and not _is_loss(future.exception()):
@@ -144,7 +145,7 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
         if not waiting:
             return
     raise RunError(
-        f"Dask lost {len(waiting)} units {MOST_LOSSES} times over: look at the logs of its workers."
+        f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times over: look at the logs of its workers."
     )
 
 

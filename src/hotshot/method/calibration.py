@@ -6,6 +6,7 @@ Its covariance is kept as weights over the base covariances and made dense only 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,9 @@ import numpy as np
 from hotshot.arrays import Array, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
 from hotshot.base.covariances import Covariances, Dense, Diagonal, Joined
+from hotshot.method.hierarchy import neighbours
+from hotshot.method.parameters import Method
 
-MIX, PRINTED, FREE_LUNCH = "mix", "printed", "free-lunch"
-MEAN_RULES = (MIX, PRINTED, FREE_LUNCH)
-ALPHA_RULES = ("entries", "diagonal")
 # What the authors' program gives the base classes at one shot.
 PRIOR_SHARE = 0.7
 
@@ -28,24 +28,21 @@ class CalibratedGaussians:
     Attributes
     ----------
     means : array (tasks, Gaussians, V)
+    own_share : array (tasks, Gaussians)
+        How much of each mean is the support's own; the rest is lent.
     weights : array (tasks, Gaussians, B)
         Of the base covariances.
-    shift_factor : array (V, r) or None
-        F of what is added to every covariance, F F': alpha in every entry or on the diagonal of the features.
+    shift : EntryShift, DiagonalShift or None
+        What alpha adds to every covariance.
     labels : integer array (tasks, Gaussians)
         Class of each Gaussian, counted from 0.
     """
 
     means: Array
+    own_share: Array
     weights: Array
-    shift_factor: Array | None
+    shift: Shift | None
     labels: Array
-
-    @property
-    def shift(self) -> Array | None:
-        """What is added to every covariance (V, V)."""
-        factor = self.shift_factor
-        return None if factor is None else factor @ namespace(factor).matrix_transpose(factor)
 
     def mixed_covariances(self, base: PreparedBase) -> Array:
         """Dense mixtures of the base covariances (tasks, Gaussians, V, V), before the shift."""
@@ -57,7 +54,124 @@ class CalibratedGaussians:
     def covariances(self, base: PreparedBase) -> Array:
         """Dense covariances (tasks, Gaussians, V, V)."""
         mixed = self.mixed_covariances(base)
-        return mixed if self.shift is None else mixed + self.shift
+        return mixed if self.shift is None else mixed + self.shift.matrix
+
+
+@dataclass(frozen=True)
+class Borrowed:
+    """What a mean rule joins: weights (tasks, G, B), lent means and targets (tasks, G, V), shots (tasks, G)."""
+
+    weights: Array
+    lent: Array
+    targets: Array
+    shots: Array
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What a mean rule gives: means, their own shares and weights of the covariances, as in `CalibratedGaussians`."""
+
+    means: Array
+    own_share: Array
+    weights: Array
+
+
+def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
+    r""":math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n` with covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
+    if method.mix == "auto":
+        share = automatic_mix(borrowed.shots)
+        return _joined(borrowed, share[..., None], 1 - share)
+    return _joined(borrowed, float(method.mix), _all(1 - float(method.mix), borrowed))
+
+
+def printed_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
+    r"""Eq. 10: :math:`(\sum_b w_{bn} \mu_b + x_n) / (B+1)`, covariance :math:`\sum_b w_{bn} \Sigma_b / B + \alpha`."""
+    n_classes = base.means.shape[0]
+    means = (borrowed.lent + borrowed.targets) / (n_classes + 1)
+    return Joint(means, _all(0.5, borrowed), borrowed.weights / n_classes)
+
+
+def free_lunch_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
+    r"""Eq. 3: :math:`(k \sum_b w_{bn} \mu_b + x_n) / (k + 1)`, covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
+    k = neighbours(method.n_retrieved, base.means.shape[0])
+    return _joined(borrowed, k / (k + 1), _all(1 / (k + 1), borrowed))
+
+
+def _joined(borrowed: Borrowed, share: Array | float, own_share: Array) -> Joint:
+    means = share * borrowed.lent + (1 - share) * borrowed.targets
+    return Joint(means, own_share, borrowed.weights)
+
+
+def _all(share: float, borrowed: Borrowed) -> Array:
+    return namespace(borrowed.shots).full_like(borrowed.shots, share)
+
+
+MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
+    "mix": mix_rule,
+    "printed": printed_rule,
+    "free-lunch": free_lunch_rule,
+}
+
+
+def automatic_mix(shots: Array) -> Array:
+    """M = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
+    return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
+
+
+@dataclass(frozen=True)
+class EntryShift:
+    """Alpha in every entry of the covariances of the raw features: d d' with d = sqrt(alpha) 1 in these axes (V,)."""
+
+    direction: Array
+
+    @property
+    def factor(self) -> Array:
+        """F (V, 1) of the shift F F'."""
+        return self.direction[:, None]
+
+    @property
+    def matrix(self) -> Array:
+        """The shift (V, V)."""
+        return self.factor @ namespace(self.factor).matrix_transpose(self.factor)
+
+    def in_metric(self, spectrum: Array) -> tuple[Array, Array | None]:
+        """How a metric takes it up: the spectrum as it is, and one more ray (V + 1,)."""
+        xp = namespace(spectrum)
+        ray = xp.concat([self.direction, xp.zeros_like(self.direction[:1])], axis=0)
+        return spectrum, xp.astype(ray, spectrum.dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class DiagonalShift:
+    """Alpha on the diagonal of the covariances, given by the deviation it adds along each axis (V,)."""
+
+    deviations: Array
+
+    @property
+    def factor(self) -> Array:
+        """F (V, V) of the shift F F'."""
+        return self.deviations[:, None] * small_identity(self.deviations.shape[0], self.deviations)
+
+    @property
+    def variances(self) -> Array:
+        """What is added to the variance along each axis (V,)."""
+        return self.deviations * self.deviations
+
+    @property
+    def matrix(self) -> Array:
+        """The shift (V, V)."""
+        return self.variances[:, None] * small_identity(self.variances.shape[0], self.variances)
+
+    def in_metric(self, spectrum: Array) -> tuple[Array, Array | None]:
+        """How a metric takes it up: more spectrum, and no ray."""
+        return spectrum + namespace(spectrum).astype(self.variances, spectrum.dtype, copy=False), None
+
+
+Shift = EntryShift | DiagonalShift
+ALPHA_RULES: dict[str, Callable[[PreparedBase, float], Shift]] = {
+    "entries": lambda base, alpha: EntryShift(alpha**0.5 * base.ones),
+    "diagonal": lambda base, alpha: DiagonalShift(alpha**0.5 * namespace(base.ones).ones_like(base.ones)),
+}
 
 
 def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array, Array]:
@@ -68,68 +182,25 @@ def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array,
     return (members @ support) / shots[:, :, None], shots
 
 
-def automatic_mix(shots: Array) -> Array:
-    """M = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
-    return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
-
-
 def calibrate(
-    base: PreparedBase,
-    targets: Array,
-    labels: Array,
-    transfer: Array,
-    *,
-    mean_rule: str = MIX,
-    mix: Array | float = PRIOR_SHARE,
-    alpha: float = 0.0,
-    alpha_rule: str = "entries",
-    k: int = 2,
+    base: PreparedBase, targets: Array, labels: Array, shots: Array, transfer: Array, method: Method
 ) -> CalibratedGaussians:
-    r"""Calibrated Gaussians from transfer weights, eq. 10 in one of its three readings.
-
-    ============  =========================================================  ====================================
-    mean_rule     mean                                                       covariance
-    ============  =========================================================  ====================================
-    "mix"         :math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n`                :math:`\sum_b w_{bn} \Sigma_b + \alpha`
-    "printed"     :math:`(\sum_b w_{bn} \mu_b + x_n) / (B + 1)`              :math:`\sum_b w_{bn} \Sigma_b / B + \alpha`
-    "free-lunch"  :math:`(k \sum_b w_{bn} \mu_b + x_n) / (k + 1)`, eq. 3     :math:`\sum_b w_{bn} \Sigma_b + \alpha`
-    ============  =========================================================  ====================================
+    """Calibrated Gaussians from transfer weights, eq. 10 in one of its three readings (`MEAN_RULES`).
 
     Parameters
     ----------
     targets : array (tasks, Gaussians, V)
         Support samples or class means in the space of the bank.
-    labels : integer array (tasks, Gaussians)
+    labels, shots : arrays (tasks, Gaussians)
+        The class of each target, from 0, and how many support samples that class has.
     transfer : array (tasks, B, Gaussians)
         Transfer weights.
-    mix : float or array (tasks, Gaussians)
-        m above.
-    alpha_rule : {"entries", "diagonal"}
-        Whether alpha is added to every entry of the covariance, as published, or to its diagonal.
-    k : int
-        Number of lending classes in the "free-lunch" rule.
     """
-    xp = namespace(targets, transfer)
-    weights = xp.matrix_transpose(transfer)
-    borrowed = weights @ base.means
-    n_classes = base.means.shape[0]
-    if mean_rule == PRINTED:
-        means = (borrowed + targets) / (n_classes + 1)
-        weights = weights / n_classes
-    else:
-        share = k / (k + 1) if mean_rule == FREE_LUNCH else mix
-        if not isinstance(share, (int, float)):
-            share = share[..., None]
-        means = share * borrowed + (1 - share) * targets
-    return CalibratedGaussians(means, weights, _shift_factor(base, alpha, alpha_rule), labels)
-
-
-def _shift_factor(base: PreparedBase, alpha: float, alpha_rule: str) -> Array | None:
-    if alpha == 0:
-        return None
-    if alpha_rule == "diagonal":
-        return alpha**0.5 * small_identity(base.means.shape[1], base.means)
-    return alpha**0.5 * base.ones[:, None]
+    weights = namespace(targets, transfer).matrix_transpose(transfer)
+    borrowed = Borrowed(weights, weights @ base.means, targets, shots)
+    joint = MEAN_RULES[method.mean_rule](base, borrowed, method)
+    shift = None if method.alpha == 0 else ALPHA_RULES[method.alpha_rule](base, method.alpha)
+    return CalibratedGaussians(joint.means, joint.own_share, joint.weights, shift, labels)
 
 
 def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Covariances, Array | None]:
@@ -138,16 +209,16 @@ def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tupl
     Either one for each Gaussian, and None, or, where that would take more memory than the base covariances do, these
     (and the shift), and the weights (tasks, Gaussians, K).
     """
-    lent, factor = base.covariances, gaussians.shift_factor
-    xp = namespace(gaussians.weights)
-    if isinstance(lent, Diagonal) and (factor is None or factor.shape[1] > 1):
-        variances = gaussians.weights @ lent.variances
-        return Diagonal(variances if factor is None else variances + xp.sum(factor * factor, axis=1)), None
+    known, shift = base.covariances, gaussians.shift
+    if isinstance(known, Diagonal) and (shift is None or isinstance(shift, DiagonalShift)):
+        variances = gaussians.weights @ known.variances
+        return Diagonal(variances if shift is None else variances + shift.variances), None
     _, n_gaussians, n_classes = gaussians.weights.shape
     width = base.means.shape[1]
-    if isinstance(lent, Diagonal) or n_gaussians * width**2 <= lent.size:
+    if isinstance(known, Diagonal) or n_gaussians * width**2 <= known.size:
         return Dense(gaussians.covariances(base)), None
-    if gaussians.shift is None:
-        return lent, gaussians.weights
-    both = Joined((lent, Dense(gaussians.shift[None, ...])), (np.arange(n_classes), np.array([n_classes])))
+    if shift is None:
+        return known, gaussians.weights
+    xp = namespace(gaussians.weights)
+    both = Joined((known, Dense(shift.matrix[None, ...])), (np.arange(n_classes), np.array([n_classes])))
     return both, xp.concat([gaussians.weights, xp.ones_like(gaussians.weights[..., :1])], axis=2)

@@ -8,7 +8,9 @@ the means of the novel classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from array_api_compat import device
@@ -18,20 +20,31 @@ from hotshot.base import Bucket, PreparedBase
 from hotshot.errors import ParameterError
 from hotshot.transport import pairwise_cost, solve
 
-HIERARCHICAL, MEAN_COSINE, NEAREST = "hierarchical", "mean-cosine", "nearest"
-DIRECT_COSTS = {
-    "cosine": ("cosine", "means"),
-    "cosine-weighted": ("cosine", "weighted_means"),
-    "euclidean": ("euclidean", "means"),
-    "euclidean-weighted": ("euclidean", "weighted_means"),
-}
-COSTS = (HIERARCHICAL, MEAN_COSINE, *DIRECT_COSTS)
-# The learned cost and its closed-form relative are shares of a plan, so they fall with the number of targets.
-PUBLISHED_OVER_TARGETS = (HIERARCHICAL, MEAN_COSINE)
+# Equal weights on the nearest means instead of a transport, as in Free-Lunch, and of how many by default.
+NEAREST, FREE_LUNCH_NEIGHBOURS = "nearest", 2
 LEAST_WEIGHT = 1e-30
 # Banks of up to this many classes are transported from as a whole; of larger ones each target has its nearest.
 ALL_UP_TO, RETRIEVED = 512, 100
 COST_SCALES = ("published", "over-targets", "free")
+
+
+@dataclass(frozen=True)
+class ClassCost:
+    """A cost between base classes and targets.
+
+    Attributes
+    ----------
+    cost : array (tasks, B, targets)
+        In the scale that was published.
+    low_status : integer array (tasks, B) or None
+        Status of each low-level problem, where there are any; that of a base class left out is CONVERGED.
+    low_plans : list of arrays (tasks, J, targets) or None
+        M^b for each base class, where asked for; rows beyond its own J_b samples are padding and zero.
+    """
+
+    cost: Array
+    low_status: Array | None = None
+    low_plans: list[Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -47,18 +60,16 @@ class Transfer:
         classes that retrieval left out of a task mean nothing.
     plan : array (tasks, B, targets) or None
         High-level plan T_bn.
-    low_status : integer array (tasks, B) or None
-        Status of each low-level problem; that of a base class left out is CONVERGED.
     high_status : integer array (tasks,) or None
-    low_plans : list of arrays (tasks, J, targets) or None
-        M^b for each base class, where asked for; rows beyond its own J_b samples are padding and zero.
+    low_status, low_plans
+        As in `ClassCost`.
     """
 
     weights: Array
     cost: Array
     plan: Array | None = None
-    low_status: Array | None = None
     high_status: Array | None = None
+    low_status: Array | None = None
     low_plans: list[Array] | None = None
 
 
@@ -66,11 +77,11 @@ def transfer_weights(
     base: PreparedBase,
     targets: Array,
     *,
-    cost: str = HIERARCHICAL,
-    epsilon: float = 0.01,
-    cost_scale: str = "published",
-    n_retrieved: int | str | None = None,
-    keep_low_plans: bool = False,
+    cost: str,
+    epsilon: float,
+    cost_scale: str,
+    n_retrieved: int | str | None,
+    keep_low_plans: bool,
 ) -> Transfer:
     r"""High-level transport between uniform base classes and uniform targets, eq. 6.
 
@@ -82,9 +93,7 @@ def transfer_weights(
     targets : array (tasks, targets, V)
         In the space of the bank.
     cost : str
-        "hierarchical" (eq. 9), "mean-cosine" (mean cosine distance to the samples of a class, by sample
-        weight), "cosine" or "euclidean" (distance to the class mean), or those two "-weighted" (distance to
-        the mean by sample weight).
+        A name in `COSTS`, or "nearest" for equal weights on the nearest means.
     epsilon : float
         Of both levels.
     cost_scale : {"published", "over-targets", "free"}
@@ -98,28 +107,27 @@ def transfer_weights(
     """
     xp = namespace(targets, base.means)
     n_targets, n_classes = targets.shape[1], base.means.shape[0]
+    if cost == NEAREST:
+        return nearest_weights(base, targets, neighbours(n_retrieved, n_classes))
+    entry = COSTS[cost]
+    if entry.needs_samples and not base.buckets:
+        raise ParameterError(
+            f"These base classes keep no samples, which the {cost} cost needs: pass cost='mean-cosine', "
+            "or a bank with samples."
+        )
     near = None
     if n_retrieved == "auto":
         n_retrieved = None if n_classes <= ALL_UP_TO else RETRIEVED
     if n_retrieved is not None and int(n_retrieved) < n_classes:
-        kind = MEAN_COSINE if cost == HIERARCHICAL else cost
-        near = _nearest(_closed_form_cost(base, targets, kind), int(n_retrieved))
+        proxy = COSTS[entry.proxy].between(base, targets, epsilon, None, False).cost
+        near = _nearest(proxy, int(n_retrieved))
 
-    low_status = low_plans = None
-    if cost == HIERARCHICAL:
-        if not base.buckets:
-            raise ParameterError(
-                "These base classes keep no samples, which the hierarchical cost needs: pass cost='mean-cosine', "
-                "or a bank with samples."
-            )
-        class_cost, low_status, low_plans = _learned_cost(base, targets, epsilon, near, keep_low_plans)
-    else:
-        class_cost = _closed_form_cost(base, targets, cost)
-    over_targets = cost_scale == "over-targets" or (
-        cost_scale == "published" and cost in PUBLISHED_OVER_TARGETS
-    )
-    if over_targets:
+    found = entry.between(base, targets, epsilon, near, keep_low_plans)
+    class_cost = found.cost
+    if cost_scale == "over-targets" and not entry.over_targets:
         class_cost = class_cost / n_targets
+    elif cost_scale == "free" and entry.over_targets:
+        class_cost = class_cost * n_targets
 
     mass = None
     if near is not None:
@@ -132,25 +140,22 @@ def transfer_weights(
         weights = xp.where(near, xp.maximum(weights, LEAST_WEIGHT), xp.zeros_like(weights))
     # The columns of a converged plan sum to 1/S up to its tolerance; a distribution sums to 1.
     weights = weights / xp.sum(weights, axis=1, keepdims=True)
-    return Transfer(weights, class_cost, solution.plan, low_status, solution.status, low_plans)
+    return Transfer(weights, class_cost, solution.plan, solution.status, found.low_status, found.low_plans)
 
 
-def nearest_weights(base: PreparedBase, targets: Array, k: int = 2) -> Transfer:
+def neighbours(n_retrieved: int | str | None, n_classes: int) -> int:
+    """How many of B base classes lend where the nearest do so in equal parts."""
+    wanted = n_retrieved if isinstance(n_retrieved, Integral) else FREE_LUNCH_NEIGHBOURS
+    return min(int(wanted), n_classes)
+
+
+def nearest_weights(base: PreparedBase, targets: Array, k: int) -> Transfer:
     """Free-Lunch's weights (eq. 3): 1/k for the k base classes whose means are nearest."""
     distances = pairwise_cost(base.means, targets, "squared-euclidean")
-    near = _nearest(distances, min(k, base.means.shape[0]))
+    near = _nearest(distances, k)
     xp = namespace(near)
     weights = xp.astype(near, targets.dtype)
     return Transfer(weights / xp.sum(weights, axis=1, keepdims=True), cost=distances)
-
-
-def _closed_form_cost(base: PreparedBase, targets: Array, cost: str) -> Array:
-    """Costs (tasks, B, targets) that need no low-level transport."""
-    xp = namespace(targets)
-    if cost == MEAN_COSINE:
-        return 1 - base.mean_units @ xp.matrix_transpose(unit_vectors(targets))
-    kind, means = DIRECT_COSTS[cost]
-    return pairwise_cost(getattr(base, means), targets, kind)
 
 
 def _nearest(distances: Array, k: int) -> Array:
@@ -162,8 +167,8 @@ def _nearest(distances: Array, k: int) -> Array:
 
 def _learned_cost(
     base: PreparedBase, targets: Array, epsilon: float, near: Array | None, keep_plans: bool
-) -> tuple[Array, Array, list[Array] | None]:
-    """S * C_bn with C_bn = sum_j D_jn M_jn (eq. 9), the statuses, and the plans where asked for.
+) -> ClassCost:
+    """C_bn of eq. 9, from the low-level transport of eq. 8.
 
     All classes share one batch for all tasks, unless only some are `near`: those differ between tasks.
     """
@@ -176,37 +181,17 @@ def _learned_cost(
     for task, chosen in enumerate(lends):
         subsets = [_subset(bucket, chosen) for bucket in base.buckets]
         buckets = tuple(bucket for bucket in subsets if len(bucket.classes))
-        cost, status, plans = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
+        found = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
         # Classes that lend nothing have no mass in the high-level transport: any cost will do.
         place = indices(np.where(chosen, np.cumsum(chosen) - 1, 0), units)
-        costs.append(xp.take(cost, place, axis=1))
-        statuses.append(xp.take(status, place, axis=1))
-        plans_of_tasks.append(dict(zip(np.flatnonzero(chosen), plans or [], strict=False)))
+        costs.append(xp.take(found.cost, place, axis=1))
+        statuses.append(xp.take(found.low_status, place, axis=1))
+        plans_of_tasks.append(dict(zip(np.flatnonzero(chosen), found.low_plans or [], strict=False)))
     low_plans = _stack_plans(base, targets, plans_of_tasks) if keep_plans else None
-    return xp.concat(costs, axis=0), xp.concat(statuses, axis=0), low_plans
+    return ClassCost(xp.concat(costs, axis=0), xp.concat(statuses, axis=0), low_plans)
 
 
-def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Array]]) -> list[Array]:
-    """Plans (tasks, J, targets) of every base class; zero where it lends nothing to a task."""
-    xp = namespace(targets)
-    stacked = []
-    for b in range(base.means.shape[0]):
-        size = next(bucket.mass.shape[1] for bucket in base.buckets if b in bucket.classes)
-        nothing = xp.zeros((1, size, targets.shape[1]), dtype=targets.dtype, device=device(targets))
-        stacked.append(xp.concat([plans.get(b, nothing) for plans in of_tasks], axis=0))
-    return stacked
-
-
-def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
-    keep = np.flatnonzero(lends[bucket.classes])
-    rows = indices(keep, bucket.units)
-    take = namespace(bucket.units).take
-    return Bucket(bucket.classes[keep], take(bucket.units, rows, axis=0), take(bucket.mass, rows, axis=0))
-
-
-def _low_level(
-    buckets: tuple[Bucket, ...], units: Array, epsilon: float, keep_plans: bool
-) -> tuple[Array, Array, list[Array] | None]:
+def _low_level(buckets: tuple[Bucket, ...], units: Array, epsilon: float, keep_plans: bool) -> ClassCost:
     """Low-level transport of eq. 8 for every class of the buckets, in the order of their indices."""
     xp = namespace(units)
     n_tasks, n_targets, width = units.shape
@@ -221,7 +206,8 @@ def _low_level(
         distance = xp.matrix_transpose(1 - xp.reshape(similarity, (n_classes, n_tasks, n_targets, size)))
         mass = xp.broadcast_to(bucket.mass[:, None, :], (n_classes, n_tasks, size))
         solution = solve(distance, mass, epsilon=epsilon).raise_for_status()
-        costs.append(n_targets * xp.sum(distance * solution.plan, axis=2))
+        # Eq. 9: C_bn = sum_j D_jn M_jn.
+        costs.append(xp.sum(distance * solution.plan, axis=2))
         statuses.append(solution.status)
         if keep_plans:
             plans.extend(solution.plan[i, ...] for i in range(n_classes))
@@ -230,4 +216,68 @@ def _low_level(
     place = indices(back, units)
     cost = xp.permute_dims(xp.take(xp.concat(costs, axis=0), place, axis=0), (1, 0, 2))
     status = xp.permute_dims(xp.take(xp.concat(statuses, axis=0), place, axis=0), (1, 0))
-    return cost, status, [plans[i] for i in back] if keep_plans else None
+    return ClassCost(cost, status, [plans[i] for i in back] if keep_plans else None)
+
+
+def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
+    keep = np.flatnonzero(lends[bucket.classes])
+    rows = indices(keep, bucket.units)
+    take = namespace(bucket.units).take
+    return Bucket(bucket.classes[keep], take(bucket.units, rows, axis=0), take(bucket.mass, rows, axis=0))
+
+
+def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Array]]) -> list[Array]:
+    """Plans (tasks, J, targets) of every base class; zero where it lends nothing to a task."""
+    xp = namespace(targets)
+    stacked = []
+    for b in range(base.means.shape[0]):
+        size = next(bucket.mass.shape[1] for bucket in base.buckets if b in bucket.classes)
+        nothing = xp.zeros((1, size, targets.shape[1]), dtype=targets.dtype, device=device(targets))
+        stacked.append(xp.concat([plans.get(b, nothing) for plans in of_tasks], axis=0))
+    return stacked
+
+
+def _mean_cosine(base: PreparedBase, targets: Array, *_: object) -> ClassCost:
+    """Mean cosine distance to the samples of a class by sample weight, over the number of targets."""
+    similarity = base.mean_units @ namespace(targets).matrix_transpose(unit_vectors(targets))
+    return ClassCost((1 - similarity) / targets.shape[1])
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An entry of `COSTS`.
+
+    Attributes
+    ----------
+    between : function of a PreparedBase, targets, epsilon, near (tasks, B, targets) or None, and keep_low_plans
+        Gives a `ClassCost` in the scale that was published.
+    over_targets : bool
+        Whether that scale is divided by the number of targets.
+    proxy : str
+        The cost, of those that need no samples, by which the nearest base classes are retrieved.
+    needs_samples : bool
+    """
+
+    between: Callable[[PreparedBase, Array, float, Array | None, bool], ClassCost]
+    over_targets: bool
+    proxy: str
+    needs_samples: bool = False
+
+
+def distance_to(means: str, kind: str, name: str) -> Cost:
+    """The cost of this name: a distance to the means of the bank that are called `means`."""
+    return Cost(
+        lambda base, targets, *_: ClassCost(pairwise_cost(getattr(base, means), targets, kind)),
+        over_targets=False,
+        proxy=name,
+    )
+
+
+COSTS: dict[str, Cost] = {
+    "hierarchical": Cost(_learned_cost, over_targets=True, proxy="mean-cosine", needs_samples=True),
+    "mean-cosine": Cost(_mean_cosine, over_targets=True, proxy="mean-cosine"),
+    "cosine": distance_to("means", "cosine", "cosine"),
+    "cosine-weighted": distance_to("weighted_means", "cosine", "cosine-weighted"),
+    "euclidean": distance_to("means", "euclidean", "euclidean"),
+    "euclidean-weighted": distance_to("weighted_means", "euclidean", "euclidean-weighted"),
+}

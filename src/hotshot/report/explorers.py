@@ -12,7 +12,7 @@ from hotshot.base import BaseClasses
 from hotshot.checks import check_features
 from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, HOTClassifier
-from hotshot.estimators.calibrated import CalibratedClassifier
+from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, load_tasks

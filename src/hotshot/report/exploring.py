@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from hotshot.errors import ScaleWarning
-from hotshot.estimators.calibrated import CalibratedClassifier
+from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 from hotshot.report.projection import project
@@ -47,8 +47,6 @@ def explore(
     """
     base = estimator.base
     assert base is not None
-    # As in an evaluation, all novel samples decide the power, not the support of the task alone.
-    estimator = clone(estimator).set_params(power=base.power(estimator.power, X))
     X = X.astype(base.dtype, copy=False)
     return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
 

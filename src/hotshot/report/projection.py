@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hotshot.estimators.calibrated import CalibratedClassifier
+from hotshot.estimators.classifier import CalibratedClassifier
 
 
 def project(

@@ -11,8 +11,8 @@ from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
-from hotshot.estimators.calibrated import CalibratedClassifier
-from hotshot.evaluation.runner import describe
+from hotshot.estimators.classifier import CalibratedClassifier
+from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.tasks import labels_hash
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
@@ -43,7 +43,7 @@ def lent_by(described: dict[str, Any], base: BaseClasses) -> bool:
 
 
 def restore(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
-    """The estimator that `describe` described, with the base classes it had."""
+    """The estimator that `estimator_to_json` described, with the base classes it had."""
     if not lent_by(described, base):
         raise InputError(
             "The base classes are not those of the run, by their hash: pass the file of the run."
@@ -51,7 +51,7 @@ def restore(described: dict[str, Any], base: BaseClasses, name: str) -> Calibrat
     try:
         estimator = KINDS[described["class"]](**{**described["parameters"], "base": base})
         estimator._validate_params()
-        if describe(estimator) != json.loads(json.dumps(described)):
+        if estimator_to_json(estimator) != json.loads(json.dumps(described)):
             raise ValueError("its description is another")
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")

@@ -10,18 +10,25 @@ from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
-from few_shot_problems import prepared_bank, probabilities, random_problem, random_tasks, random_weights
+from few_shot_problems import (
+    gaussians_of,
+    heads_of,
+    plain_space,
+    prepared_bank,
+    probabilities,
+    problem_of,
+    random_problem,
+    random_tasks,
+    random_weights,
+    transfer_of,
+)
 from hotshot.arrays import like, map_arrays, to_numpy
-from hotshot.base import BaseClasses, Space
+from hotshot.base import BaseClasses
 from hotshot.base.covariances import Dense
-from hotshot.method.calibration import calibrate
-from hotshot.method.heads import fit_heads
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.expected import expected_objective
-from hotshot.method.heads.objective import MOST_RAYS
 from hotshot.method.heads.optimise import minimise
-from hotshot.method.heads.problem import head_problem
-from hotshot.method.hierarchy import transfer_weights
+from hotshot.method.heads.problem import MOST_RAYS
 
 OBJECTIVES = [bound_objective, expected_objective]
 # The nodes of the expected head are not the same for every order of the classes, so that symmetries of the
@@ -31,11 +38,11 @@ SYMMETRY = {"bound": 1e-3, "expected": 1e-2, bound_objective: 1e-3, expected_obj
 
 def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0, **alpha):
     """The problem that the method poses, on a bank of ten classes."""
-    base = BaseClasses.from_samples(*make_bank(10, 30, width, spread=1.0)).prepare(Space())
+    base = BaseClasses.from_samples(*make_bank(10, 30, width, spread=1.0)).prepare(plain_space())
     support, labels = random_tasks(base, tasks, (shots,) * n_classes)
-    gaussians = calibrate(base, support, labels, transfer_weights(base, support).weights, **alpha)
+    gaussians = gaussians_of(base, support, labels, transfer_of(base, support).weights, **alpha)
     settings = {"n_generated": n_generated, "support_weight": 10.0, "C": C}
-    return head_problem(base, gaussians, support, labels, n_classes=n_classes, **settings)
+    return problem_of(base, gaussians, support, labels, n_classes=n_classes, **settings)
 
 
 def task_of(problem, t):
@@ -243,9 +250,9 @@ def without_covariance(base):
 def test_without_covariance_a_head_is_weighted_logistic_regression(head, shots, C):
     base = without_covariance(prepared_bank())
     support, labels = random_tasks(base, 2, shots)
-    gaussians = calibrate(base, support, labels, random_weights(2, 6, sum(shots)))
+    gaussians = gaussians_of(base, support, labels, random_weights(2, 6, sum(shots)))
     settings = {"n_generated": 30, "support_weight": 2.5, "C": C}
-    theta = fit_heads(base, gaussians, support, labels, n_classes=len(shots), head=head, **settings).theta
+    theta = heads_of(base, gaussians, support, labels, n_classes=len(shots), head=head, **settings).theta
     queries = np.random.default_rng(0).normal(size=(100, 6))
     for t in range(2):
         counts = [30 / shots[label] for label in labels[t]] + [2.5] * sum(shots)
@@ -266,8 +273,8 @@ def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
     for reference in (np.zeros(1), xp.asarray([0.0], dtype=xp.float64)):
         there = base.to(reference)
         x, y, w = (like(array, reference) for array in (support, labels, weights))
-        theta = fit_heads(
-            there, calibrate(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head
+        theta = heads_of(
+            there, gaussians_of(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head
         ).theta
         assert type(theta) is type(reference)
         fitted.append(to_numpy(theta))
@@ -283,7 +290,7 @@ def test_permuting_the_classes_permutes_the_head(head):
     weights = random_weights(1, 6, 4)
     order = np.array([2, 0, 1])
     plain, permuted = (
-        fit_heads(base, calibrate(base, support, y, weights), support, y, n_classes=3, head=head).theta
+        heads_of(base, gaussians_of(base, support, y, weights), support, y, n_classes=3, head=head).theta
         for y in (labels, order[labels])
     )
     queries = np.random.default_rng(0).normal(size=(50, 6))

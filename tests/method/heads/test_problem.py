@@ -7,10 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from few_shot_problems import prepared_bank, random_problem, random_tasks, random_theta, random_weights
+from few_shot_problems import (
+    gaussians_of,
+    prepared_bank,
+    problem_of,
+    random_problem,
+    random_tasks,
+    random_theta,
+    random_weights,
+)
 from hotshot.arrays import like, to_numpy
-from hotshot.method.calibration import calibrate
-from hotshot.method.heads.problem import head_problem, mix, pull_back, spread_of_logits, unmix
+from hotshot.method.heads.problem import logit_covariances, mix, through_covariances, unmix
 
 
 def random_head_problem(xp, gaussian_shots, support_shots, n_generated=60, support_weight=3.0, tasks=2):
@@ -21,8 +28,8 @@ def random_head_problem(xp, gaussian_shots, support_shots, n_generated=60, suppo
     weights = random_weights(tasks, len(base.names), means.shape[1])
     reference = xp.asarray([0.0], dtype=xp.float64)
     there = base.to(reference)
-    gaussians = calibrate(there, *(like(x, reference) for x in (means, gaussian_labels, weights)))
-    problem = head_problem(
+    gaussians = gaussians_of(there, *(like(x, reference) for x in (means, gaussian_labels, weights)))
+    problem = problem_of(
         there,
         gaussians,
         like(support, reference),
@@ -57,10 +64,10 @@ def test_the_gaussians_of_a_class_share_its_generated_features(xp, gaussian_shot
 
 
 @pytest.mark.parametrize("gaussian_shots", [(1, 1, 1), (4, 4, 4)])
-def test_spread_of_logits_is_w_sigma_w(gaussian_shots):
+def test_logit_covariances_are_w_sigma_w(gaussian_shots):
     problem, *_ = random_head_problem(np, gaussian_shots, (1, 1, 1))
     weights = random_theta(problem)[..., :-1]
-    spread, _ = spread_of_logits(problem, weights)
+    spread, _ = logit_covariances(problem, weights)
     for t in range(2):
         for g in range(problem.n_gaussians):
             if problem.mixing is None:
@@ -92,16 +99,16 @@ def test_unmix_is_the_transpose_of_mix(gaussian_shots, seed):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_pull_back_is_the_gradient_through_the_spread(n_classes):
+def test_through_covariances_is_the_gradient_through_the_spread(n_classes):
     problem = random_problem(n_classes=n_classes, tasks=1)
     weights = random_theta(problem)[..., :-1]
     rng = np.random.default_rng(0)
     slope = rng.normal(size=(1, problem.n_gaussians, n_classes, n_classes))
     slope = slope + np.swapaxes(slope, 2, 3)
-    spread, lent = spread_of_logits(problem, weights)
+    spread, lent = logit_covariances(problem, weights)
     step = 1e-6 * rng.normal(size=weights.shape)
     change = sum(
-        np.sum(slope * sign * spread_of_logits(problem, weights + sign * step)[0]) for sign in (1, -1)
+        np.sum(slope * sign * logit_covariances(problem, weights + sign * step)[0]) for sign in (1, -1)
     )
-    assert np.sum(pull_back(problem, slope, lent) * step) == pytest.approx(change / 2, rel=1e-5)
+    assert np.sum(through_covariances(problem, slope, lent) * step) == pytest.approx(change / 2, rel=1e-5)
     assert spread.shape == slope.shape

@@ -7,13 +7,22 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from conftest import real_data
-from few_shot_problems import prepared_bank, probabilities, random_covariances, random_tasks, random_weights
+from few_shot_problems import (
+    gaussians_of,
+    heads_of,
+    method_with,
+    plain_space,
+    prepared_bank,
+    probabilities,
+    random_covariances,
+    random_tasks,
+    random_weights,
+    transfer_of,
+)
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses, Space
-from hotshot.method.calibration import automatic_mix, calibrate
-from hotshot.method.heads import fit_heads, sampled
-from hotshot.method.heads.sampled import fit_sampled, gaussian_factor, generate_features
-from hotshot.method.hierarchy import transfer_weights
+from hotshot.base import BaseClasses
+from hotshot.method.heads import sampled
+from hotshot.method.heads.sampled import _fit_task, gaussian_factor, generate_features
 
 
 def covariance_of_kind(kind, dtype=np.float64, width=8):
@@ -86,12 +95,12 @@ def random_task(shots=(1, 2, 3), width=4):
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(len(shots)), shots)
     means = rng.normal(size=(len(shots), width))[labels] + 0.1 * rng.normal(size=(len(labels), width))
-    return means, random_covariances(rng, len(labels), width, 0.5), None, labels, means + 0.1, labels
+    return means, random_covariances(rng, len(labels), width, 0.5), labels, means + 0.1, labels, None
 
 
-def fit(task, *, seed=0, **kwargs):
-    settings = {"n_classes": 3, "n_generated": 60, "support_weight": 2.0, "C": 1.0, **kwargs}
-    return fit_sampled(*task, **settings, rng=np.random.default_rng(seed))[0]
+def fit(task, *, seed=0, n_classes=3, **changes):
+    method = method_with(**{"n_generated": 60, "support_weight": 2.0, "C": 1.0, **changes})
+    return _fit_task(*task, method, n_classes, seed)[0]
 
 
 def test_the_same_seed_gives_the_same_classifier_and_another_seed_another():
@@ -127,8 +136,8 @@ def test_the_gaussians_of_a_class_share_its_features_and_support_has_its_weight(
     generated = sum(drawn)
     assert np.bincount(y[:generated]).tolist() == drawn
     np.testing.assert_array_equal(weight[:generated], 1)
-    np.testing.assert_array_equal(X[generated:], task[4])
-    np.testing.assert_array_equal(y[generated:], task[5])
+    np.testing.assert_array_equal(X[generated:], task[3])
+    np.testing.assert_array_equal(y[generated:], task[4])
     np.testing.assert_array_equal(weight[generated:], 7)
 
 
@@ -150,10 +159,8 @@ def test_two_classes_have_two_opposite_halves(monkeypatch):
 
 
 def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature():
-    means, covariances, _, labels, support, support_labels = random_task()
-    problem = sampled._problem_of_means(
-        means, covariances, None, labels, support, support_labels, 3, 2.0, 0.5
-    )
+    means, covariances, *rest = random_task()
+    problem = sampled._problem_of_means(means, covariances, *rest, method_with(support_weight=2.0, C=0.5), 3)
     counts = np.array([40, 20, 20, 15, 15, 15])
     generated = generate_features(means, covariances, counts, np.random.default_rng(0))
     theta = np.random.default_rng(1).normal(size=(1, 3, 5))
@@ -180,7 +187,7 @@ def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature()
 def random_gaussians(base, shots, **kwargs):
     support, labels = random_tasks(base, 2, shots)
     weights = random_weights(2, len(base.names), support.shape[1])
-    return calibrate(base, support, labels, weights, **kwargs), support, labels
+    return gaussians_of(base, support, labels, weights, **kwargs), support, labels
 
 
 @pytest.mark.parametrize(("mean_rule", "alpha"), [("mix", 0.0), ("mix", 0.21), ("printed", 0.21)])
@@ -188,7 +195,7 @@ def test_singular_banks_are_sampled(mean_rule, alpha):
     # Three samples a class in twelve dimensions: every covariance is singular.
     base = prepared_bank(sizes=(3, 3, 3, 2), width=12)
     gaussians, support, labels = random_gaussians(base, (1, 1, 1), mean_rule=mean_rule, alpha=alpha)
-    theta = fit_heads(base, gaussians, support, labels, n_classes=3, head="sampled").theta
+    theta = heads_of(base, gaussians, support, labels, n_classes=3, head="sampled").theta
     assert theta.shape == (2, 3, 13)
     assert np.isfinite(theta).all()
 
@@ -196,14 +203,14 @@ def test_singular_banks_are_sampled(mean_rule, alpha):
 def test_seeds_belong_to_tasks(xp):
     base = prepared_bank()
     gaussians, support, labels = random_gaussians(base, (1, 2))
-    together = fit_heads(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=[5, 6]).theta
+    together = heads_of(base, gaussians, support, labels, n_classes=2, head="sampled", seeds=[5, 6]).theta
     reference = xp.asarray([0.0], dtype=xp.float64)
     weights = random_weights(2, len(base.names), support.shape[1])
     for t, seed in enumerate([5, 6]):
         there = base.to(reference)
         arrays = [like(x[t : t + 1], reference) for x in (support, labels, weights)]
-        alone = calibrate(there, *arrays)
-        got = fit_heads(there, alone, *arrays[:2], n_classes=2, head="sampled", seeds=[seed]).theta
+        alone = gaussians_of(there, *arrays)
+        got = heads_of(there, alone, *arrays[:2], n_classes=2, head="sampled", seeds=[seed]).theta
         assert type(got) is type(reference)
         np.testing.assert_allclose(to_numpy(got)[0], together[t], rtol=1e-6, atol=1e-8)
 
@@ -216,7 +223,7 @@ def limit_settings(factor, support_weight):
 def check_limit(base, gaussians, support, labels, queries, n_classes, support_weight=10.0):
     """With ever more generated features the sampled head tends to the expected one."""
     heads = [
-        fit_heads(base, gaussians, support, labels, n_classes=n_classes, head=head, **settings).theta
+        heads_of(base, gaussians, support, labels, n_classes=n_classes, head=head, **settings).theta
         for head, settings in (
             ("sampled", limit_settings(150, support_weight)),
             ("expected", limit_settings(1, support_weight)),
@@ -244,7 +251,7 @@ def test_sampled_head_tends_to_the_expected_head_on_real_sentences():
     rng = np.random.default_rng(0)
     names = rng.permutation(np.unique(y))
     known = np.isin(y, names[:47])
-    base = BaseClasses.from_samples(X[known], y[known]).prepare(Space(n_components=64))
+    base = BaseClasses.from_samples(X[known], y[known]).prepare(plain_space(n_components=64))
     support, queries = [], []
     for _ in range(3):
         drawn = [rng.permutation(np.flatnonzero(y == name))[:16] for name in rng.permutation(names[47:])[:5]]
@@ -252,6 +259,6 @@ def test_sampled_head_tends_to_the_expected_head_on_real_sentences():
         queries.append(np.concatenate([rows[1:] for rows in drawn]))
     support, queries = (base.transform(X[np.array(rows)].astype(np.float32)) for rows in (support, queries))
     labels = np.tile(np.arange(5), (3, 1))
-    weights = transfer_weights(base, support).weights
-    gaussians = calibrate(base, support, labels, weights, mix=automatic_mix(np.ones((3, 5), np.float32)))
+    weights = transfer_of(base, support).weights
+    gaussians = gaussians_of(base, support, labels, weights, mix="auto")
     check_limit(base, gaussians, support, labels, queries, 5)

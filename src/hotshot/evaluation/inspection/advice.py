@@ -60,7 +60,7 @@ def advise(
     if stopped:
         sentence = "Mend the faults first: these base classes cannot be used with the novel ones."
         return [Advice(WITH_BASE + EVALUATE, REFUSED, sentence), *without_base]
-    power = choose_power("auto", base.smallest or 0.0, novel.smallest or 0.0)
+    power = choose_power("auto", base.smallest or 0.0)
     borrowing = [
         _normalised(power, spread),
         Advice(WEIGHTED, FINE, "As the other transports, after training a classifier on all base samples."),

@@ -12,8 +12,8 @@ import numpy as np
 
 from hotshot.arrays import unit_vectors
 from hotshot.base.space import power_transform
+from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.inspection.sampling import Sample
-from hotshot.method.fit import Method
 from hotshot.transport import solve
 
 WAYS = 5
@@ -74,7 +74,7 @@ def cost_spread(base: Sample, novel: Sample | None, power: float) -> CostSpread 
     ways = min(WAYS, len(borrowing) // 2 if novel is None else len(borrowing))
     if ways < 2 or len(lending) - (ways if novel is None else 0) < 2:
         return None
-    epsilon = Method().epsilon
+    epsilon = HOTClassifier().epsilon
     costs, lenders = [], []
     for task in range(TASKS):
         chosen = [(task * ways + i) % len(borrowing) for i in range(ways)]

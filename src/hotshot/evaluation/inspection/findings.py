@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.estimators.calibrated import USUAL_DEVIATION
+from hotshot.estimators.classifier import USUAL_DEVIATION
 from hotshot.evaluation.inspection.costs import CostSpread
 from hotshot.evaluation.inspection.counting import BadEntries
 from hotshot.evaluation.inspection.measures import Measures

@@ -98,5 +98,5 @@ def inspect_sources(
 def _costs(base: Measures, found: Measures, role: str | None) -> CostSpread | None:
     if role == BASE or found.width != base.width:
         return None
-    power = choose_power("auto", base.smallest or 0.0, found.smallest or 0.0)
+    power = choose_power("auto", base.smallest or 0.0)
     return cost_spread(base.sample, found.sample if role else None, power)

@@ -10,27 +10,44 @@ convex in the weights and needs no samples.
 from __future__ import annotations
 
 from hotshot.arrays import Array, namespace, small_identity
-from hotshot.method.heads.objective import Evaluation, assemble, softmax
-from hotshot.method.heads.problem import HeadProblem, pull_back, spread_of_logits
+from hotshot.method.heads.optimise import minimise, refined
+from hotshot.method.heads.problem import (
+    FittedHeads,
+    HeadProblem,
+    LocalModel,
+    Training,
+    assemble,
+    head_problem,
+    logit_covariances,
+    softmax,
+    through_covariances,
+    zeros,
+)
 
 
-def bound_objective(problem: HeadProblem, theta: Array) -> Evaluation:
+def fit_bound(training: Training) -> FittedHeads:
+    """Minimise the bound for every task; nothing is drawn."""
+    problem = head_problem(training)
+    return refined(problem, bound_objective, minimise(problem, bound_objective, zeros(problem)))
+
+
+def bound_objective(problem: HeadProblem, theta: Array) -> LocalModel:
     """Value and gradient of the bound at theta (tasks, N, V + 1)."""
     xp = namespace(theta)
     n_gaussians = problem.n_gaussians
     members, counts = problem.members, problem.counts
     own = members[:, :n_gaussians, :]
-    spread, lent = spread_of_logits(problem, theta[..., :-1])
+    covariances, product = logit_covariances(problem, theta[..., :-1])
     identity = small_identity(problem.n_classes, theta)
-    variance = xp.sum(spread * identity, axis=3)
-    with_own = xp.sum(spread * own[..., None, :], axis=3)
+    variance = xp.sum(covariances * identity, axis=3)
+    with_own = xp.sum(covariances * own[..., None, :], axis=3)
     of_own = xp.sum(with_own * own, axis=2, keepdims=True)
     relative_variance = variance + of_own - 2 * with_own
 
     logits = problem.points @ xp.matrix_transpose(theta)
     margins = logits - xp.sum(logits * members, axis=2, keepdims=True)
-    spread_margins = margins[:, :n_gaussians, :] + relative_variance / 2
-    margins = xp.concat([spread_margins, margins[:, n_gaussians:, :]], axis=1)
+    widened = margins[:, :n_gaussians, :] + relative_variance / 2
+    margins = xp.concat([widened, margins[:, n_gaussians:, :]], axis=1)
     probabilities, losses = softmax(margins)
     logit_gradient = counts[..., None] * (probabilities - members)
 
@@ -38,16 +55,16 @@ def bound_objective(problem: HeadProblem, theta: Array) -> Evaluation:
     p = probabilities[:, :n_gaussians, :]
     diagonal = (p + own)[..., None] * identity
     cross = p[..., :, None] * own[..., None, :]
-    spread_gradient = (diagonal - cross - xp.matrix_transpose(cross)) / 2
-    spread_gradient = counts[:, :n_gaussians, None, None] * spread_gradient
-    class_spread = 2 * xp.sum(xp.sum(spread_gradient * identity, axis=3), axis=1)
+    slopes = (diagonal - cross - xp.matrix_transpose(cross)) / 2
+    slopes = counts[:, :n_gaussians, None, None] * slopes
+    class_curvature = 2 * xp.sum(xp.sum(slopes * identity, axis=3), axis=1)
     rays = counts[..., None] * probabilities * (1 - probabilities)
     return assemble(
         problem,
         theta,
         counts * losses,
         logit_gradient,
-        pull_back(problem, spread_gradient, lent),
-        class_spread,
+        through_covariances(problem, slopes, product),
+        class_curvature,
         rays,
     )

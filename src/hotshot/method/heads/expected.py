@@ -18,15 +18,28 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from hotshot.arrays import Array, is_single, like, namespace, small_identity
-from hotshot.method.heads.objective import Evaluation, assemble, softmax
-from hotshot.method.heads.problem import JITTER, HeadProblem, pull_back, spread_of_logits
+from hotshot.method.heads.bound import bound_objective
+from hotshot.method.heads.optimise import minimise, refined
+from hotshot.method.heads.problem import (
+    JITTER,
+    FittedHeads,
+    HeadProblem,
+    LocalModel,
+    Training,
+    assemble,
+    head_problem,
+    logit_covariances,
+    softmax,
+    through_covariances,
+    zeros,
+)
 
 N_NODES = 1024
 
 
 @cache
-def quadrature_nodes(dimension: int, n_nodes: int = N_NODES) -> np.ndarray:
-    """Fixed nodes (n_nodes, dimension) of equal weight whose odd moments vanish and covariance is the identity.
+def quadrature_nodes(dimension: int, n_nodes: int) -> np.ndarray:
+    """Fixed nodes (n_nodes or more, dimension) of equal weight whose odd moments vanish and covariance is the identity.
 
     Half are Sobol points taken to the normal distribution and whitened, half their mirror images.
     """
@@ -45,21 +58,28 @@ def contrasts(n_classes: int) -> np.ndarray:
     return basis
 
 
-def expected_objective(problem: HeadProblem, theta: Array, n_nodes: int = N_NODES) -> Evaluation:
+def fit_expected(training: Training) -> FittedHeads:
+    """Minimise the expected loss for every task, from the minimum of its bound; nothing is drawn."""
+    problem = head_problem(training)
+    start = minimise(problem, bound_objective, zeros(problem))
+    return refined(problem, expected_objective, minimise(problem, expected_objective, start.theta))
+
+
+def expected_objective(problem: HeadProblem, theta: Array) -> LocalModel:
     """Value and gradient of the expected loss at theta (tasks, N, V + 1)."""
     xp = namespace(theta)
     n_gaussians, n_classes = problem.n_gaussians, problem.n_classes
     members, counts = problem.members, problem.counts
-    nodes = like(quadrature_nodes(n_classes - 1, n_nodes), theta)
+    nodes = like(quadrature_nodes(n_classes - 1, N_NODES), theta)
     basis = like(contrasts(n_classes), theta)
     logits = problem.points @ xp.matrix_transpose(theta)
     weights = theta[..., :-1]
-    spread, lent = spread_of_logits(problem, weights)
+    covariances, product = logit_covariances(problem, weights)
     # As in the sampled head: in single precision a covariance of few samples may be a little less than singular.
     ridge = JITTER * xp.max(problem.spectrum)
-    spread = spread + ridge * (weights @ xp.matrix_transpose(weights))[:, None, :, :]
+    covariances = covariances + ridge * (weights @ xp.matrix_transpose(weights))[:, None, :, :]
 
-    factor, jitter = _factor(xp.matrix_transpose(basis) @ spread @ basis)
+    factor, jitter = _factor(xp.matrix_transpose(basis) @ covariances @ basis)
     deviations = nodes @ xp.matrix_transpose(basis @ factor)
     own = members[:, :n_gaussians, None, :]
     at_nodes = logits[:, :n_gaussians, None, :] + deviations
@@ -73,7 +93,7 @@ def expected_objective(problem: HeadProblem, theta: Array, n_nodes: int = N_NODE
     reduced = _through_cholesky(factor, factor_gradient)
     trace = xp.linalg.trace(reduced)[..., None, None]
     reduced = reduced + jitter * trace * small_identity(n_classes - 1, theta)
-    spread_gradient = basis @ reduced @ xp.matrix_transpose(basis)
+    slopes = basis @ reduced @ xp.matrix_transpose(basis)
 
     sharp, sharp_counts = logits[:, n_gaussians:, :], counts[:, n_gaussians:]
     sharp_members = members[:, n_gaussians:, :]
@@ -87,7 +107,7 @@ def expected_objective(problem: HeadProblem, theta: Array, n_nodes: int = N_NODE
         theta,
         losses,
         xp.concat([xp.sum(node_gradient, axis=2), sharp_gradient], axis=1),
-        pull_back(problem, spread_gradient, lent) + 2 * ridge * xp.sum(spread_gradient, axis=1) @ weights,
+        through_covariances(problem, slopes, product) + 2 * ridge * xp.sum(slopes, axis=1) @ weights,
         xp.sum(uncertain, axis=1),
         xp.concat([uncertain, sharp_rays], axis=1),
     )

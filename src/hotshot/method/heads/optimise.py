@@ -1,6 +1,6 @@
 """Limited-memory quasi-Newton minimisation of the problems of many tasks at once.
 
-The metric knows the bank and the points (see `objective`); what it does not know, the memory learns in a few
+The metric knows the bank and the points (see `problem`); what it does not know, the memory learns in a few
 steps. On normalised features of 640 dimensions a task takes about ten evaluations.
 """
 
@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from hotshot.arrays import Array, is_single, namespace
 from hotshot.errors import InputError
-from hotshot.method.heads.objective import Evaluation, apply_metric
-from hotshot.method.heads.problem import HeadProblem
+from hotshot.method.heads.problem import FittedHeads, HeadProblem, LocalModel, apply_metric, in_double
 
 MEMORY = 12
 MAX_ITERATIONS = 500
@@ -31,7 +30,7 @@ class Minimum:
 
 def minimise(
     problem: HeadProblem,
-    objective: Callable[[HeadProblem, Array], Evaluation],
+    objective: Callable[[HeadProblem, Array], LocalModel],
     theta: Array,
     *,
     tolerance: float | None = None,
@@ -74,7 +73,7 @@ def minimise(
         if bool(xp.any(sound)):
             memory = [*memory[-MEMORY + 1 :], (step, change, rho)]
         theta = xp.where(kept, theta + step, theta)
-        here = Evaluation(
+        here = LocalModel(
             xp.where(accepted, there.value, here.value),
             xp.where(kept, there.gradient, here.gradient),
             xp.where(kept, there.diagonal, here.diagonal),
@@ -87,6 +86,16 @@ def minimise(
     return Minimum(theta, iteration, converged)
 
 
+def refined(
+    problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum
+) -> FittedHeads:
+    """The minimum as found; in double from there where a weak penalty or long axes used up single precision."""
+    xp, dtype = namespace(found.theta), found.theta.dtype
+    if not bool(xp.all(found.converged)) and is_single(found.theta):
+        found = minimise(in_double(problem), objective, xp.astype(found.theta, xp.float64))
+    return FittedHeads(xp.astype(found.theta, dtype, copy=False), found.converged)
+
+
 def check_finite(x: Array) -> None:
     """Samples are checked where they enter: only a bank whose file was damaged brings other numbers here."""
     xp = namespace(x)
@@ -94,7 +103,7 @@ def check_finite(x: Array) -> None:
         raise InputError("The base classes hold NaN or infinity: make the bank again.")
 
 
-def _direction(problem: HeadProblem, here: Evaluation, memory: list[tuple[Array, Array, Array]]) -> Array:
+def _direction(problem: HeadProblem, here: LocalModel, memory: list[tuple[Array, Array, Array]]) -> Array:
     """The two-loop recursion of L-BFGS, around the metric at this point."""
     direction = -here.gradient
     coefficients = []

@@ -1,16 +1,59 @@
-"""What a head is trained on: calibrated Gaussians and support samples, each with its weight."""
+"""What a head is trained on, the value of that problem, its gradient, and the metric the optimiser steps in.
+
+The Hessian of every head is nearly (class by class) a multiple of the pooled base covariance, which is
+diagonal in the axes of the bank, plus the penalty, plus one ray per point:
+h x x', with x the point and h how much its probability of the class may still change.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hotshot.arrays import Array, map_arrays, namespace, one_hot
+from hotshot.arrays import Array, map_arrays, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
-from hotshot.base.covariances import Covariances, Lent
+from hotshot.base.covariances import Covariances, Product
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
+from hotshot.method.parameters import Method
 
 # Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
 JITTER = 1e-6
+# With more rays and axes than this the rays enter the metric by their diagonal alone.
+MOST_RAYS = 256
+INTERCEPT_CURVATURE = 1e-3
+
+
+@dataclass(frozen=True)
+class Training:
+    """What heads are trained on, for a batch of tasks.
+
+    Attributes
+    ----------
+    base : PreparedBase
+    gaussians : CalibratedGaussians
+    support, labels : arrays (tasks, S, V) and (tasks, S)
+        Support samples in the space of the bank, and their classes from 0.
+    n_classes : int
+    method : Method
+    seeds : sequence of seeds, one per task
+        For heads that draw.
+    """
+
+    base: PreparedBase
+    gaussians: CalibratedGaussians
+    support: Array
+    labels: Array
+    n_classes: int
+    method: Method
+    seeds: Sequence[int]
+
+
+@dataclass(frozen=True)
+class FittedHeads:
+    """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,)."""
+
+    theta: Array
+    converged: Array
 
 
 @dataclass(frozen=True)
@@ -21,7 +64,7 @@ class HeadProblem:
         \min_{W, c} \sum_g n_g\, E_{x \sim N(\mu_g, \Sigma_g)}[\ell(W x + c, y_g)]
         + \sum_n u\, \ell(W x_n + c, y_n) + \frac{1}{2C} \lVert W \rVert^2
 
-    with the cross-entropy :math:`\ell` of eq. 12; a support sample is a Gaussian without spread.
+    with the cross-entropy :math:`\ell` of eq. 12; a support sample is a Gaussian without variance.
 
     Attributes
     ----------
@@ -69,53 +112,46 @@ class HeadProblem:
         return xp.concat([self.points, xp.broadcast_to(self.shift_ray, (tasks, 1, width))], axis=1)
 
 
-def head_problem(
-    base: PreparedBase,
-    gaussians: CalibratedGaussians,
-    support: Array,
-    labels: Array,
-    *,
-    n_classes: int,
-    n_generated: float,
-    support_weight: float,
-    C: float,
-) -> HeadProblem:
+def head_problem(training: Training) -> HeadProblem:
     """The problem that the sampled head solves with `n_generated` features per class, in expectation.
 
     Each Gaussian of a class with K of them stands for n_generated / K features.
     """
+    gaussians, support, method = training.gaussians, training.support, training.method
+    n_classes = training.n_classes
     xp = namespace(support)
     members = xp.matrix_transpose(one_hot(gaussians.labels, n_classes, support.dtype))
     per_class = xp.sum(members, axis=1, keepdims=True)
-    counts = n_generated / xp.sum(members * per_class, axis=2)
-    support_members = xp.matrix_transpose(one_hot(labels, n_classes, support.dtype))
+    counts = method.n_generated / xp.sum(members * per_class, axis=2)
+    support_members = xp.matrix_transpose(one_hot(training.labels, n_classes, support.dtype))
     points = xp.concat([gaussians.means, support], axis=1)
     points = xp.concat([points, xp.ones_like(points[..., :1])], axis=2)
-    covariances, mixing = head_covariances(base, gaussians)
-    spectrum, shift_ray = _metric(base, gaussians)
+    covariances, mixing = head_covariances(training.base, gaussians)
+    spectrum = training.base.spectrum * xp.sum(gaussians.weights[0, 0, :])
+    shift = gaussians.shift
+    spectrum, shift_ray = (spectrum, None) if shift is None else shift.in_metric(spectrum)
     return HeadProblem(
         points=points,
         members=xp.concat([members, support_members], axis=1),
-        counts=xp.concat([counts, xp.full_like(support[..., 0], support_weight)], axis=1),
+        counts=xp.concat([counts, xp.full_like(support[..., 0], method.support_weight)], axis=1),
         covariances=covariances,
         mixing=mixing,
         n_gaussians=gaussians.means.shape[1],
         spectrum=spectrum,
-        C=C,
+        C=symmetric_penalty(method.C, n_classes),
         shift_ray=shift_ray,
     )
 
 
-def _metric(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Array, Array | None]:
-    """Spectrum and shift ray: alpha in every entry is one more ray, on the diagonal more spectrum."""
-    xp = namespace(base.spectrum)
-    spectrum = base.spectrum * xp.sum(gaussians.weights[0, 0, :])
-    factor = gaussians.shift_factor
-    if factor is None:
-        return spectrum, None
-    if factor.shape[1] > 1:
-        return spectrum + xp.sum(factor * factor, axis=1), None
-    return spectrum, xp.concat([factor[:, 0], xp.zeros_like(factor[:1, 0])], axis=0)
+def symmetric_penalty(C: float, n_classes: int) -> float:
+    """C for one vector per class; with two, scikit-learn fits one vector, and two opposite halves cost half as much."""
+    return C / 2 if n_classes == 2 else C
+
+
+def zeros(problem: HeadProblem) -> Array:
+    """Where heads start from: theta (tasks, N, V + 1) without any preference."""
+    xp = namespace(problem.points)
+    return xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
 
 
 def in_double(problem: HeadProblem) -> HeadProblem:
@@ -124,10 +160,15 @@ def in_double(problem: HeadProblem) -> HeadProblem:
     return map_arrays(problem, lambda x: xp.astype(x, xp.float64))
 
 
-def spread_of_logits(problem: HeadProblem, weights: Array) -> tuple[Array, Lent]:
-    """A_g = W Sigma_g W' of every Gaussian (tasks, G, N, N), and what the covariances lend."""
-    lent = problem.covariances.lend(weights)
-    return mix(problem, problem.covariances.spread(lent, weights)), lent
+def logit_covariances(problem: HeadProblem, weights: Array) -> tuple[Array, Product]:
+    """A_g = W Sigma_g W' of every Gaussian (tasks, G, N, N), and the product with the covariances kept."""
+    product = problem.covariances.apply(weights)
+    return mix(problem, problem.covariances.quadratic(product, weights)), product
+
+
+def through_covariances(problem: HeadProblem, slopes: Array, product: Product) -> Array:
+    """Gradient in W of a function of the A_g, given its symmetric derivatives in them: 2 sum_k X_k W Sigma_k."""
+    return problem.covariances.gradient(unmix(problem, slopes), product)
 
 
 def mix(problem: HeadProblem, per_covariance: Array) -> Array:
@@ -151,6 +192,88 @@ def _combine(coefficients: Array, matrices: Array) -> Array:
     return xp.reshape(flat, (tasks, coefficients.shape[1], rows, columns))
 
 
-def pull_back(problem: HeadProblem, spread_gradient: Array, lent: Lent) -> Array:
-    """Gradient in W of a function of the A_g, given its symmetric gradient in them: 2 sum_k X_k W Sigma_k."""
-    return problem.covariances.pull(unmix(problem, spread_gradient), lent)
+@dataclass(frozen=True)
+class LocalModel:
+    """Value, gradient and metric of a head's problem at one point theta.
+
+    Attributes
+    ----------
+    value : array (tasks,)
+    gradient : array (tasks, N, V + 1)
+    diagonal : array (tasks, N, V + 1)
+        Positive diagonal of the metric.
+    rays : array (tasks, N, P or P + 1)
+        Curvature along each ray of the problem.
+    """
+
+    value: Array
+    gradient: Array
+    diagonal: Array
+    rays: Array
+
+
+def softmax(logits: Array) -> tuple[Array, Array]:
+    """Probabilities along the last axis, and log sum exp."""
+    xp = namespace(logits)
+    peak = xp.max(logits, axis=-1, keepdims=True)
+    exponentials = xp.exp(logits - peak)
+    total = xp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / total, (peak + xp.log(total))[..., 0]
+
+
+def assemble(
+    problem: HeadProblem,
+    theta: Array,
+    losses: Array,
+    logit_gradient: Array,
+    covariance_gradient: Array,
+    class_curvature: Array,
+    rays: Array,
+) -> LocalModel:
+    """Add up the points, the penalty and the metric.
+
+    Parameters
+    ----------
+    theta : array (tasks, N, V + 1)
+        Weights and, last, intercepts.
+    losses, logit_gradient, rays : arrays (tasks, P), (tasks, P, N) and (tasks, P, N)
+        Weighted losses of the points, their derivatives in the logits of the means, and curvatures there.
+    covariance_gradient : array (tasks, N, V)
+        Gradient in the weights through the covariances of the logits.
+    class_curvature : array (tasks, N)
+        Curvature per unit of variance of each class's logit, summed over Gaussians.
+    """
+    xp = namespace(theta)
+    weights = theta[..., :-1]
+    value = xp.sum(losses, axis=1) + xp.sum(weights * weights, axis=(1, 2)) / (2 * problem.C)
+    gradient = xp.matrix_transpose(logit_gradient) @ problem.points
+    slopes = gradient[..., :-1] + covariance_gradient + weights / problem.C
+    gradient = xp.concat([slopes, gradient[..., -1:]], axis=2)
+    diagonal = class_curvature[..., None] * problem.spectrum + 1 / problem.C
+    intercept = xp.full_like(diagonal[..., :1], INTERCEPT_CURVATURE)
+    diagonal = xp.concat([diagonal, intercept], axis=2)
+    along = xp.matrix_transpose(rays)
+    if problem.shift_ray is not None:
+        along = xp.concat([along, class_curvature[..., None]], axis=2)
+    return LocalModel(value, gradient, diagonal, along)
+
+
+def apply_metric(problem: HeadProblem, at: LocalModel, x: Array) -> Array:
+    """(diag(d) + sum_p h_p x_p x_p')^-1 x for each class: (tasks, N, V + 1)."""
+    xp = namespace(x)
+    directions = problem.rays
+    n_rays, width = directions.shape[1:]
+    if min(n_rays, width) > MOST_RAYS:
+        return x / (at.diagonal + at.rays @ (directions * directions))
+    rays = xp.sqrt(at.rays)[..., None] * directions[:, None, ...]
+    if n_rays >= width:
+        identity = small_identity(width, x)
+        matrix = xp.matrix_transpose(rays) @ rays + at.diagonal[..., None] * identity
+        return xp.linalg.solve(matrix, x[..., None])[..., 0]
+    # Woodbury's identity: a system of the rays, which are fewer than the axes.
+    inverse = 1 / at.diagonal
+    direct = x * inverse
+    kernel = (rays * inverse[:, :, None, :]) @ xp.matrix_transpose(rays)
+    kernel = kernel + small_identity(n_rays, x)
+    along = xp.linalg.solve(kernel, rays @ direct[..., None])
+    return direct - inverse * (xp.matrix_transpose(rays) @ along)[..., 0]

@@ -9,10 +9,22 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from hotshot.arrays import indices, like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
-from hotshot.method.heads.objective import Evaluation, assemble, softmax
-from hotshot.method.heads.optimise import minimise
-from hotshot.method.heads.problem import JITTER, HeadProblem
+from hotshot.method.calibration import Shift
+from hotshot.method.heads.optimise import check_finite, minimise
+from hotshot.method.heads.problem import (
+    JITTER,
+    FittedHeads,
+    HeadProblem,
+    LocalModel,
+    Training,
+    assemble,
+    softmax,
+    symmetric_penalty,
+    zeros,
+)
+from hotshot.method.parameters import Method
 
 MAX_ITERATIONS = 1000
 # Of the start for scikit-learn's fit, whose own tolerance is of this order.
@@ -55,19 +67,33 @@ def generate_features(
     return drawn
 
 
-def fit_sampled(
+def fit_sampled(training: Training) -> FittedHeads:
+    """Generate features and fit scikit-learn's logistic regression to them, task by task."""
+    gaussians, support = training.gaussians, training.support
+    mixed = gaussians.mixed_covariances(training.base)
+    check_finite(mixed)
+    arrays = (gaussians.means, mixed, gaussians.labels, support, training.labels)
+    shift = gaussians.shift if gaussians.shift is None else map_arrays(gaussians.shift, to_numpy)
+    fitted = [
+        _fit_task(means, covariances, own, points, classes, shift, training.method, training.n_classes, seed)
+        for means, covariances, own, points, classes, seed in zip(
+            *(to_numpy(x) for x in arrays), training.seeds, strict=True
+        )
+    ]
+    thetas, converged = zip(*fitted, strict=True)
+    return FittedHeads(like(np.stack(thetas), support), indices(np.array(converged), support))
+
+
+def _fit_task(
     means: np.ndarray,
     covariances: np.ndarray,
-    shift_factor: np.ndarray | None,
     labels: np.ndarray,
     support: np.ndarray,
     support_labels: np.ndarray,
-    *,
+    shift: Shift | None,
+    method: Method,
     n_classes: int,
-    n_generated: int,
-    support_weight: float,
-    C: float,
-    rng: np.random.Generator,
+    seed: int,
 ) -> tuple[np.ndarray, bool]:
     """Weights and intercepts (N, V + 1) of one task, eq. 12, and whether the fit converged.
 
@@ -75,17 +101,16 @@ def fit_sampled(
     end, which saves most of its time: plain Newton steps know nothing of where the features come from.
     """
     per_class = np.bincount(labels, minlength=n_classes)
-    counts = np.maximum(1, np.round(n_generated / per_class[labels])).astype(int)
-    generated = generate_features(means, covariances, counts, rng, shift_factor)
+    counts = np.maximum(1, np.round(method.n_generated / per_class[labels])).astype(int)
+    factor = None if shift is None else shift.factor
+    generated = generate_features(means, covariances, counts, np.random.default_rng(seed), factor)
     X = np.concatenate([generated, support])
     y = np.concatenate([np.repeat(labels, counts), support_labels])
-    weight = np.concatenate([np.ones(counts.sum()), np.full(len(support), support_weight)])
-    problem = _problem_of_means(
-        means, covariances, shift_factor, labels, support, support_labels, n_classes, support_weight, C
-    )
+    weight = np.concatenate([np.ones(counts.sum()), np.full(len(support), method.support_weight)])
+    problem = _problem_of_means(means, covariances, labels, support, support_labels, shift, method, n_classes)
     objective = partial(sampled_objective, generated=generated, counts=counts)
-    start = minimise(problem, objective, np.zeros_like(problem.points[:, :n_classes]), tolerance=TOLERANCE)
-    model = LogisticRegression(C=C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
+    start = minimise(problem, objective, zeros(problem), tolerance=TOLERANCE)
+    model = LogisticRegression(C=method.C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
     theta = start.theta[0] if n_classes > 2 else start.theta[0, 1:] - start.theta[0, :1]
     model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
     with warnings.catch_warnings():
@@ -99,7 +124,7 @@ def fit_sampled(
 
 def sampled_objective(
     problem: HeadProblem, theta: np.ndarray, *, generated: np.ndarray, counts: np.ndarray
-) -> Evaluation:
+) -> LocalModel:
     """Cross-entropy of generated features (sum(counts), V), Gaussian after Gaussian, and of the support.
 
     One task. A generated feature pulls through the mean of its Gaussian and through its deviation from it, so that
@@ -137,24 +162,19 @@ def _cross_entropy(logits: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.
 def _problem_of_means(
     means: np.ndarray,
     covariances: np.ndarray,
-    shift_factor: np.ndarray | None,
     labels: np.ndarray,
     support: np.ndarray,
     support_labels: np.ndarray,
+    shift: Shift | None,
+    method: Method,
     n_classes: int,
-    support_weight: float,
-    C: float,
 ) -> HeadProblem:
-    """Means and support as the points of a problem whose spread comes from generated features, not from Gaussians."""
+    """Means and support as the points of a problem whose deviations come from generated features."""
     points = np.concatenate([means, support])
     points = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
     spectrum = np.mean(np.diagonal(covariances, axis1=1, axis2=2), axis=0).astype(points.dtype)
-    shift_ray = None
-    if shift_factor is not None and shift_factor.shape[1] == 1:
-        shift_ray = np.append(shift_factor[:, 0], 0).astype(points.dtype)
-    elif shift_factor is not None:
-        spectrum = spectrum + np.sum(shift_factor**2, axis=1).astype(points.dtype)
-    counts = np.concatenate([np.zeros(len(means)), np.full(len(support), support_weight)])
+    spectrum, shift_ray = (spectrum, None) if shift is None else shift.in_metric(spectrum)
+    counts = np.concatenate([np.zeros(len(means)), np.full(len(support), method.support_weight)])
     return HeadProblem(
         points=points[None],
         members=np.eye(n_classes, dtype=points.dtype)[np.concatenate([labels, support_labels])][None],
@@ -163,7 +183,6 @@ def _problem_of_means(
         mixing=None,
         n_gaussians=len(means),
         spectrum=spectrum,
-        # With two classes scikit-learn fits one vector, and two opposite halves of it cost half as much.
-        C=C / 2 if n_classes == 2 else C,
+        C=symmetric_penalty(method.C, n_classes),
         shift_ray=shift_ray,
     )

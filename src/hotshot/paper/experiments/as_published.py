@@ -14,7 +14,7 @@ def as_published(features: FeatureSet, **changes: Any) -> HOTClassifier:
 
     Features with negative entries have no such power and stay as they are.
     """
-    power = features.base.power("auto", features.X)
+    power = features.base.power("auto")
     if power != 1:
         power = published_power(features.name) or power
     return HOTClassifier(features.base, **parameter_set("authors", power=power, **changes))

@@ -7,7 +7,7 @@ from typing import Any
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Table, percent
-from hotshot.method.fit import FREE_LUNCH_NEIGHBOURS
+from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS
 from hotshot.paper.experiments.claims import claim
 from hotshot.paper.experiments.comparison import bar, few_tasks, gap
 from hotshot.paper.experiments.experiment import Experiment

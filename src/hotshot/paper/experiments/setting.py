@@ -15,7 +15,7 @@ from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
 from hotshot.estimators import named_method
 from hotshot.evaluation import Evaluation, MethodResult, evaluate
-from hotshot.evaluation.runner import Watcher, describe
+from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 
 EVALUATIONS = "evaluations"
@@ -116,7 +116,7 @@ class Setting:
     def _folder(self, request: dict[str, Any], features: FeatureSet) -> Path | None:
         if self.out is None:
             return None
-        methods = {name: describe(estimator) for name, estimator in request["methods"].items()}
+        methods = {name: estimator_to_json(estimator) for name, estimator in request["methods"].items()}
         data = [array_hash(features.X), labels_hash(features.y)]
         key = json.dumps([{**request, "methods": methods}, data])
         return self.out / EVALUATIONS / hashlib.sha256(key.encode()).hexdigest()[:16]

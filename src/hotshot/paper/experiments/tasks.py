@@ -23,7 +23,7 @@ def low_level_plans(setting: Setting) -> tuple[Task, list[np.ndarray], np.ndarra
     task = setting.task()
     base = setting.features.base
     X = setting.features.X[task.support].astype(base.dtype, copy=False)
-    prepared, method = HOTClassifier(base).parts(X)
+    prepared, method = HOTClassifier(base).parts()
     labels = np.unique(task.support_labels, return_inverse=True)[1]
     found = fit_tasks(
         prepared,

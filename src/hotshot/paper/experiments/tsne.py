@@ -80,7 +80,7 @@ def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index
         for rows in (task.support, task.query)
     )
     classes, labels = np.unique(task.support_labels, return_inverse=True)
-    prepared, method = model.parts(X)
+    prepared, method = model.parts()
     support = prepared.transform(X)
     found = fit_tasks(
         prepared, support[None], labels[None], method, n_classes=setting.ways, seeds=[setting.seed]
@@ -88,10 +88,10 @@ def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index
     gaussians = found.gaussians
     features = generate_features(
         np.asarray(gaussians.means[0]),
-        np.asarray(gaussians.covariances(prepared)[0]),
+        np.asarray(gaussians.mixed_covariances(prepared)[0]),
         np.full(setting.ways, PER_CLASS),
         np.random.default_rng(setting.seed),
-        gaussians.shift_factor,
+        None if gaussians.shift is None else gaussians.shift.factor,
     )
     chosen = np.argmax(found.decision(prepared.transform(queries)[None])[0], axis=1)
     return Generated(

@@ -1,32 +1,77 @@
-"""How a method is run on many tasks: batched where it is one of ours with base classes, task by task elsewhere.
+"""One method on one chunk of tasks: how it is run, and the record that becomes of it.
 
-A plan holds all that depends on the data alone: the prepared bank, the novel samples in its space. It is made once
-and sent to the workers, so it carries no more than its method needs.
+Chunks have a fixed size, whoever computes them, so that a task's numbers never depend on the workers. A runner holds
+all of a method that depends on the data alone: the prepared bank, the novel samples in its space. It is made once and
+sent to the workers, so it carries no more than its method needs.
 """
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
-from hotshot.base import BaseClasses, PreparedBase
+from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
-from hotshot.estimators import METHOD_NAMES, METHODS_WITHOUT_BASE, named_method
-from hotshot.estimators.calibrated import CalibratedClassifier, head_seed
-from hotshot.evaluation.tasks import Task
-from hotshot.method.fit import Method, fit_tasks
-from hotshot.method.heads.objective import softmax
-from hotshot.method.hierarchy import HIERARCHICAL
+from hotshot.estimators.classifier import CalibratedClassifier, head_seed
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
+from hotshot.method.fit import fit_tasks
+from hotshot.method.heads import HEADS
+from hotshot.method.heads.problem import softmax
+from hotshot.method.hierarchy import COSTS
+from hotshot.method.parameters import Method
 from hotshot.transport.solution import count_statuses
 
+CHUNK_TASKS = 20
+CALIBRATION_BINS = 15
 # Entries of the dense covariances of the tasks that are fitted together.
 BATCH_ENTRIES = 2**25
+
+
+@dataclass(frozen=True, order=True)
+class Chunk:
+    """A method on the tasks [start, stop) of one number of shots."""
+
+    shots: int
+    start: int
+    stop: int
+    method: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a chunk gave, as it is kept in the journal.
+
+    `classes` and `correct` (tasks, ways) are the classes of each task, as indices, and its queries of that class
+    that were predicted right; `bins` are (count, confidence, correct) per bin of confidence, or None without
+    probabilities; `statuses` counts transport problems by status.
+    """
+
+    chunk: Chunk
+    queries: int
+    classes: list[list[int]]
+    correct: list[list[int]]
+    bins: list[list[float]] | None
+    statuses: dict[str, int]
+    stopped_early: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain lists and numbers."""
+        found = asdict(self)
+        return {"unit": found.pop("chunk"), **found}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Record:
+        """The record that `to_json` wrote."""
+        return cls(chunk=Chunk(**found["unit"]), **{name: x for name, x in found.items() if name != "unit"})
 
 
 @dataclass(frozen=True)
@@ -51,7 +96,7 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class BatchedPlan:
+class BatchedRunner:
     """A calibrated classifier, fitted to many tasks at once by the functions that the estimator calls with one."""
 
     base: PreparedBase
@@ -64,7 +109,7 @@ class BatchedPlan:
         ways = len(np.unique(tasks[0].support_labels))
         targets = ways if self.method.per == "class" else len(tasks[0].support)
         width = self.novel.shape[1]
-        size = max(1, BATCH_ENTRIES // (targets * width**2)) if self.method.head != "sampled" else 1
+        size = max(1, BATCH_ENTRIES // (targets * width**2)) if HEADS[self.method.head].in_batches else 1
         parts = [
             self._run_batch(tasks[start : start + size], seeds[start : start + size], ways)
             for start in range(0, len(tasks), size)
@@ -110,7 +155,7 @@ class BatchedPlan:
 
 
 @dataclass(frozen=True)
-class EstimatorPlan:
+class EstimatorRunner:
     """Any scikit-learn classifier, cloned, fitted and asked task by task."""
 
     estimator: Any
@@ -136,59 +181,22 @@ class EstimatorPlan:
         return Predictions(np.stack(correct), np.stack(confidence) if confidence else None, {}, stopped_early)
 
 
-Plan = BatchedPlan | EstimatorPlan
+Runner = BatchedRunner | EstimatorRunner
 # A prepared bank and the novel samples in its space.
 Transformed = tuple[PreparedBase, np.ndarray]
 
 
-def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
-    """Estimators by the name they have in tables, from names, estimators, or a dict of either."""
-    if isinstance(methods, str):
-        methods = [methods]
-    if not isinstance(methods, dict):
-        # Ensembles can be iterated over, but are one estimator.
-        listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
-        names = [m if isinstance(m, str) else type(m).__name__ for m in listed]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ParameterError(
-                f"methods has {twice[0]!r} more than once: pass a dict of names to estimators."
-            )
-        methods = dict(zip(names, listed, strict=True))
-    if not methods:
-        raise ParameterError(f"methods is empty: name at least one of {', '.join(METHOD_NAMES)}.")
-    resolved = {}
-    for name, method in methods.items():
-        if isinstance(method, str):
-            if base is None and method not in METHODS_WITHOUT_BASE:
-                named_method(method, base)
-                raise ParameterError(f"Method '{name}' needs base classes: pass base.")
-            method = named_method(method, base)
-        if isinstance(method, type):
-            raise ParameterError(
-                f"Method '{name}' must be an instance, got the class itself: write {method.__name__}()."
-            )
-        if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
-            raise ParameterError(
-                f"Method '{name}' must be a method's name or a scikit-learn classifier, got {type(method).__name__}."
-            )
-        if str(name) in resolved:
-            raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")
-        resolved[str(name)] = method
-    return resolved
-
-
-def make_plan(
+def make_runner(
     name: str,
     estimator: Any,
     X: np.ndarray,
     trials: Sequence[Task],
     seed: int,
     transformed: list[Transformed],
-) -> Plan:
-    """The plan of one method, tried on some tasks so that what cannot work fails now and in one sentence.
+) -> Runner:
+    """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 
-    `transformed` keeps the novel samples in each space for the plans that follow.
+    `transformed` keeps the novel samples in each space for the runners that follow.
     """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
@@ -205,17 +213,17 @@ def make_plan(
             f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}"
         ) from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
-        return EstimatorPlan(estimator, X)
+        return EstimatorRunner(estimator, X)
     X = X.astype(estimator.base.dtype, copy=False)
-    base, method = estimator.parts(X)
+    base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)
     if novel is None:
         novel = base.transform(X, "X_novel")
         transformed.append((base, novel))
-    if method.cost != HIERARCHICAL:
+    if method.cost not in COSTS or not COSTS[method.cost].needs_samples:
         # Factored covariances keep their own hold on the samples.
         base = replace(base, buckets=())
-    return BatchedPlan(base, novel, method, estimator.random_state)
+    return BatchedRunner(base, novel, method, estimator.random_state)
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
@@ -225,3 +233,44 @@ def _seeded(estimator: Any, seed: int) -> Any:
         if (name == "random_state" or name.endswith("__random_state")) and value is None
     }
     return estimator.set_params(**missing) if missing else estimator
+
+
+def chunks_of(methods: Iterable[str], shots: int, start: int, stop: int) -> list[Chunk]:
+    """All chunks of tasks [start, stop), chunk by chunk so that the methods stay level."""
+    starts = range(start - start % CHUNK_TASKS, stop, CHUNK_TASKS)
+    return [Chunk(shots, s, min(s + CHUNK_TASKS, stop), method) for s in starts for method in methods]
+
+
+def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk) -> Record:
+    """Draw the tasks, fit, predict, count; on one thread, whose order of sums is always the same."""
+    begin = time.perf_counter()
+    tasks = [episodes[i] for i in range(chunk.start, chunk.stop)]
+    seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
+    with threadpool_limits(1):
+        found = runner.run(tasks, seeds)
+    classes = np.stack([np.unique(task.support_labels) for task in tasks])
+    own = np.stack([task.query_labels for task in tasks])[:, None, :] == classes[:, :, None]
+    correct = np.sum(found.correct[:, None, :] & own, axis=2)
+    return Record(
+        chunk=chunk,
+        queries=int(np.sum(own[0, 0])),
+        classes=np.searchsorted(episodes.names, classes).tolist(),
+        correct=correct.tolist(),
+        bins=None if found.confidence is None else confidence_bins(found.confidence, found.correct),
+        statuses={str(status): count for status, count in found.statuses.items()},
+        stopped_early=found.stopped_early,
+        seconds=round(time.perf_counter() - begin, 6),
+    )
+
+
+def task_seed(seed: int, index: int) -> int:
+    """Seed of whatever a method draws in a task, apart from the draw of the task itself."""
+    return int(np.random.default_rng([seed, index, 1]).integers(2**31 - 1))
+
+
+def confidence_bins(confidence: np.ndarray, correct: np.ndarray) -> list[list[float]]:
+    """Number of predictions, sum of confidence and number correct, in equal bins of confidence."""
+    place = np.minimum((confidence.ravel() * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    columns = (None, confidence.ravel(), correct.ravel().astype(float))
+    sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in columns]
+    return np.stack(sums, axis=1).astype(float).round(9).tolist()

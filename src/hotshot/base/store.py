@@ -1,0 +1,294 @@
+"""Banks as folders: `bank.json` says what is in it, safetensors files hold the numbers, mapped into memory on loading.
+
+==========================  ==========================================================================
+`bank.json`                 format, names and counts of the classes, spaces that are prepared, origin
+`samples.safetensors`       samples (sum(counts), V), class by class; absent in a bank of statistics
+`space-0.safetensors`, …    one prepared space each: transform, statistics, samples in its axes
+==========================  ==========================================================================
+
+Files may be torn, or edited by anyone, so all parts of a bank are checked to fit each other. Large arrays are not read
+for it: samples, their unit vectors and dense covariances are checked by their shapes alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.base.covariances import COVARIANCE_FORMS, Dense, Diagonal, Factored, Joined
+from hotshot.base.space import FeatureTransform, PreparedBase, Space
+from hotshot.base.statistics import Bucket
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import write_json
+from hotshot.files.records import describe, file_in, read_description, restore, sound
+from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.version import __version__
+
+WHAT, VERSION = "bank", 1
+DESCRIPTION, SAMPLES = "bank.json", "samples.safetensors"
+REMEDY = "make one with BaseClasses.save or hotshot convert"
+# How far the mass of a class may be from 1, in single precision.
+MASS_TOLERANCE = 1e-3
+_TYPES = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Diagonal, Factored, Joined)}
+
+
+@dataclass(frozen=True)
+class StoredBank:
+    """What a folder holds: samples are None in a bank of statistics."""
+
+    names: np.ndarray
+    counts: np.ndarray
+    samples: np.ndarray | None
+    spaces: dict[Space, PreparedBase]
+    centres: dict[float, np.ndarray]
+    n_features: int
+    dtype: np.dtype
+    smallest: float
+    fingerprint: str
+    about: dict[str, Any]
+
+
+def write_bank(folder: Path, bank: StoredBank) -> None:
+    """Write all parts of a bank to a folder that exists; samples that are there already stay if they are wanted."""
+    if bank.samples is None:
+        (folder / SAMPLES).unlink(missing_ok=True)
+    elif not (folder / SAMPLES).exists():
+        write_tensors(folder / SAMPLES, {"samples": bank.samples}, {})
+    if bank.names.dtype.kind not in "OUiufb" or not all(
+        isinstance(n, (str, int, float)) for n in bank.names.tolist()
+    ):
+        raise InputError(
+            f"Class names to save must be text or numbers, got {bank.names.dtype}: convert them first."
+        )
+    spaces = []
+    for number, (space, prepared) in enumerate(bank.spaces.items()):
+        tensors: dict[str, np.ndarray] = {}
+        content = describe(replace(prepared, names=np.empty(0)), "base", tensors)
+        write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
+        plain = {name: describe(value, name, {}) for name, value in asdict(space).items()}
+        spaces.append({"file": f"space-{number}.safetensors", "space": plain})
+    description = {
+        "format": f"hotshot {WHAT}",
+        "version": VERSION,
+        "hotshot": __version__,
+        "n_features": int(bank.n_features),
+        "dtype": str(bank.dtype),
+        "smallest": float(bank.smallest),
+        "samples": None if bank.samples is None else SAMPLES,
+        "fingerprint": bank.fingerprint,
+        "spaces": spaces,
+        "centres": {repr(float(power)): centre.tolist() for power, centre in bank.centres.items()},
+        "about": bank.about,
+        "counts": bank.counts.tolist(),
+        "names": bank.names.tolist(),
+    }
+    check_about(bank.about)
+    write_json(folder / DESCRIPTION, description)
+
+
+def check_about(about: dict[str, Any] | None) -> None:
+    """Raise unless what is said of the features can be written as JSON."""
+    try:
+        json.dumps(about)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"about must hold text, numbers, lists and dicts only, as JSON does: {error}."
+        ) from None
+
+
+def is_bank(path: str | Path) -> bool:
+    """Whether a folder says that it is a bank."""
+    return (Path(path) / DESCRIPTION).is_file()
+
+
+def read_bank(path: str | Path) -> StoredBank:
+    """A bank from its folder; its large arrays are views of the files."""
+    folder = Path(path)
+    description = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+    with sound(folder, WHAT):
+        return _stored(folder, description)
+
+
+def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
+    _check_description(description)
+    names = np.array(description["names"])
+    counts = np.array(description["counts"], dtype=np.int64)
+    width, dtype = description["n_features"], np.dtype(description["dtype"])
+    samples = None
+    if description["samples"] is not None:
+        _need(description["samples"] == SAMPLES, "samples are elsewhere")
+        samples = map_tensors(file_in(folder, SAMPLES)).tensors["samples"]
+        expected = (sum(description["counts"]), width)
+        _need(samples.shape == expected, f"samples of shape {samples.shape} where {expected} was expected")
+        _need(samples.dtype == dtype, f"samples of {samples.dtype} where {dtype} was expected")
+    spaces = {}
+    for entry in description["spaces"]:
+        file = map_tensors(file_in(folder, entry["file"]))
+        prepared = restore(json.loads(file.metadata["content"]), file.tensors, _TYPES)
+        space = _sound_space(entry["space"])
+        _check_prepared(prepared, space, counts, width, dtype)
+        spaces[space] = replace(prepared, names=names)
+    _need(samples is not None or bool(spaces), "there are neither samples nor statistics")
+    return StoredBank(
+        names=names,
+        counts=counts,
+        samples=samples,
+        spaces=spaces,
+        centres={float(power): np.array(c, dtype=np.float64) for power, c in description["centres"].items()},
+        n_features=width,
+        dtype=dtype,
+        smallest=float(description["smallest"]),
+        fingerprint=description["fingerprint"],
+        about=description["about"],
+    )
+
+
+def _need(condition: bool, what: str) -> None:
+    """Raise unless the condition holds; `sound` makes a sentence of it."""
+    if not condition:
+        raise ValueError(what)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value from JSON is a finite number."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _check_description(found: dict[str, Any]) -> None:
+    """Raise unless names, counts and the rest of a bank's description are of their kinds."""
+    names, counts, centres = found["names"], found["counts"], found["centres"]
+    _need(isinstance(names, list) and isinstance(counts, list), "names and counts are no lists")
+    _need(0 < len(names) == len(counts), "names and counts do not fit each other")
+    texts = [isinstance(name, str) for name in names]
+    _need(
+        all(texts) or all(type(name) is bool or _is_number(name) for name in names), "names of several kinds"
+    )
+    _need(len(set(names)) == len(names), "a name is there twice")
+    _need(all(type(count) is int and count > 0 for count in counts), "counts are no counts")
+    width = found["n_features"]
+    _need(type(width) is int and width > 0, "n_features is no count")
+    _need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
+    _need(_is_number(found["smallest"]), "smallest is no number")
+    _need(isinstance(found["about"], dict), "about is no object")
+    _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is no SHA-256")
+    _need(isinstance(found["spaces"], list), "spaces are no list")
+    _need(
+        isinstance(centres, dict) and all(map(math.isfinite, map(float, centres))), "centres have no powers"
+    )
+    _need(
+        all(isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values()),
+        "a centre is no vector of the features",
+    )
+
+
+def _sound_space(found: dict[str, Any]) -> Space:
+    """A space from JSON, all of whose parameters are there and of their kinds."""
+    _need(set(found) == {field.name for field in fields(Space)}, "a space has other parameters")
+    space = Space(**found)
+    number = space.n_components is None or _is_number(space.n_components)
+    _need(
+        all(map(_is_number, (space.power, space.power_offset, space.temperature)))
+        and type(space.power_on_base) is bool
+        and space.normalize in (None, "centre-l2")
+        and number
+        and space.sample_weights in ("uniform", "classifier")
+        and space.covariance in COVARIANCE_FORMS,
+        "a parameter of a space has a value it cannot have",
+    )
+    return space
+
+
+def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
+    """Raise unless the parts of a prepared space fit each other, the space and the bank."""
+    _need(isinstance(prepared, PreparedBase), "a prepared space is something else")
+    n_classes, axes = len(counts), len(prepared.spectrum)
+    _need(0 < axes <= width, "there are more axes than features")
+    if isinstance(space.n_components, int):
+        _need(axes == space.n_components, "there are not as many axes as the space has")
+    for values in (prepared.means, prepared.weighted_means, prepared.mean_units):
+        _check_array(values, (n_classes, axes), dtype, finite=True)
+    for values in (prepared.spectrum, prepared.ones):
+        _check_array(values, (axes,), dtype, finite=True)
+    _need(bool((prepared.spectrum >= 0).all()), "a variance is negative")
+    _check_transform(prepared.transform, space, (width, axes), dtype)
+    _check_covariances(prepared.covariances, n_classes, axes, dtype)
+    _check_buckets(prepared.buckets, counts, axes, dtype)
+
+
+def _check_array(x: Any, shape: tuple[int, ...], dtype: np.dtype, finite: bool = False) -> None:
+    _need(isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype, f"no array of {shape} {dtype}")
+    _need(not finite or bool(np.isfinite(x).all()), "an array holds NaN or infinity")
+
+
+def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype: np.dtype) -> None:
+    _need(isinstance(transform, FeatureTransform), "a transform is something else")
+    _need(
+        (transform.power, transform.offset) == (space.power, space.power_offset)
+        and _is_scale(transform.scale, dtype)
+        and (transform.unit or transform.scale == 1)
+        and transform.unit is (space.normalize is not None)
+        and (transform.centre is None) is not transform.unit,
+        "a transform is not that of its space",
+    )
+    _check_array(transform.axes, shape, dtype, finite=True)
+    if transform.centre is not None:
+        _check_array(transform.centre, shape[:1], dtype, finite=True)
+
+
+def _is_scale(scale: Any, dtype: np.dtype) -> bool:
+    """Whether this is a power of two that numbers of this type can be multiplied with."""
+    if not _is_number(scale):
+        return False
+    fraction, exponent = math.frexp(scale)
+    return fraction == 0.5 and abs(exponent) < np.finfo(dtype).maxexp
+
+
+def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> None:
+    if isinstance(found, Joined):
+        _need(len(found.parts) == len(found.classes), "covariances without classes")
+        for part, classes in zip(found.parts, found.classes, strict=True):
+            _need(not isinstance(part, Joined), "covariances are joined twice")
+            _check_covariances(part, len(classes), axes, dtype)
+        _check_classes(found.classes, count)
+    elif isinstance(found, Dense):
+        _check_array(found.matrices, (count, axes, axes), dtype)
+    elif isinstance(found, Diagonal):
+        _check_array(found.variances, (count, axes), dtype, finite=True)
+        _need(bool((found.variances >= 0).all()), "a variance is negative")
+    else:
+        _need(isinstance(found, Factored), "covariances are something else")
+        size = found.rows.shape[1]
+        _check_array(found.rows, (count, size, axes), dtype)
+        _check_array(found.means, (count, axes), dtype, finite=True)
+        _check_array(found.scales, (count, size), dtype, finite=True)
+        if found.lengths is not None:
+            _check_array(found.lengths, (count, size), dtype, finite=True)
+
+
+def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype) -> None:
+    _need(
+        isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets),
+        "buckets are something else",
+    )
+    if not buckets:
+        return
+    _check_classes([bucket.classes for bucket in buckets], len(counts))
+    for bucket in buckets:
+        size = int(counts[bucket.classes].max())
+        _check_array(bucket.units, (len(bucket.classes), size, axes), dtype)
+        _check_array(bucket.mass, (len(bucket.classes), size), dtype)
+        whole = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
+        _need(bool(whole.all() and (bucket.mass >= 0).all()), "the sample weights of a class do not sum to 1")
+
+
+def _check_classes(parts: Any, count: int) -> None:
+    """Raise unless each of the classes is in one of the parts."""
+    _need(all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts), "no classes")
+    together = np.sort(np.concatenate(parts))
+    _need(np.array_equal(together, np.arange(count)), "the classes of parts are not those of the bank")

@@ -1,0 +1,260 @@
+"""What all classifiers share (checks where data enter, answers in scikit-learn's shapes), and those with a bank."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.space import FeatureTransform, choose_power
+from hotshot.checks import check_finite
+from hotshot.errors import InputError, ParameterError, ScaleWarning
+from hotshot.estimators.explanation import Explanation, explain_model
+from hotshot.estimators.models import UnloadedBase, load_model, save_model
+from hotshot.method.fit import fit_tasks
+from hotshot.method.heads.problem import softmax
+from hotshot.method.parameters import Method
+from hotshot.transport.solution import count_statuses
+
+# Standard deviation within base classes, per feature, outside of which alpha and C as published make little
+# sense: about a factor of ten around the ReLU features they were chosen on.
+USUAL_DEVIATION = (0.05, 5.0)
+
+
+class FewShotClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that answers by one logit per class; subclasses give `_fit` and `_logits`."""
+
+    def fit(self, X: Any, y: Any) -> FewShotClassifier:
+        """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
+
+        Labels may be of any sortable type, in any order, with unequal numbers of samples per class.
+        """
+        try:
+            self._validate_params()
+        except InvalidParameterError as error:
+            raise ParameterError(str(error)) from None
+        X, y = validated(self, X, y, reset=True)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise InputError(f"{_one_line(error)} Pass class labels.") from None
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(
+                f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'."
+            )
+        _check_base(getattr(self, "base", None), X.shape[1])
+        self._fit(X, labels)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Logits (samples, classes); with two classes the logit of the second against the first (samples,)."""
+        logits = self._checked_logits(X)
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class (samples, classes), in the order of `classes_`."""
+        return softmax(self._checked_logits(X).astype(np.float64))[0]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The likeliest class of each sample (samples,)."""
+        best = np.argmax(self._checked_logits(X), axis=1)
+        return self.classes_[best]
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the fitted classifier to a folder of JSON and safetensors; its base classes are not part of it.
+
+        Parameters
+        ----------
+        path : path
+            Of the folder, such as "birds.model".
+        overwrite : bool
+            Whether a model of that name may be replaced.
+        """
+        check_is_fitted(self)
+        save_model(self, path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, *, base: BaseClasses | None = None) -> Self:
+        """A fitted classifier from a folder that `save` wrote.
+
+        It predicts and explains without its base classes. To fit it again, pass those it was fitted with.
+        """
+        return load_model(cls, path, base)
+
+    def _checked_logits(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self._logits(validated(self, X, reset=False))
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        raise TypeError(f"{type(self).__name__} must define _fit.")
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        raise TypeError(f"{type(self).__name__} must define _logits.")
+
+
+class CalibratedClassifier(FewShotClassifier):
+    """Fit, predict and explain from a `Space` and a `Method`, which subclasses derive from their parameters."""
+
+    base: BaseClasses | None
+    power: float | str
+    random_state: Any
+
+    def _space(self, power: float) -> Space:
+        raise TypeError(f"{type(self).__name__} must define _space.")
+
+    def _method(self) -> Method:
+        raise TypeError(f"{type(self).__name__} must define _method.")
+
+    def parts(self) -> tuple[PreparedBase, Method]:
+        """The bank in this classifier's space, and the parameters for `fit_tasks`."""
+        if not isinstance(self.base, BaseClasses):
+            raise ParameterError(
+                f"{type(self).__name__} without base classes has no calibrated parts: pass base."
+            )
+        return self.base.prepare(self._space(self.base.power(self.power))), self._method()
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        if self.base is None:
+            self._fit_without_base(X, labels)
+            return
+        X = X.astype(self.base.dtype, copy=False)
+        base, method = self.parts()
+        if not base.transform.unit:
+            _warn_of_scale(base, type(self).__name__)
+        seed = head_seed(self.random_state)
+        fitted = fit_tasks(
+            base,
+            base.transform(X)[None],
+            labels[None],
+            method,
+            n_classes=len(self.classes_),
+            seeds=[seed],
+        )
+        self.converged_ = bool(fitted.converged[0])
+        if not self.converged_:
+            warnings.warn(
+                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.power_ = base.transform.power
+        self.transform_ = base.transform
+        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
+        transfer = fitted.transfer
+        self.transfer_weights_ = transfer.weights[0].T
+        self.target_labels_ = self.classes_[fitted.gaussians.labels[0]]
+        self.calibrated_means_ = fitted.gaussians.means[0]
+        self.learned_cost_ = transfer.cost[0]
+        self.plan_ = None if transfer.plan is None else transfer.plan[0]
+        statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
+        self.status_counts_ = (
+            count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
+        )
+        self.own_share_ = fitted.gaussians.own_share[0]
+        self.base_means_, self.base_names_ = base.means, base.names
+
+    def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
+        """Plain logistic regression on power-transformed features."""
+        self.power_ = choose_power(self.power, X.min())
+        offset = getattr(self, "power_offset", 0.0)
+        self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
+        model = LogisticRegression(C=self.C, max_iter=1000).fit(self.transform_(X), labels)
+        theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
+        if len(self.classes_) == 2:
+            theta = np.concatenate([-theta, theta]) / 2
+        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.transfer_weights_ = np.empty((0, 0))
+        self.target_labels_ = self.classes_[:0]
+        self.base_names_ = np.empty(0)
+        self.learned_cost_ = self.plan_ = None
+        self.status_counts_ = {}
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        X = X.astype(self.coef_.dtype, copy=False)
+        return self.transform_(X) @ self.coef_.T + self.intercept_
+
+    def explain(self, X: Any = None) -> Explanation:
+        """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
+
+        Returns
+        -------
+        Explanation
+            `loans`, one per calibrated Gaussian, and `reasons`, one per query; `print` it to read it.
+        """
+        check_is_fitted(self)
+        if X is not None:
+            X = validated(self, X, reset=False).astype(self.coef_.dtype, copy=False)
+        return explain_model(self, X)
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+    """scikit-learn's own checks, then ours for NaN and infinity, which name the place."""
+    X = _from_other_library(X)
+    if hasattr(X, "dtype") and X.dtype == np.float16:
+        X = X.astype(np.float32)
+    try:
+        checked = validate_data(
+            estimator, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+    except ValueError as error:
+        raise InputError(_one_line(error)) from None
+    check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
+    return checked
+
+
+def _from_other_library(X: Any) -> Any:
+    """Tensors come to the CPU and become NumPy arrays; all else is scikit-learn's to judge."""
+    return X.detach().cpu().numpy() if hasattr(X, "detach") else X
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _check_base(base: Any, width: int) -> None:
+    """Raise unless `base` is None or a bank of features of this width."""
+    if base is None:
+        return
+    if isinstance(base, UnloadedBase):
+        raise ParameterError(
+            "This classifier was loaded without its base classes and cannot be fitted: pass base to load."
+        )
+    if not isinstance(base, BaseClasses):
+        raise ParameterError(
+            f"base must be a BaseClasses or None, got {type(base).__name__}: "
+            "make one with BaseClasses.from_samples(X_base, y_base)."
+        )
+    if base.n_features != width:
+        raise InputError(
+            f"X has {width} features where the base classes have {base.n_features}: "
+            "extract both with the same model."
+        )
+
+
+def head_seed(random_state: Any) -> int:
+    """The seed of the sampled head that a `random_state` stands for."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _warn_of_scale(base: PreparedBase, name: str) -> None:
+    deviation = float(np.sqrt(base.spectrum.mean()))
+    low, high = USUAL_DEVIATION
+    if not low <= deviation <= high:
+        warnings.warn(
+            f"{name} without normalisation depends on the scale of the features through alpha and C, and these "
+            f"features deviate by {deviation:.2g} within base classes where {low:g} to {high:g} is usual: "
+            "rescale them, or use the default normalize='centre-l2' with alpha=0.",
+            ScaleWarning,
+            stacklevel=4,
+        )
