@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-kernels fuzz lint bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hotshot demo
@@ -12,6 +12,16 @@ demo: $(VENV)/installed
 test: $(VENV)/installed-dev lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore tests/evaluation/test_dask.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/evaluation/test_dask.py
+
+# The tests under the matrix kernels of several processors, with 1 and 2 threads: tolerances must hold for all.
+test-kernels: $(VENV)/installed-dev
+	$(BIN)/python scripts/test_kernels.py
+
+# Property tests and feature files with fresh random inputs; what is found is printed with how to repeat it.
+FUZZ_FILES ?= 20000
+fuzz: $(VENV)/installed-dev
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -m hypothesis
+	$(BIN)/python -m benchmarks.fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

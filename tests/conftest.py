@@ -14,8 +14,10 @@ from hypothesis import settings
 
 from hotshot.cli import main
 
+# The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
-settings.load_profile("suite")
+settings.register_profile("fuzz", deadline=None, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -134,7 +134,7 @@ def test_what_is_no_address_is_refused_at_once(address, quiet):
 
 
 def test_a_cluster_without_workers_is_a_run_error(quiet, monkeypatch):
-    monkeypatch.setattr("hotshot.evaluation.workers.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("hotshot.cluster.WORKER_SECONDS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         pytest.raises(RunError, match="has no workers"),
@@ -229,7 +229,7 @@ def test_a_part_that_kills_its_workers_is_a_run_error(quiet):
 def test_parts_for_a_scheduler_that_is_not_there_are_a_run_error(quiet, monkeypatch):
     with pytest.raises(RunError, match="There is no Dask scheduler at nowhere: "):
         BaseClasses.from_partitions(parts_of_a_bank(), scheduler="nowhere")
-    monkeypatch.setattr(building, "WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("hotshot.cluster.WORKER_SECONDS", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
         pytest.raises(RunError, match="has no workers"),

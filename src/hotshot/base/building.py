@@ -23,13 +23,12 @@ from hotshot.base.space import (
 from hotshot.base.store import SAMPLES
 from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
 from hotshot.checks import check_features, check_labels
+from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
 
 SPOOL = "arrived.raw"
-# How long to wait for a scheduler to have a worker.
-WORKER_SECONDS = 60
 # A part of the features: a file of them, or a function that gives batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
 
@@ -105,30 +104,17 @@ def gather_statistics(
     task = partial(_statistics_of, form=form, transform=transform)
     if scheduler is None:
         return merge_all(task(part) for part in partitions)
-    try:
-        from distributed import Client
-        from distributed.comm import CommClosedError
+    with cluster_client(scheduler) as client:
         from distributed.scheduler import KilledWorker
-    except ImportError:
-        raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
-    try:
-        client = Client(scheduler, timeout=5, set_as_default=False)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
-    with client:
+
         try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+            wait_for_a_worker(client)
             parts = client.map(task, list(partitions), pure=False)
             while len(parts) > 1:
                 # Pairs merge where they are, so that no process holds all partial results.
                 pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
                 parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
             return parts[0].result()
-        except (TimeoutError, CommClosedError):
-            raise RunError(
-                f"The Dask scheduler at {scheduler} has no workers or is gone: start it again and repeat the command."
-            ) from None
         except KilledWorker:
             raise RunError(
                 "Dask lost several workers on one part of the features, most often for want of memory: "

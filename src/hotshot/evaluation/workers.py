@@ -9,14 +9,13 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.chunks import Chunk, Record, Runner, run_chunk
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
 
 # How often the chunks of workers that were lost are handed out again.
 MOST_LOSSES = 5
-# How long to wait for a scheduler to answer, and for it to have a worker.
-SCHEDULER_SECONDS, WORKER_SECONDS = 5, 60
 
 Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequence[Chunk]]
 
@@ -87,23 +86,8 @@ def _let_finish(records: Generator[Record, None, None]) -> None:
 
 
 def _on_dask(work: Work, scheduler: str) -> Generator[Record, None, None]:
-    try:
-        from distributed import Client
-        from distributed.comm import CommClosedError
-    except ImportError:
-        raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
-    try:
-        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
-    with client:
-        try:
-            yield from _on_client(work, client)
-        except (TimeoutError, CommClosedError):
-            raise RunError(
-                f"The Dask scheduler at {scheduler} has no workers or is gone: start it again and repeat the command."
-            ) from None
+    with cluster_client(scheduler) as client:
+        yield from _on_client(work, client)
 
 
 def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
@@ -117,7 +101,7 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
     runners, episodes, chunks = work
     waiting = set(chunks)
     for _ in range(MOST_LOSSES):
-        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        wait_for_a_worker(client)
         kept = {
             name: client.scatter(runner, broadcast=True, hash=False, direct=False)
             for name, runner in runners.items()

@@ -1,0 +1,39 @@
+"""A Dask cluster, reached by the address of its scheduler (extra `cluster`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hotshot.errors import RunError
+
+# How long to wait for a scheduler to answer, and for it to have a worker.
+SCHEDULER_SECONDS, WORKER_SECONDS = 5, 60
+
+
+@contextmanager
+def cluster_client(scheduler: str) -> Iterator[Any]:
+    """A client of the scheduler at an address such as "tcp://host:8786"; whatever is wrong with it is one sentence."""
+    try:
+        from distributed import Client
+        from distributed.comm import CommClosedError
+    except ImportError:
+        raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
+    try:
+        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
+    with client:
+        try:
+            yield client
+        except (TimeoutError, CommClosedError):
+            raise RunError(
+                f"The Dask scheduler at {scheduler} has no workers or is gone: start it again and repeat the command."
+            ) from None
+
+
+def wait_for_a_worker(client: Any) -> None:
+    """Wait until the cluster has a worker, but not for ever."""
+    client.wait_for_workers(1, timeout=WORKER_SECONDS)
