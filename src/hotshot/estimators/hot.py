@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +20,21 @@ from hotshot.method.parameters import Method
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
+
+
+class NameIn(StrOptions):
+    """A name in a table as the table is now, so that entries added by others count."""
+
+    def __init__(self, table: Mapping[str, Any], *more: str) -> None:
+        super().__init__({*table, *more})
+        self.table, self.more = table, more
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether the table has it."""
+        return isinstance(val, str) and (val in self.table or val in self.more)
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
 
 
 class HOTClassifier(CalibratedClassifier):
@@ -144,17 +160,17 @@ class HOTClassifier(CalibratedClassifier):
         "n_components": [Interval(Real, 0, 1, closed="neither"), COUNT, None],
         "sample_weights": [StrOptions({"uniform", "classifier"})],
         "temperature": [POSITIVE],
-        "covariance": [StrOptions(set(COVARIANCE_FORMS))],
-        "cost": [StrOptions({*COSTS, NEAREST})],
+        "covariance": [NameIn(COVARIANCE_FORMS)],
+        "cost": [NameIn(COSTS, NEAREST)],
         "epsilon": [POSITIVE],
         "cost_scale": [StrOptions(set(COST_SCALES))],
         "n_retrieved": [COUNT, StrOptions({"auto"}), None],
-        "mean_rule": [StrOptions(set(MEAN_RULES))],
+        "mean_rule": [NameIn(MEAN_RULES)],
         "mix": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "alpha": [NOT_NEGATIVE],
-        "alpha_rule": [StrOptions(set(ALPHA_RULES))],
+        "alpha_rule": [NameIn(ALPHA_RULES)],
         "per": [StrOptions({"class", "sample"})],
-        "head": [StrOptions(set(HEADS))],
+        "head": [NameIn(HEADS)],
         "n_generated": [COUNT],
         "support_weight": [NOT_NEGATIVE],
         "C": [POSITIVE],

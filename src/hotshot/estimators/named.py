@@ -16,7 +16,7 @@ from hotshot.estimators.free_lunch import FreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.parameters import load_parameters
 
-_METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
+METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),
     "free-lunch": lambda base: FreeLunchClassifier(base, random_state=0),
     "ot-cosine": lambda base: HOTClassifier(base, cost="cosine"),
@@ -37,7 +37,7 @@ _METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "svm": lambda base: LinearSVC(),
     "matching": lambda base: MatchingClassifier(),
 }
-METHOD_NAMES = tuple(_METHODS)
+METHOD_NAMES = tuple(METHODS)
 METHODS_WITHOUT_BASE = (
     "logistic",
     "logistic-raw",
@@ -59,11 +59,11 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     """
     if name.endswith(".json"):
         return _with_parameters(name, base)
-    if name not in _METHODS:
+    if name not in METHODS:
         raise ParameterError(
             f"method must be one of {', '.join(METHOD_NAMES)}, or a .json file of parameters, got {name!r}."
         )
-    return _METHODS[name](base)
+    return METHODS[name](base)
 
 
 def _with_parameters(path: str, base: BaseClasses | None) -> HOTClassifier:
