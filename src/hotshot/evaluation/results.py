@@ -11,6 +11,7 @@ import numpy as np
 from hotshot.errors import ParameterError
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.evaluation.units import Record
+from hotshot.formatting import with_interval
 from hotshot.transport.solution import Status
 
 
@@ -95,7 +96,7 @@ class Evaluation:
 
     def difference(self, method: str, shots: int, reference: str | None = None) -> Estimate:
         """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval."""
-        other = self[reference or self.reference, shots]
+        other = self[self.reference if reference is None else reference, shots]
         return paired_difference(other.accuracies, self[method, shots].accuracies)
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
@@ -127,20 +128,14 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = []
-        for row in self.rows():
-            own, gap = (
-                self[row["method"], row["shots"]].accuracy,
-                self.difference(row["method"], row["shots"]),
-            )
-            difference = ""
-            if row["method"] != self.reference:
-                difference = (
-                    f"   {self.reference} minus it {100 * gap.mean:+.2f} ± {100 * gap.half_width:.2f}"
-                )
-            lines.append(
-                f"{self.ways}-way-{row['shots']}-shot  {row['method']:<22} {100 * own.mean:.2f} "
-                f"± {100 * own.half_width:.2f}{difference}"
-            )
+        for result in self.results:
+            own, gap = result.accuracy, self.difference(result.method, result.shots)
+            line = f"{self.ways}-way-{result.shots}-shot  {result.method:<22} "
+            line += with_interval(100 * own.mean, 100 * own.half_width)
+            if result.method != self.reference:
+                lead = with_interval(100 * gap.mean, 100 * gap.half_width, signed=True)
+                line += f"   {self.reference} minus it {lead}"
+            lines.append(line)
         return "\n".join(lines)
 
 
@@ -187,4 +182,4 @@ def check_reference(reference: str | None, methods: Iterable[str]) -> str:
     methods = list(methods)
     if reference is not None and reference not in methods:
         raise ParameterError(f"reference must be one of the methods {', '.join(methods)}, got {reference!r}.")
-    return reference or methods[0]
+    return methods[0] if reference is None else reference

@@ -8,14 +8,15 @@ from pathlib import Path
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
+from hotshot.files.atomic import write_text
 from hotshot.report.page import GENERATOR, render
-from hotshot.report.reproduction_parts import (
+from hotshot.report.reproduction import (
     ReproductionPart,
     about_reproduction,
     is_reproduction,
     reproduction_part,
 )
-from hotshot.report.run_parts import RunPart, run_part
+from hotshot.report.run import RunPart, run_part
 from hotshot.report.sources import Reader, Source, source_of
 
 
@@ -84,13 +85,13 @@ def write_report(path: str | Path, text: str) -> None:
     path = Path(path)
     try:
         if path.exists():
-            with open(path, encoding="utf-8", errors="replace") as file:
+            with path.open(encoding="utf-8", errors="replace") as file:
                 if GENERATOR not in file.read(2000):
                     raise InputError(f"{path} is there already and no report: choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
+    write_text(path, text)
 
 
 def _moved(source: Source, data: Source | None) -> Source:
@@ -99,4 +100,5 @@ def _moved(source: Source, data: Source | None) -> Source:
         return source
     if data.bank is not None:
         return replace(source, base=data.base, novel=data.novel, bank=data.bank)
-    return replace(source, base=data.base or source.base, novel=data.novel or source.novel, bank=None)
+    named = {key: path for key in ("base", "novel") if (path := getattr(data, key)) is not None}
+    return replace(source, bank=None, **named)

@@ -6,17 +6,25 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from hotshot.errors import HotshotError
+from hotshot.evaluation import Evaluation
+from hotshot.evaluation.result_tables import recall_table, result_table, transport_table
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.report.explorers import run_explorer
-from hotshot.report.histograms import task_histogram
-from hotshot.report.numbers import count, listed, shots_in_words
+from hotshot.evaluation.tables import Table
+from hotshot.formatting import count, listed, shots_in_words
+from hotshot.paper.figures import histogram
+from hotshot.paper.figures.saving import file_content
+from hotshot.report.sentences import beyond_the_mean, summary
 from hotshot.report.sources import Reader, Source
-from hotshot.report.tables import PageTable, recall_table, result_table, transport_table
-from hotshot.report.words import beyond_the_mean, summary
+from hotshot.report.svg import inline_svg
+from hotshot.report.task_explorer import explorer_or_reason, run_explorer
+
+# Width of a bin of the histogram, in percent.
+STEP = 5
+NUMBERS = {"ways": "Ways", "shots": "Shots", "queries": "Queries per class", "tasks": "Tasks"}
 
 
 @dataclass(frozen=True)
@@ -37,10 +45,10 @@ class RunPart:
     lead: str
     summaries: dict[str, list[str]]
     beyond: list[str]
-    results: list[PageTable]
+    results: list[Table]
     histograms: dict[str, Markup]
-    transport: PageTable
-    recall: list[PageTable]
+    transport: Table
+    recall: list[Table]
     explorer: dict[str, Any] | None
     why_not: str
     facts: Facts
@@ -60,24 +68,19 @@ def run_part(
 ) -> RunPart:
     """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
     found = run.evaluation
-    found = replace(found, reference=check_reference(reference or found.reference, found.methods))
-    explorer, why_not = None, "No tasks were asked for."
-    if most:
-        try:
-            explorer = run_explorer(run, source, read, most)
-        except HotshotError as error:
-            why_not = str(error)
+    if reference is not None:
+        found = replace(found, reference=check_reference(reference, found.methods))
+    explorer, why_not = explorer_or_reason(lambda most: run_explorer(run, source, read, most), most)
+    titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return RunPart(
         id=part_id,
         heading=f"{methods} on {source.name}",
         lead=_lead(run),
-        summaries={shots_in_words(k).capitalize(): summary(found, k) for k in found.shots},
+        summaries={title: summary(found, k) for k, title in titles.items()},
         beyond=beyond_the_mean(found, threshold),
         results=[result_table(found, k, threshold) for k in found.shots],
-        histograms={
-            shots_in_words(k).capitalize(): task_histogram(found, k, f"{part_id}-{k}-") for k in found.shots
-        },
+        histograms={title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
         transport=transport_table(found),
         recall=[recall_table(found, k) for k in found.shots],
         explorer=explorer,
@@ -90,7 +93,7 @@ def _lead(run: StoredRun) -> str:
     found, request = run.evaluation, run.request
     shots = listed([str(k) for k in found.shots])
     text = (
-        f"{found.ways}-way tasks with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks)} tasks each; "
+        f"{found.ways}-way tasks with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks, 'task')} each; "
         "every method saw the same ones."
     )
     if "seed" in request:
@@ -101,12 +104,7 @@ def _lead(run: StoredRun) -> str:
 def _facts(run: StoredRun, source: Source) -> Facts:
     request = run.request
     named = {"Run folder": run.folder.name}
-    for key, title in (
-        ("ways", "Ways"),
-        ("shots", "Shots"),
-        ("queries", "Queries per class"),
-        ("tasks", "Tasks"),
-    ):
+    for key, title in NUMBERS.items():
         if key in request:
             value = request[key]
             named[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
@@ -132,3 +130,15 @@ def _described(method: Any) -> str:
         f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in method["parameters"].items()
     ]
     return "\n".join(lines)
+
+
+def _histogram(found: Evaluation, shots: int, prefix: str) -> Markup:
+    """Tasks by accuracy: the reference beside the best of the others."""
+    others = [method for method in found.methods if method != found.reference]
+    best = sorted(others, key=lambda method: -found[method, shots].accuracy.mean)[:1]
+    values = {method: 100 * found[method, shots].accuracies for method in (found.reference, *best)}
+    lowest = min(each.min() for each in values.values())
+    edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
+    figure = histogram(values, edges=edges, x_label="accuracy in %", label="tasks")
+    label = f"Tasks by accuracy at {shots_in_words(shots)}: {' beside '.join(values)}"
+    return inline_svg(file_content(figure, "svg").decode(), prefix, label)
