@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -65,7 +66,8 @@ def _explore_task(
     classes = model.classes_
     truth = np.searchsorted(classes, task.query_labels)
     chosen = np.searchsorted(classes, [reason.label for reason in explanation.reasons])
-    weights = _weights_by_class(model)
+    # (classes, B): the mean over the support samples where each has its own transfer weights.
+    weights = np.stack([model.transfer_weights_[model.target_labels_ == c].mean(axis=0) for c in classes])
     wrong = np.flatnonzero(chosen != truth)
     # The most confident mistakes first.
     wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
@@ -125,21 +127,12 @@ def _class_of(
     }
 
 
-def _weights_by_class(model: CalibratedClassifier) -> np.ndarray:
-    """Transfer weights (classes, B), the mean over the support samples where each has its own."""
-    return np.stack(
-        [model.transfer_weights_[model.target_labels_ == label].mean(axis=0) for label in model.classes_]
-    )
-
-
 def _evidence(
     reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray
 ) -> dict[str, list[list[float]]]:
     """Base classes by their evidence for the class chosen over the right one, as `Reason` has it over the rival."""
-    place = {name: b for b, name in enumerate(names)}
-    similarity = np.zeros(len(names))
-    for lender in reason.lenders:
-        similarity[place[lender.name]] = lender.similarity
+    similar = {lender.name: lender.similarity for lender in reason.lenders}
+    similarity = np.array([similar.get(name, 0.0) for name in names])
     evidence = (chosen - right) * similarity
     order = np.argsort(-evidence, kind="stable")
 
@@ -167,19 +160,11 @@ def _project(
     both = np.concatenate([support, queries])
     features = model.transform_(both).astype(np.float64)
     directions = model.coef_ - model.coef_.mean(axis=0)
-    places = _principal(features @ directions.T, 2)
+    places = PCA(2, svd_solver="full").fit_transform(features @ directions.T)
     if len(model.classes_) == 2:
         along = directions[0] / (np.linalg.norm(directions[0]) or 1.0)
         across = features - np.outer(features @ along, along)
-        places = np.concatenate([places[:, :1], _principal(across, 1)], axis=1)
+        places[:, 1:] = PCA(1, svd_solver="full").fit_transform(across)
     low, high = places.min(axis=0), places.max(axis=0)
     places = ((places - low) / np.where(high > low, high - low, 1)).round(3)
     return places[: len(support)], places[len(support) :]
-
-
-def _principal(values: np.ndarray, n: int) -> np.ndarray:
-    """Values (samples, n) along their principal axes, whose signs do not depend on the library."""
-    centred = values - values.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2][:n]
-    largest = axes[np.arange(len(axes)), np.argmax(np.abs(axes), axis=1)]
-    return centred @ (axes * np.sign(largest)[:, None]).T

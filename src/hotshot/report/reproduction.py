@@ -15,7 +15,7 @@ from hotshot.files.records import sound
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments.findings import FINDINGS
-from hotshot.report.run import Facts
+from hotshot.report.run import Part
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg
 from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
@@ -41,17 +41,11 @@ class ExperimentPart:
 
 
 @dataclass(frozen=True)
-class ReproductionPart:
+class ReproductionPart(Part):
     """One reproduction on the page."""
 
-    id: str
-    heading: str
-    lead: str
     verdicts: str
     experiments: list[ExperimentPart]
-    explorer: dict[str, Any] | None
-    why_not: str
-    facts: Facts
 
     kind = "reproduction"
 
@@ -71,16 +65,16 @@ def about_reproduction(folder: Path) -> dict[str, Any]:
 
 
 def reproduction_part(
-    folder: Path, part_id: str, source: Source, read: Reader, *, most: int = 24
+    folder: Path, part_id: str, source: Source, read: Reader, most: int
 ) -> ReproductionPart:
     """The part of a reproduction, its experiments in the order of the paper."""
     about = about_reproduction(folder)
+    order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
-    known = list(EXPERIMENTS)
-    names.sort(key=lambda name: (known.index(name) if name in known else len(known), name))
+    names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment_part(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
     explorer, why_not = explorer_or_reason(
-        lambda most: reproduction_explorer(folder, about, source, read, most), most
+        lambda: reproduction_explorer(folder, about, source, read, most), most
     )
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return ReproductionPart(
@@ -92,7 +86,9 @@ def reproduction_part(
         experiments=experiments,
         explorer=explorer,
         why_not=why_not,
-        facts=Facts({"Folder": folder.name, **shown}, source.command, {}),
+        facts={"Folder": folder.name, **shown},
+        command=source.command,
+        details={},
     )
 
 
@@ -111,9 +107,10 @@ def _verdicts(experiments: list[ExperimentPart]) -> str:
 def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
     document = load_findings(folder)
     with sound(folder, "experiment"):
+        title = str(document.get("title", document["experiment"]))
         return ExperimentPart(
             id=part_id,
-            title=str(document.get("title", document["experiment"])),
+            title=title,
             paper=str(document.get("paper", "")),
             claims=[
                 Claim(str(claim["text"]), str(claim["verdict"]), str(claim["measured"]))
@@ -125,7 +122,7 @@ def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
                 inline_svg(
                     (folder / f"{Path(str(stem)).name}.svg").read_text(encoding="utf-8"),
                     f"{part_id}-{i}-",
-                    f"{document.get('title', document['experiment'])}: {stem}",
+                    f"{title}: {stem}",
                 )
                 for i, stem in enumerate(document["figures"])
             ],
@@ -145,14 +142,9 @@ def _table(found: dict[str, Any]) -> Table:
 def _cell(cell: Any) -> str | Number | None:
     if not isinstance(cell, dict):
         return None if cell is None else str(cell)
-    half = cell.get("half_width")
-    return Number(
-        float(cell["mean"]),
-        None if half is None else float(half),
-        cell.get("published") is True,
-        cell.get("signed") is True,
-        int(cell.get("places", 2)),
-    )
+    half = None if cell.get("half_width") is None else float(cell["half_width"])
+    published, signed = (cell.get(key) is True for key in ("published", "signed"))
+    return Number(float(cell["mean"]), half, published, signed, int(cell.get("places", 2)))
 
 
 def _text(value: Any) -> str:

@@ -24,34 +24,45 @@ from hotshot.report.task_explorer import explorer_or_reason, run_explorer
 
 # Width of a bin of the histogram, in percent.
 STEP = 5
-NUMBERS = {"ways": "Ways", "shots": "Shots", "queries": "Queries per class", "tasks": "Tasks"}
+# Entries of a request, and what the page calls them.
+REQUESTED = {
+    "ways": "Ways",
+    "shots": "Shots",
+    "queries": "Queries per class",
+    "tasks": "Tasks",
+    "frozen": "Frozen tasks, SHA-256",
+    "seed": "Seed",
+}
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What was run: named facts, the command, and texts of several lines under a title."""
+class Part:
+    """One folder on the page.
 
-    named: dict[str, str]
+    `explorer` is data for the browser, or None and then `why_not` says why; `facts`, `command` and `details`, texts of
+    several lines under a title, say what was run.
+    """
+
+    id: str
+    heading: str
+    lead: str
+    explorer: dict[str, Any] | None
+    why_not: str
+    facts: dict[str, str]
     command: str | None
     details: dict[str, str]
 
 
 @dataclass(frozen=True)
-class RunPart:
-    """One run on the page; `explorer` is data for the browser, or None and then `why_not` says why."""
+class RunPart(Part):
+    """One run on the page."""
 
-    id: str
-    heading: str
-    lead: str
     summaries: dict[str, list[str]]
     beyond: list[str]
     results: list[Table]
     histograms: dict[str, Markup]
     transport: Table
     recall: list[Table]
-    explorer: dict[str, Any] | None
-    why_not: str
-    facts: Facts
 
     kind = "run"
 
@@ -61,16 +72,15 @@ def run_part(
     part_id: str,
     source: Source,
     read: Reader,
-    *,
-    reference: str | None = None,
-    threshold: float = 0.5,
-    most: int = 24,
+    most: int,
+    reference: str | None,
+    threshold: float,
 ) -> RunPart:
     """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
     found = run.evaluation
     if reference is not None:
         found = replace(found, reference=check_reference(reference, found.methods))
-    explorer, why_not = explorer_or_reason(lambda most: run_explorer(run, source, read, most), most)
+    explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return RunPart(
@@ -85,7 +95,9 @@ def run_part(
         recall=[recall_table(found, k) for k in found.shots],
         explorer=explorer,
         why_not=why_not,
-        facts=_facts(run, source),
+        facts=_facts(run),
+        command=source.command,
+        details={name: _described(method) for name, method in run.request["methods"].items()},
     )
 
 
@@ -101,35 +113,29 @@ def _lead(run: StoredRun) -> str:
     return text
 
 
-def _facts(run: StoredRun, source: Source) -> Facts:
+def _facts(run: StoredRun) -> dict[str, str]:
     request = run.request
-    named = {"Run folder": run.folder.name}
-    for key, title in NUMBERS.items():
+    facts = {"Run folder": run.folder.name}
+    for key, title in REQUESTED.items():
         if key in request:
             value = request[key]
-            named[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
-    if "frozen" in request:
-        named["Frozen tasks, SHA-256"] = str(request["frozen"])
-    if "seed" in request:
-        named["Seed"] = str(request["seed"])
-    bases = [method["parameters"].get("base") for method in request["methods"].values()]
-    for base in dict.fromkeys(base for base in bases if base is not None):
-        named["Base classes"] = str(base)
+            facts[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
+    bases = (method["parameters"].get("base") for method in request["methods"].values())
+    if own := dict.fromkeys(str(base) for base in bases if base is not None):
+        facts["Base classes"] = ", ".join(own)
     for key, value in request["data"].items():
-        named[f"{key}, SHA-256"] = str(value)
+        facts[f"{key}, SHA-256"] = str(value)
     versions = run.about.get("versions")
     if isinstance(versions, dict):
-        named["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
-    details = {name: _described(method) for name, method in request["methods"].items()}
-    return Facts(named, source.command, details)
+        facts["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
+    return facts
 
 
-def _described(method: Any) -> str:
-    lines = [str(method["class"])]
-    lines += [
-        f"  {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in method["parameters"].items()
-    ]
-    return "\n".join(lines)
+def _described(method: dict[str, Any]) -> str:
+    parameters = (
+        f"{key} = {json.dumps(own, ensure_ascii=False)}" for key, own in method["parameters"].items()
+    )
+    return "\n  ".join([str(method["class"]), *parameters])
 
 
 def _histogram(found: Evaluation, shots: int, prefix: str) -> Markup:

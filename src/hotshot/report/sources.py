@@ -78,7 +78,7 @@ def check_novel(request: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
     """Raise unless these are the novel samples of the run."""
     if request["data"] != {"X_novel": array_hash(X), "y_novel": labels_hash(y)}:
         raise InputError(
-            "The novel samples are not those of the run, by their hashes: pass the files of the run."
+            "The novel samples are not those of the run by their hash: pass the file of the run."
         )
 
 
@@ -91,9 +91,7 @@ def has_base(described: dict[str, Any], base: BaseClasses) -> bool:
 def restored_method(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
     """The estimator that `describe` described, with the base classes it had."""
     if not has_base(described, base):
-        raise InputError(
-            "The base classes are not those of the run, by their hash: pass the file of the run."
-        )
+        raise InputError("The base classes are not those of the run by their hash: pass the file of the run.")
     try:
         estimator = KINDS[described["class"]](**{**described["parameters"], "base": base})
         estimator._validate_params()

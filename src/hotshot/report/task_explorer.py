@@ -29,12 +29,12 @@ from hotshot.report.sources import (
 AnyEpisodes = Episodes | FrozenEpisodes
 
 
-def explorer_or_reason(make: Callable[[int], dict[str, Any]], most: int) -> tuple[dict[str, Any] | None, str]:
-    """What `make` makes of at most so many tasks, or None and a sentence on why there is none."""
+def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[dict[str, Any] | None, str]:
+    """What `make` makes, or None and a sentence on why there is none: the data are gone, or no task was asked for."""
     if not most:
         return None, "No tasks were asked for."
     try:
-        return make(most), ""
+        return make(), ""
     except HotshotError as error:
         return None, str(error)
 
@@ -128,11 +128,8 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     outer = size // 3
     inner = size - 2 * outer
     start = (len(order) - inner) // 2
-    groups = {
-        "worst": order[:outer],
-        "median": order[start : start + inner],
-        "best": order[len(order) - outer :],
-    }
+    middle = order[start : start + inner]
+    groups = {"worst": order[:outer], "median": middle, "best": order[len(order) - outer :]}
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 
