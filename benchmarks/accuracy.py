@@ -18,9 +18,10 @@ from rich.console import Console
 
 from hotshot import BaseClasses, evaluate
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import accuracy_tables, detail_table, troubles
+from hotshot.cli.tables import to_rich
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import METHOD_NAMES
+from hotshot.evaluation.result_tables import accuracy_table, detail_table, unsolved
 
 
 def banking77(folder: Path) -> tuple[BaseClasses, np.ndarray, np.ndarray]:
@@ -74,9 +75,9 @@ def main() -> None:
                 watch=watching,
             )
         console.print(f"{name}, seed {options.seed}", style="bold")
-        for table in [*accuracy_tables(found), detail_table(found, threshold=0.5)]:
-            console.print(table)
-        for line in troubles(found):
+        for table in [*(accuracy_table(found, k) for k in found.shots), detail_table(found, threshold=0.5)]:
+            console.print(to_rich(table))
+        for line in unsolved(found):
             console.print(line, markup=False)
 
 

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hotshot import __version__
-from hotshot.cli.convert import run_convert
+from hotshot import BaseClasses, __version__
+from hotshot.cli.convert import convert
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features, read_features
 
@@ -24,19 +25,6 @@ def features(tmp_path):
     path = tmp_path / "birds.npz"
     np.savez(path, X=X, y=Y)
     return path
-
-
-def convert(source, out, **options):
-    defaults = {
-        "dtype": None,
-        "part": None,
-        "labels": None,
-        "extractor": None,
-        "transform": None,
-        "force": False,
-        "as_json": False,
-    }
-    run_convert(source=source, out=out, **{**defaults, **options})
 
 
 def test_it_says_in_one_sentence_what_was_written(features, tmp_path, capsys):
@@ -95,7 +83,7 @@ def test_formats_without_a_header_are_told_of(features, tmp_path, suffix, capsys
 def test_parts_and_files_of_labels(tmp_path):
     np.savez(tmp_path / "two.npz", X_base=X, y_base=Y, X_novel=2 * X, y_novel=Y)
     convert(tmp_path / "two.npz", tmp_path / "a.safetensors", part="novel")
-    convert(f"{tmp_path / 'two.npz'}:novel", tmp_path / "b.safetensors")
+    convert(Path(f"{tmp_path / 'two.npz'}:novel"), tmp_path / "b.safetensors")
     for name in ("a", "b"):
         found = read_features(tmp_path / f"{name}.safetensors")
         np.testing.assert_array_equal(found.X, 2 * X)
@@ -123,7 +111,7 @@ def test_files_are_overwritten_only_by_force(features, tmp_path):
 def test_a_file_is_not_converted_to_itself(features, tmp_path):
     (tmp_path / "link.npz").hardlink_to(features)
     for out in (features, tmp_path / "link.npz"):
-        with pytest.raises(ParameterError, match="is the file to convert"):
+        with pytest.raises(ParameterError, match="is what is to be converted"):
             convert(features, out, force=True)
     with pytest.raises(ParameterError, match="is a folder"):
         convert(features, tmp_path, force=True)
@@ -152,6 +140,52 @@ def test_a_bar_appears_on_what_takes_long(features, tmp_path, capsys, monkeypatc
 def test_no_bar_appears_on_what_is_quick(features, tmp_path, capsys):
     convert(features, tmp_path / "out.csv")
     assert capsys.readouterr().err == ""
+
+
+def test_a_bank_says_what_it_keeps_and_where_it_came_from(features, tmp_path, capsys):
+    out = tmp_path / "birds.bank"
+    convert(features, out, extractor="DINO")
+    said = capsys.readouterr().out
+    assert said.startswith(
+        f"Wrote {out}: a bank of 20 samples, 2 classes, 6 features of float32, with its samples, "
+    )
+    bank = BaseClasses.load(out)
+    assert bank.names.tolist() == ["kite", "wren"]
+    assert bank.about["extractor"] == "DINO"
+    assert bank.about["source"]["name"] == "birds.npz"
+    convert(features, out, samples=False, covariance="pooled", force=True, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert said.pop("about")["source"]["name"] == "birds.npz"
+    n_bytes = sum(file.stat().st_size for file in out.iterdir())
+    counts = {"samples": 20, "classes": 2, "features": 6}
+    assert said == {"out": str(out), **counts, "dtype": "float32", "bytes": n_bytes}
+
+
+def test_a_bank_is_converted_back(features, tmp_path):
+    convert(features, tmp_path / "birds.bank")
+    convert(tmp_path / "birds.bank", tmp_path / "again.npz")
+    found = read_features(tmp_path / "again.npz")
+    np.testing.assert_array_equal(np.sort(found.X, axis=0), np.sort(X, axis=0))
+    with pytest.raises(ParameterError, match="is a bank, which has no parts"):
+        convert(tmp_path / "birds.bank", tmp_path / "other.npz", part="base")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("out.bank", {"dtype": "float16"}, "--dtype is for feature files"),
+        ("out.bank", {"samples": False}, "--no-samples needs --covariance"),
+        ("out.npz", {"samples": False}, "are for banks"),
+        ("out.npz", {"covariance": "pooled"}, "are for banks"),
+        ("full.bank", {}, "exists: pass --force"),
+        ("full.bank", {"force": True}, "choose another name"),
+    ],
+)
+def test_flags_that_do_not_fit_the_output_are_refused(features, tmp_path, name, options, message):
+    (tmp_path / "full.bank").mkdir()
+    with pytest.raises((ParameterError, InputError), match=message):
+        convert(features, tmp_path / name, **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["birds.npz", "full.bank"]
 
 
 def test_the_command_and_its_exit_codes(hotshot, features, tmp_path):

@@ -51,7 +51,7 @@ main()
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, cwd=tmp_path
     )
     assert run.returncode == 0, run.stderr
-    assert "20-way-1-shot, 1 tasks" in run.stdout
+    assert "20-way-1-shot, 1 task" in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -110,7 +111,10 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         process.kill()
         process.wait()
     assert process.returncode == 130
-    assert "the same command goes on from there" in " ".join(errors.split())
+    assert re.search(
+        r"Interrupted\. \S+ holds [\d,]+ finished tasks: rerun the command to resume",
+        " ".join(errors.split()),
+    )
     assert "Traceback" not in errors
 
 
@@ -133,6 +137,8 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         (["--bank", "banking77", "--shots", "one"], "--shots must be whole numbers"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
+        (["--bank", "banking77", "--methods", "hot="], "different names"),
+        (["--bank", "banking77", "--reference", ""], "reference must be one of"),
         (["--bank", "banking77", "--methods", "hot=nowhere.json"], "cannot be read"),
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
         (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
@@ -167,6 +173,27 @@ def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
     again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout
+
+
+def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp_path):
+    common = ["--ways", "3", "--queries", "4", "--tasks", "1", "--shots", "1", "--jobs", "1"]
+    run = hotshot("evaluate", *data(files), *common, "--methods", "hot,cosine")
+    assert run.returncode == 0, run.stderr
+    assert "3-way-1-shot, 1 task\n" in re.sub(r" +\n", "\n", run.stdout)
+    assert "inf" not in run.stdout
+    tuned = hotshot(
+        "tune",
+        "--base",
+        files / "base.npz",
+        "--val",
+        files / "novel.npz",
+        *common,
+        "--grid",
+        "epsilon=0.01,0.1",
+        "--json",
+    )
+    found = json.loads(tuned.stdout, parse_constant=pytest.fail)
+    assert found["candidates"][0]["accuracy_half_width"] is None
 
 
 @pytest.mark.parametrize("grid", ["epsilon", "=1", "epsilon=", "wings=2"])

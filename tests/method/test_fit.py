@@ -22,8 +22,9 @@ from hotshot.arrays import like, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.errors import InputError
 from hotshot.method.calibration import MEAN_RULES
-from hotshot.method.fit import Method, fit_tasks
+from hotshot.method.fit import fit_tasks
 from hotshot.method.hierarchy import COSTS
+from hotshot.method.parameters import Method
 
 B = len(RAGGED)
 METHODS = {

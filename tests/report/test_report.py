@@ -23,7 +23,7 @@ from reported_runs import (
 )
 
 from hotshot.base import BaseClasses
-from hotshot.cli.report import run_report
+from hotshot.cli.report import report
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.tasks import freeze_tasks
 from hotshot.files import read_features
@@ -131,7 +131,7 @@ def test_the_explorer_has_the_worst_and_the_best_tasks_as_recorded(folder):
 def test_results_and_how_to_run_again_are_there(folder):
     text = make_report([folder / "run"], read, tasks=0, threshold=0.7)
     assert f"4-way-1-shot, {TASKS} tasks" in text
-    assert "Tasks below 70%" in text
+    assert "tasks below 70%" in text
     request = json.loads((folder / "run" / "run.json").read_text())
     assert request["request"]["data"]["X_novel"] in text
     assert f"numpy {np.__version__}" in text
@@ -141,8 +141,9 @@ def test_results_and_how_to_run_again_are_there(folder):
 def test_another_reference_turns_the_differences_round(folder):
     text = make_report([folder / "run"], read, tasks=0, reference="logistic")
     assert "logistic minus it" in text
-    with pytest.raises(ParameterError, match="reference must be one of"):
-        make_report([folder / "run"], read, tasks=0, reference="svm")
+    for unknown in ("svm", ""):
+        with pytest.raises(ParameterError, match="reference must be one of"):
+            make_report([folder / "run"], read, tasks=0, reference=unknown)
 
 
 def test_published_numbers_are_marked(folder):
@@ -290,17 +291,30 @@ def test_only_reports_are_overwritten(folder, tmp_path):
     assert other.read_bytes() == b"PK"
 
 
-def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
-    options = {"base": None, "novel": None, "bank": None, "reference": None, "threshold": 0.5, "title": None}
+def test_a_report_that_cannot_be_written_leaves_the_old_one(folder, tmp_path, monkeypatch):
     out = tmp_path / "report.html"
-    run_report(runs=[folder / "run"], out=out, tasks=3, as_json=True, **options)
-    told = json.loads(capsys.readouterr().out)
-    assert told == {"report": str(out), "bytes": out.stat().st_size, "notes": []}
-    elsewhere = {**options, "novel": folder / "nowhere.npz"}
-    run_report(runs=[folder / "run"], out=out, tasks=3, as_json=False, **elsewhere)
-    told = capsys.readouterr()
-    assert f"Report: {out}" in told.out
-    assert "the task explorer is left out. There is no file" in " ".join(told.err.split())
+    write_report(out, make_report([folder / "run"], read, tasks=0))
+    before = out.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_report(out, make_report([folder / "run"], read, tasks=0, title="another"))
+    assert out.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
+    out = tmp_path / "report.html"
+    report([folder / "run"], out, tasks=3, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"report": str(out), "bytes": out.stat().st_size, "notes": []}
+    report([folder / "run"], out, tasks=3, novel=folder / "nowhere.npz")
+    said = capsys.readouterr()
+    assert f"Report: {out}" in said.out
+    assert "the task explorer is left out. There is no file" in " ".join(said.err.split())
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ from typing import Annotated
 import typer
 
 from hotshot import __version__
-from hotshot.cli.commands.evaluation import demo, evaluate, tune
-from hotshot.cli.commands.files import convert, inspect
 from hotshot.cli.commands.images import extract, train
-from hotshot.cli.commands.paper import report, reproduce
+from hotshot.cli.convert import convert
+from hotshot.cli.demo import demo
+from hotshot.cli.evaluate import evaluate
+from hotshot.cli.inspect import inspect
+from hotshot.cli.report import report
+from hotshot.cli.reproduce import reproduce
+from hotshot.cli.tune import tune
 
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",

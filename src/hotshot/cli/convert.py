@@ -1,4 +1,4 @@
-"""`hotshot convert`: a feature file in another format or type, with a note of where it came from."""
+"""`hotshot convert`: features in another format or type, or as a bank, with a note of where they came from."""
 
 from __future__ import annotations
 
@@ -10,72 +10,105 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hotshot import __version__
+from hotshot.base import BaseClasses
 from hotshot.base.store import DESCRIPTION, is_bank
 from hotshot.cli.data import open_samples
+from hotshot.cli.options import Json
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
 from hotshot.files.limits import readable_size
 from hotshot.files.reading import split_part
 from hotshot.files.sniff import sniff
 
-# Formats without a header for what is known of the features.
+BANK_SUFFIX = ".bank"
+ROWS_AT_ONCE = 2**13
 _TEXT = (".csv", ".tsv")
-_SILENT = (*_TEXT, ".npy")
+# Formats without a place for what is known of the features.
+_WITHOUT_HEADER = (*_TEXT, ".npy")
 # What is said anew of every file.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
 _SECONDS_WITHOUT_BAR = 1.0
 
 
-def run_convert(
-    *,
-    source: Path,
-    out: Path,
-    dtype: str | None,
-    part: str | None,
-    labels: Path | None,
-    extractor: str | None,
-    transform: str | None,
-    force: bool,
-    as_json: bool,
+def convert(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="A feature file of any format, FILE:PART, or a bank.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="Its suffix says the format: .safetensors, .npz, .npy, .parquet, .csv, .tsv, .mat, or .bank.",
+            show_default=False,
+        ),
+    ],
+    dtype: Annotated[
+        str | None, typer.Option(help="float16, float32 or float64; as in IN by default.")
+    ] = None,
+    part: Annotated[str | None, typer.Option(help="Which part of a file with several.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Labels of an .npy file, where they have another name.")
+    ] = None,
+    extractor: Annotated[
+        str | None, typer.Option(help="What the features come from, for the header.")
+    ] = None,
+    transform: Annotated[str | None, typer.Option(help="What was done to them, for the header.")] = None,
+    samples: Annotated[
+        bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")
+    ] = True,
+    covariance: Annotated[
+        str | None, typer.Option(help="What a bank without samples keeps: diagonal, pooled or dense.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Convert, and say in one sentence what was written."""
+    """Write features in another format, or as a bank, with where they come from in the header."""
+    to_bank = out.suffix == BANK_SUFFIX
+    if to_bank and dtype is not None:
+        raise ParameterError("--dtype is for feature files: a bank keeps the type of its features.")
+    if to_bank and not samples and covariance is None:
+        raise ParameterError("--no-samples needs --covariance diagonal, pooled or dense.")
+    if not to_bank and (not samples or covariance is not None):
+        raise ParameterError(
+            f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}."
+        )
     source, part = split_part(Path(source), part)
     opened = open_samples(source, part, labels)
     _check_out(opened.path, out, force)
-    about = provenance(opened, part, labels, extractor, transform)
-    console = Console(stderr=True)
-    with ReadingBar(console, opened.n_samples) as bar:
-        write_features(out, bar.watched(opened), dtype=dtype, about=about)
-    if out.suffix.lower() in _TEXT:
-        # There is nothing in it but the numbers, and it takes long to look at.
-        written = replace(opened, dtype=np.dtype(dtype or opened.dtype), about={})
-    else:
-        written = open_features(out)
-    n_bytes = sum(size_of(path) for path in _files(out))
+    about = _provenance(opened, part, labels, extractor, transform)
+    with ReadingBar(Console(stderr=True), opened.n_samples) as bar:
+        watched = bar.watched(opened)
+        if to_bank:
+            batches = watched.batches(ROWS_AT_ONCE)
+            BaseClasses.from_batches(
+                batches, out, samples=samples, covariance=covariance, about=about, overwrite=force
+            )
+        else:
+            write_features(out, watched, dtype=dtype, about=about)
+    counts = {"samples": bar.n_samples, "classes": len(bar.classes), "features": opened.n_features}
+    written, about = _look_at(out, opened, dtype)
+    n_bytes = sum(map(_size, _files(out)))
     if as_json:
-        found = {
-            "out": str(out),
-            "samples": bar.n_samples,
-            "classes": len(bar.classes),
-            "features": written.n_features,
-            "dtype": str(written.dtype),
-            "bytes": n_bytes,
-            "about": written.about,
-        }
+        found = {"out": str(out), **counts, "dtype": str(written), "bytes": n_bytes, "about": about}
         print(json.dumps(found, indent=2))
         return
-    print(
-        f"Wrote {out}: {bar.n_samples} samples, {len(bar.classes)} classes, {written.n_features} features of "
-        f"{written.dtype}, {readable_size(n_bytes)} from {readable_size(size_of(opened.path))}."
-    )
-    if out.suffix.lower() in _SILENT:
+    said = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {written}"
+    if to_bank:
+        kept = "with its samples" if samples else f"without samples, covariances {covariance}"
+        said = f"a bank of {said}, {kept}"
+    print(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(opened.path))}.")
+    if out.suffix.lower() in _WITHOUT_HEADER:
         print(
             f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it."
         )
@@ -85,10 +118,10 @@ def _check_out(source: Path, out: Path, force: bool) -> None:
     for path in _files(out):
         if not path.exists():
             continue
-        if path.is_dir():
-            raise ParameterError(f"{path} is a folder: name a file.")
         if path.samefile(source):
-            raise ParameterError(f"{path} is the file to convert: write to another one.")
+            raise ParameterError(f"{path} is what is to be converted: name another one.")
+        if path.is_dir() and path.suffix != BANK_SUFFIX:
+            raise ParameterError(f"{path} is a folder: name a file.")
         if not force:
             raise ParameterError(f"{path} exists: pass --force to overwrite it.")
 
@@ -98,7 +131,19 @@ def _files(out: Path) -> list[Path]:
     return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
 
 
-def provenance(
+def _look_at(out: Path, opened: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
+    """Type of the features that were written, and what the file says of them."""
+    if is_bank(out):
+        bank = BaseClasses.load(out)
+        return bank.dtype, bank.about
+    if out.suffix.lower() in _TEXT:
+        # There is nothing in it but the numbers, and it takes long to look at.
+        return np.dtype(opened.dtype if dtype is None else dtype), {}
+    written = open_features(out)
+    return written.dtype, written.about
+
+
+def _provenance(
     opened: FeatureSource, part: str | None, labels: Path | None, extractor: str | None, transform: str | None
 ) -> dict[str, Any]:
     """What the file says of its features, with where it came from and when."""
@@ -124,7 +169,7 @@ def provenance(
     }
 
 
-def size_of(path: Path) -> int:
+def _size(path: Path) -> int:
     """Bytes of a file, or of all files of a bank."""
     return sum(file.stat().st_size for file in path.iterdir()) if path.is_dir() else path.stat().st_size
 

@@ -53,6 +53,10 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     """The samples in a file of features or in a bank, to be read in batches."""
     if not is_bank(path):
         return open_features(path, part=part, labels=labels)
+    if part is not None or labels is not None:
+        raise ParameterError(
+            f"{path} is a bank, which has no parts and holds its own labels: leave these out."
+        )
     bank = BaseClasses.load(path)
     samples = bank.samples
     if samples is None:

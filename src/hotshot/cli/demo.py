@@ -3,56 +3,61 @@
 from __future__ import annotations
 
 import json
-import warnings
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.markdown import Markdown
 
-from hotshot.base.embedded import EmbeddedBank, load_bank
+from hotshot import evaluation
+from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
 from hotshot.cli.data import numbers
+from hotshot.cli.evaluate import print_accuracies, print_notes
+from hotshot.cli.options import Json, Queries, Seed, Shots
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import accuracy_tables, scale_notes
-from hotshot.errors import ScaleWarning
 from hotshot.estimators import HOTClassifier
-from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
 
-DEMO_METHODS = ("hot", "free-lunch", "logistic", "centroid-cl2n", "centroid", "cosine", "matching")
+METHODS = "hot,free-lunch,logistic,centroid-cl2n,centroid,cosine,matching"
 MOST_LOANS = 5
 
 
-def run_demo(
-    bank_name: str,
-    methods: list[str],
-    ways: int | None,
-    shots: str,
-    queries: int,
-    tasks: int | None,
-    seed: int,
-    as_json: bool,
+def demo(
+    bank: Annotated[str, typer.Option(help=f"Embedded bank: {', '.join(BANK_NAMES)}.")] = "banking77",
+    methods: Annotated[
+        str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
+    ] = METHODS,
+    ways: Annotated[
+        int | None, typer.Option(help="Classes per task; 5, or 20 of omniglot, by default.")
+    ] = None,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
+    tasks: Annotated[
+        int | None, typer.Option(help="Tasks for each number of shots; 50 of 5 ways, 12 of 20 by default.")
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
-    """Evaluate, print, explain."""
-    wanted = numbers(shots)
-    bank = load_bank(bank_name)
-    ways = bank.ways if ways is None else ways
+    """Compare H-OT with its baselines on real features that come with hotshot, and explain one prediction."""
+    wanted, chosen = numbers(shots), methods.split(",")
+    data = load_bank(bank)
+    ways = data.ways if ways is None else ways
     # Larger tasks take longer and tell more.
     tasks = max(10, 250 // max(ways, 1)) if tasks is None else tasks
     console = Console(stderr=as_json)
     if not as_json:
-        console.print(f"[bold]{bank.about}[/bold]")
+        console.print(f"[bold]{data.about}[/bold]")
         console.print(
-            f"{len(bank.base.names)} base classes, {len(np.unique(bank.y_novel))} novel classes, "
-            f"{bank.base.n_features} features.\n"
+            f"{len(data.base.names)} base classes, {len(np.unique(data.y_novel))} novel classes, "
+            f"{data.base.n_features} features.\n"
         )
-    total = tasks * len(wanted) * len(methods)
-    with Watching(console, total) as watching, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScaleWarning)
-        found = evaluate(
-            methods,
-            bank.X_novel,
-            bank.y_novel,
-            base=bank.base,
+    with Watching(console, tasks * len(wanted) * len(chosen)) as watching:
+        found = evaluation.evaluate(
+            chosen,
+            data.X_novel,
+            data.y_novel,
+            base=data.base,
             ways=ways,
             shots=wanted,
             queries=queries,
@@ -61,14 +66,12 @@ def run_demo(
             watch=watching,
         )
     if as_json:
-        request = {"bank": bank_name, "ways": ways, "queries": queries, "tasks": tasks, "seed": seed}
+        request = {"bank": bank, "ways": ways, "queries": queries, "tasks": tasks, "seed": seed}
         print(json.dumps({"request": request, "results": found.rows()}, indent=2))
         return
-    for table in accuracy_tables(found):
-        console.print(table)
-    for line in scale_notes(caught):
-        console.print(f"Note: {line}", markup=False, style="yellow")
-    console.print(Markdown(_explained(bank, ways, queries, seed)))
+    print_accuracies(console, found)
+    print_notes(console, watching.notes)
+    console.print(Markdown(_explained(data, ways, queries, seed)))
 
 
 def _explained(bank: EmbeddedBank, ways: int, queries: int, seed: int) -> str:

@@ -6,97 +6,133 @@ import hashlib
 import json
 import shlex
 import sys
-import warnings
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
+from hotshot import evaluation
 from hotshot.cli.data import load_data, numbers
+from hotshot.cli.options import (
+    Bank,
+    Base,
+    Jobs,
+    Json,
+    Novel,
+    Queries,
+    Reference,
+    Scheduler,
+    Seed,
+    Shots,
+    Threshold,
+    Ways,
+)
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import accuracy_tables, detail_table, scale_notes, troubles
-from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
-from hotshot.evaluation import evaluate
+from hotshot.cli.tables import to_rich
+from hotshot.errors import ParameterError
+from hotshot.estimators import METHOD_NAMES
+from hotshot.evaluation import Evaluation
+from hotshot.evaluation.result_tables import accuracy_table, detail_table, unsolved
 from hotshot.evaluation.tasks import freeze_tasks
 
 
-def run_evaluate(
-    *,
-    base: Path | None,
-    novel: Path | None,
-    bank: str | None,
-    methods: str,
-    ways: int,
-    shots: str,
-    queries: int,
-    tasks: int,
-    seed: int,
-    jobs: int,
-    scheduler: str | None,
-    out: Path | None,
-    reference: str | None,
-    threshold: float,
-    save_tasks: Path | None,
-    load_tasks: Path | None,
-    as_json: bool,
+def evaluate(
+    base: Base = None,
+    novel: Novel = None,
+    bank: Bank = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
+        ),
+    ] = "hot,free-lunch,logistic,centroid-cl2n",
+    ways: Ways = 5,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
+    tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 10_000,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    scheduler: Scheduler = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Run folder; rerun the command to resume. Default: a folder in runs, named after the request."
+        ),
+    ] = None,
+    reference: Reference = None,
+    threshold: Threshold = 0.5,
+    save_tasks: Annotated[
+        Path | None, typer.Option(help="Save the tasks to this file, to share them.")
+    ] = None,
+    load_tasks: Annotated[
+        Path | None,
+        typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks."),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Evaluate, print; the exit code is 0 where all tasks are done."""
+    """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
     if not 0 <= threshold <= 1:
         raise ParameterError(f"--threshold must be between 0 and 1, got {threshold}.")
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     wanted = numbers(shots)
     chosen = method_names(methods)
-    bank_base, X, y = load_data(base, novel, bank)
+    classes, X, y = load_data(base, novel, bank)
     console = Console(stderr=as_json)
+    # A file of tasks that was made elsewhere knows their number, we do not yet.
+    total = None if load_tasks is not None else tasks * len(wanted) * len(chosen)
     if save_tasks is not None:
         digest = freeze_tasks(save_tasks, y, tasks=tasks, ways=ways, shots=wanted, queries=queries, seed=seed)
         console.print(f"Tasks written to {save_tasks}, hash {digest[:16]}.", markup=False)
         load_tasks = save_tasks
-    request = {
-        "data": [str(path and path.resolve()) for path in (base, novel, load_tasks)] + [bank],
-        "numbers": [ways, wanted, queries, tasks, seed],
-        "methods": chosen,
-    }
-    out = out or Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
-    # A file of tasks that was made elsewhere knows their number, we do not yet.
-    total = None if load_tasks is not None and save_tasks is None else tasks * len(wanted) * len(chosen)
-    with Watching(console, total) as watching, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScaleWarning)
-        try:
-            found = evaluate(
-                chosen,
-                X,
-                y,
-                base=bank_base,
-                ways=ways,
-                shots=wanted,
-                queries=queries,
-                tasks=tasks,
-                seed=seed,
-                frozen=load_tasks,
-                reference=reference,
-                n_jobs=jobs,
-                scheduler=scheduler,
-                out=out,
-                watch=watching,
-                about={"source": source_of(base, novel, bank, load_tasks)},
-            )
-        except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"Interrupted: {watching.done} finished tasks are in {out}; the same command goes on from there."
-            ) from None
+    if out is None:
+        request = {
+            "data": [str(path and path.resolve()) for path in (base, novel, load_tasks)] + [bank],
+            "numbers": [ways, wanted, queries, tasks, seed],
+            "methods": chosen,
+        }
+        out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
+    with Watching(console, total, out) as watching:
+        found = evaluation.evaluate(
+            chosen,
+            X,
+            y,
+            base=classes,
+            ways=ways,
+            shots=wanted,
+            queries=queries,
+            tasks=tasks,
+            seed=seed,
+            frozen=load_tasks,
+            reference=reference,
+            n_jobs=jobs,
+            scheduler=scheduler,
+            out=out,
+            watch=watching,
+            about={"source": source_of(base, novel, bank, load_tasks)},
+        )
     if as_json:
         print(json.dumps({"run": str(out), "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:
         console.print(f"{watching.known} tasks were in {out} already.", markup=False)
-    for table in accuracy_tables(found):
-        console.print(table)
-    console.print(detail_table(found, threshold))
-    for line in [*scale_notes(caught), *troubles(found)]:
-        console.print(f"Note: {line}", markup=False, style="yellow")
+    print_accuracies(console, found)
+    console.print(to_rich(detail_table(found, threshold)))
+    print_notes(console, [*watching.notes, *unsolved(found)])
     console.print(f"Run folder: {out}", markup=False)
+
+
+def print_accuracies(console: Console, found: Evaluation) -> None:
+    """One table for each number of shots."""
+    for shots in found.shots:
+        console.print(to_rich(accuracy_table(found, shots)))
+
+
+def print_notes(console: Console, notes: list[str]) -> None:
+    """What a user should know beside the results."""
+    for note in notes:
+        console.print(f"Note: {note}", markup=False, style="yellow")
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:
@@ -113,8 +149,8 @@ def method_names(methods: str) -> dict[str, Any]:
     """`a,b,name=file.json` as a dict of table names to methods."""
     chosen: dict[str, Any] = {}
     for part in methods.split(","):
-        name, _, value = part.strip().partition("=")
-        if not name or name in chosen:
+        name, equals, value = part.strip().partition("=")
+        if not name or name in chosen or (equals and not value):
             raise ParameterError(f"--methods must be different names with commas, got {methods!r}.")
-        chosen[name] = value or name
+        chosen[name] = value if equals else name
     return chosen

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from hotshot.cli.data import open_samples
+from hotshot.cli.options import Json
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
 from hotshot.evaluation.inspection.findings import BOTH, Finding
 from hotshot.evaluation.inspection.words import shown, shown_end
@@ -146,3 +149,23 @@ def _prefix(found: Inspection, finding: Finding) -> str:
     if len(found.files) > 2:
         return f"{shown_end(Path(finding.file).name)}: "
     return "" if finding.role in (None, BOTH) else f"{finding.role}: "
+
+
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
+        ),
+    ],
+    novel: Annotated[
+        Path | None,
+        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
+
+    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
+    """
+    run_inspect(file, novel, json)

@@ -21,3 +21,7 @@ Seed = Annotated[int, typer.Option(help="Seed of the tasks.")]
 Jobs = Annotated[int, typer.Option(help="Processes; -1 is one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Reference = Annotated[
+    str | None, typer.Option(help="Method the others are compared to; the first by default.")
+]
+Threshold = Annotated[float, typer.Option(help="Count tasks with an accuracy below this.")]

@@ -4,28 +4,41 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 
 from hotshot.cli.data import load_data
-from hotshot.report import Source, make_report, write_report
-from hotshot.report.sources import Data
+from hotshot.cli.evaluate import print_notes
+from hotshot.cli.options import Bank, Base, Json, Novel, Reference, Threshold
+
+if TYPE_CHECKING:
+    from hotshot.report import Source
+    from hotshot.report.sources import Data
 
 
-def run_report(
-    *,
-    runs: list[Path],
-    out: Path,
-    base: Path | None,
-    novel: Path | None,
-    bank: str | None,
-    reference: str | None,
-    threshold: float,
-    tasks: int,
-    title: str | None,
-    as_json: bool,
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of evaluate or reproduce.", metavar="run...", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path("report.html"),
+    base: Base = None,
+    novel: Novel = None,
+    bank: Bank = None,
+    reference: Reference = None,
+    threshold: Threshold = 0.5,
+    tasks: Annotated[
+        int, typer.Option(help="Tasks to look into, for each number of shots; 0 for none.")
+    ] = 24,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Make the page, write it, say where it is."""
+    """Make one self-contained page of runs; name the features where they have moved since."""
+    # matplotlib and all that draws are slow to import, and few commands need them.
+    from hotshot.report import Source, make_report, write_report
+
     console = Console(stderr=True)
     notes: list[str] = []
     with console.status("Fitting the tasks to look into again …"):
@@ -42,10 +55,9 @@ def run_report(
         write_report(out, text)
     if as_json:
         print(json.dumps({"report": str(out), "bytes": len(text.encode()), "notes": notes}))
-    else:
-        for note in notes:
-            console.print(f"Note: {note}", markup=False, style="yellow")
-        Console().print(f"Report: {out}", markup=False, soft_wrap=True)
+        return
+    print_notes(console, notes)
+    Console().print(f"Report: {out}", markup=False, soft_wrap=True)
 
 
 def read_source(source: Source) -> Data:

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
 
+from hotshot import evaluation
 from hotshot.base.embedded import load_bank
 from hotshot.cli.data import load_data
 from hotshot.cli.evaluate import source_of
+from hotshot.cli.options import Bank, Base, Jobs, Json, Novel, Queries, Seed
 from hotshot.cli.progress import Watching
 from hotshot.cli.report import read_source
-from hotshot.cli.tables import scale_notes
-from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
-from hotshot.evaluation import tune
+from hotshot.cli.tables import to_rich
+from hotshot.errors import ParameterError
 from hotshot.evaluation.runner import versions
+from hotshot.evaluation.tables import Entry, Table
 from hotshot.files import read_features
 from hotshot.files.atomic import write_json
-from hotshot.paper.experiments import (
-    EXPERIMENTS,
-    Claim,
-    Experiment,
-    FeatureSet,
-    Findings,
-    Number,
-    Setting,
-    save_findings,
-)
-from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
-from hotshot.report import make_report, write_report
+
+# matplotlib and all that draws are slow to import, and no other command needs them: functions import these.
+if TYPE_CHECKING:
+    from hotshot.paper.experiments import Claim, Experiment, FeatureSet, Findings, Setting
 
 # Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task
 # takes grows with their square.
 TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
 TUNING_TASKS = 500
-COLOURS = {HOLDS: "green", FAILS: "red", UNDECIDED: "yellow"}
+# By the verdict on a claim.
+STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
 @dataclass(frozen=True)
@@ -49,53 +42,82 @@ class Sources:
 
     base: Path | None
     novel: Path | None
-    val: Path | None
     bank: str | None
     name: str | None
     backbone: str
     others: tuple[str, ...]
 
 
-def run_list() -> None:
-    """Print every experiment."""
-    table = RichTable(
-        "name", "what it shows", "in the paper", "needs", title="Experiments", title_justify="left"
-    )
-    for experiment in EXPERIMENTS.values():
-        table.add_row(experiment.name, experiment.title, experiment.paper, experiment.others)
-    Console().print(table)
-
-
-def run_reproduce(
-    names: list[str], sources: Sources, size: dict[str, Any], *, tasks: int | None, out: Path, as_json: bool
+def reproduce(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="The whole paper.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
+    base: Base = None,
+    novel: Novel = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Features of validation classes, to tune H-OT on for one more row.")
+    ] = None,
+    bank: Bank = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="Name of the dataset, such as miniImageNet, to compare with the paper's numbers."),
+    ] = None,
+    backbone: Annotated[
+        str, typer.Option(help="Name of the backbone of the features, such as WRN28+RTloss.")
+    ] = "",
+    other: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; repeat it."
+        ),
+    ] = None,
+    ways: Annotated[
+        int | None, typer.Option(help="Classes per task; 5, or those of the bank, by default.")
+    ] = None,
+    queries: Queries = 15,
+    tasks: Annotated[
+        int | None,
+        typer.Option(help="Tasks of an evaluation; 2000 by default, or 200 of banking77 and 40 of omniglot."),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables and figures; rerun the command to resume.")
+    ] = Path("reproduction"),
+    as_json: Json = False,
 ) -> None:
-    """Run experiments one by one, print their tables, and make a page of all that the folder holds."""
-    chosen = _chosen(names)
+    """Make tables and figures of the paper from your own features, beside the published ones."""
+    from hotshot.paper.experiments import EXPERIMENTS, save_findings
+    from hotshot.report import make_report, write_report
+
+    if list_all:
+        _print_list()
+        return
+    chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
+    sources = Sources(base, novel, bank, name, backbone, tuple(other or ()))
+    size = {"ways": ways, "queries": queries, "seed": seed, "n_jobs": jobs}
     setting = _setting(sources, size, tasks, out)
-    if tasks is None and sources.bank is not None:
+    if tasks is None and bank is not None:
         console.print(f"On an embedded bank: {setting.tasks} tasks where {TASKS} is usual.", markup=False)
     out.mkdir(parents=True, exist_ok=True)
-    source = source_of(sources.base, sources.novel, sources.bank, None)
-    numbers = {"ways": setting.ways, "queries": setting.queries, "tasks": setting.tasks, "seed": setting.seed}
-    about_data = {"data": setting.features.name, "backbone": setting.features.backbone}
-    write_json(out / "run.json", {"source": source, **about_data, **numbers, **versions()})
-    if sources.val is not None:
-        setting = replace(setting, tuned=_tuned(setting, sources.val, console))
+    numbers = {"ways": setting.ways, "queries": queries, "tasks": setting.tasks, "seed": seed}
+    about = {"data": setting.features.name, "backbone": backbone, **numbers}
+    write_json(out / "run.json", {"source": source_of(base, novel, bank, None), **about, **versions()})
+    if val is not None:
+        setting = replace(setting, tuned=_tuned(setting, val, console))
     documents: list[dict[str, Any]] = []
     claims: list[Claim] = []
     for experiment in chosen:
-        about = {
-            "experiment": experiment.name,
-            "title": experiment.title,
-            "paper": experiment.paper,
-            "about": {**about_data, **numbers},
-        }
-        findings, notes = _run(experiment, setting, console)
-        path = save_findings(out / experiment.name, findings, about)
+        with Watching(console, None, out, f" in {experiment.name}") as watching:
+            findings = experiment.run(replace(setting, watch=watching))
+        which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
+        path = save_findings(out / experiment.name, findings, {**which, "about": about})
         documents.append(json.loads(path.read_text(encoding="utf-8")))
         claims += findings.claims
-        _print(console, experiment, findings, notes)
+        _print(console, experiment, findings, watching.notes)
     _print_claims(console, claims)
     page = out / "report.html"
     with console.status("Fitting the tasks to look into again …"):
@@ -103,10 +125,20 @@ def run_reproduce(
     if as_json:
         print(json.dumps(documents, indent=2))
         return
-    console.print(f"Tables and figures: {out}. All of it as a page: {page}", markup=False, soft_wrap=True)
+    console.print(f"Tables and figures: {out}. Report: {page}", markup=False, soft_wrap=True)
+
+
+def _print_list() -> None:
+    from hotshot.paper.experiments import EXPERIMENTS
+
+    rows = tuple((e.name, e.title, e.paper, e.others) for e in EXPERIMENTS.values())
+    table = Table("Experiments", ("name", "what it shows", "in the paper", "needs"), rows)
+    Console().print(to_rich(table))
 
 
 def _chosen(names: list[str]) -> list[Experiment]:
+    from hotshot.paper.experiments import EXPERIMENTS
+
     if not names:
         raise ParameterError(f"Name experiments, or pass --all: {', '.join(EXPERIMENTS)}.")
     for name in names:
@@ -116,6 +148,8 @@ def _chosen(names: list[str]) -> list[Experiment]:
 
 
 def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Path) -> Setting:
+    from hotshot.paper.experiments import FeatureSet, Setting
+
     base, X, y = load_data(sources.base, sources.novel, sources.bank)
     name = sources.name or sources.bank or Path(str(sources.novel)).stem
     own = FeatureSet(name, base, X, y, sources.backbone)
@@ -137,6 +171,8 @@ def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Pat
 
 def _other(text: str) -> FeatureSet:
     """`NAME=BASE,NOVEL` or `NAME=BASE,NOVEL,BACKBONE` as a feature set."""
+    from hotshot.paper.experiments import FeatureSet
+
     name, _, files = text.partition("=")
     parts = files.split(",")
     if not name or len(parts) not in (2, 3):
@@ -148,40 +184,29 @@ def _other(text: str) -> FeatureSet:
 def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
     """Parameters that suit the validation classes."""
     X, y = read_features(val)
-    with Watching(console, None) as watching:
-        found = tune(
-            setting.features.base, X, y, ways=setting.ways, shots=(1, 5), queries=setting.queries,
-            tasks=min(setting.tasks, TUNING_TASKS), seed=setting.seed, n_jobs=setting.n_jobs,
-            out=None if setting.out is None else setting.out / "tuning", watch=watching,
-        )  # fmt: skip
+    out = None if setting.out is None else setting.out / "tuning"
+    with Watching(console, None, out, " in tuning") as watching:
+        found = evaluation.tune(
+            setting.features.base,
+            X,
+            y,
+            ways=setting.ways,
+            shots=(1, 5),
+            queries=setting.queries,
+            tasks=min(setting.tasks, TUNING_TASKS),
+            seed=setting.seed,
+            n_jobs=setting.n_jobs,
+            out=out,
+            watch=watching,
+        )
     return found.best.parameters
-
-
-def _run(experiment: Experiment, setting: Setting, console: Console) -> tuple[Findings, list[str]]:
-    with Watching(console, None) as watching, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ScaleWarning)
-        try:
-            return experiment.run(replace(setting, watch=watching)), scale_notes(caught)
-        except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"Interrupted in {experiment.name}: what is finished is in {setting.out}; the same command goes on "
-                "from there."
-            ) from None
 
 
 def _print(console: Console, experiment: Experiment, findings: Findings, notes: list[str]) -> None:
     console.rule(f"{experiment.name}: {experiment.title}, {experiment.paper}", align="left")
-    for found in findings.tables:
-        table = RichTable(title=found.title, title_justify="left")
-        for i, column in enumerate(found.columns):
-            numeric = any(isinstance(row[i], Number) for row in found.rows)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-        for row in found.rows:
-            cells = ["" if cell is None else str(cell) for cell in row]
-            published = any(isinstance(cell, Number) and cell.published for cell in row)
-            table.add_row(*cells, style="dim" if published and not _measured(row) else None)
-        console.print(table)
-        for note in found.notes:
+    for table in findings.tables:
+        console.print(to_rich(table))
+        for note in table.notes:
             console.print(note, style="dim", markup=False)
     for sentence in (*findings.sentences, *(f"Note: {note}" for note in notes)):
         console.print(sentence, markup=False)
@@ -191,13 +216,5 @@ def _print_claims(console: Console, claims: list[Claim]) -> None:
     if not claims:
         return
     console.rule("What the paper says, on these features", align="left")
-    table = RichTable("claim", "verdict", "measured, with 95% intervals")
-    for claim in claims:
-        table.add_row(
-            Text(claim.text), Text(claim.verdict, style=COLOURS[claim.verdict]), Text(claim.measured)
-        )
-    console.print(table)
-
-
-def _measured(row: tuple[Any, ...]) -> bool:
-    return any(isinstance(cell, Number) and not cell.published for cell in row)
+    rows = tuple((c.text, Entry(c.verdict, c.verdict, kind=c.verdict), c.measured) for c in claims)
+    console.print(to_rich(Table("", ("claim", "verdict", "measured, with 95% intervals"), rows), STYLES))

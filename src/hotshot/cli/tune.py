@@ -3,93 +3,112 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
+from hotshot import evaluation
 from hotshot.cli.data import load_data, numbers
+from hotshot.cli.options import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways
 from hotshot.cli.progress import Watching
-from hotshot.cli.tables import tuning_table
-from hotshot.errors import InterruptedRunError, ParameterError, ScaleWarning
-from hotshot.evaluation import tune
+from hotshot.cli.tables import to_rich
+from hotshot.errors import ParameterError
+from hotshot.evaluation import Tuning
+from hotshot.evaluation.tables import Entry, Table, percent
 
 SHOWN = 15
 
 
-def run_tune(
-    *,
-    base: Path | None,
-    val: Path | None,
-    bank: str | None,
-    grid: list[str],
-    search: str,
-    candidates: int | None,
-    ways: int,
-    shots: str,
-    queries: int,
-    tasks: int,
-    seed: int,
-    jobs: int,
-    scheduler: str | None,
-    out: Path,
-    run: Path | None,
-    as_json: bool,
+def tune(
+    base: Base = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Features of validation classes, neither base nor novel.")
+    ] = None,
+    bank: Bank = None,
+    grid: Annotated[
+        list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02; repeat it.")
+    ] = None,
+    search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
+    candidates: Annotated[
+        int | None, typer.Option(help="How many combinations a random search tries.")
+    ] = None,
+    ways: Ways = 5,
+    shots: Shots = "1,5",
+    queries: Queries = 15,
+    tasks: Annotated[int, typer.Option(help="Tasks that the last candidates see.")] = 1000,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    scheduler: Scheduler = None,
+    out: Annotated[Path, typer.Option(help="File for the best parameters.")] = Path("tuned.json"),
+    run: Annotated[
+        Path | None, typer.Option(help="Run folder, to resume an interrupted search from.")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Search, print, write."""
+    """Choose parameters of H-OT on validation classes; weak candidates stop early."""
     wanted = numbers(shots)
     chosen = parse_grid(grid) if grid else None
-    bank_base, X, y = load_data(base, val, bank, "--val")
+    classes, X, y = load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
-    with Watching(console, total=None) as watching, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ScaleWarning)
-        try:
-            found = tune(
-                bank_base,
-                X,
-                y,
-                grid=chosen,
-                search=search,
-                n_candidates=candidates,
-                ways=ways,
-                shots=wanted,
-                queries=queries,
-                tasks=tasks,
-                seed=seed,
-                n_jobs=jobs,
-                scheduler=scheduler,
-                out=run,
-                watch=watching,
-            )
-        except KeyboardInterrupt:
-            kept = (
-                f"{watching.done} finished tasks are in {run}"
-                if run
-                else "nothing was kept without --run FOLDER"
-            )
-            raise InterruptedRunError(f"Interrupted: {kept}; the same command goes on from there.") from None
+    with Watching(console, None, run) as watching:
+        found = evaluation.tune(
+            classes,
+            X,
+            y,
+            grid=chosen,
+            search=search,
+            n_candidates=candidates,
+            ways=ways,
+            shots=wanted,
+            queries=queries,
+            tasks=tasks,
+            seed=seed,
+            n_jobs=jobs,
+            scheduler=scheduler,
+            out=run,
+            watch=watching,
+        )
     found.save(out)
     if as_json:
-        rows = [
-            {
-                "parameters": c.parameters,
-                "tasks": c.accuracy.n,
-                "accuracy": 100 * c.accuracy.mean,
-                "accuracy_half_width": 100 * c.accuracy.half_width,
-                "minus_defaults": 100 * c.gain.mean,
-                "minus_defaults_half_width": 100 * c.gain.half_width,
-            }
-            for c in found.candidates
-        ]
-        print(json.dumps({"parameters": str(out), "candidates": rows}, indent=2))
+        print(json.dumps({"parameters": str(out), "candidates": _rows(found)}, indent=2))
         return
-    console.print(tuning_table(found, SHOWN))
+    console.print(to_rich(_table(found)))
     console.print(
         "The best of many on the same tasks looks better than it is: report it on other classes, with\n"
         f"  hotshot evaluate --base FILE --novel FILE --methods hot,tuned={out}",
         markup=False,
     )
+
+
+def _rows(found: Tuning) -> list[dict[str, Any]]:
+    """Every candidate for a program, accuracies in percent; after a single task there is no interval."""
+    rows = []
+    for candidate in found.candidates:
+        own, gain = percent(candidate.accuracy), percent(candidate.gain)
+        rows.append(
+            {
+                "parameters": candidate.parameters,
+                "tasks": candidate.accuracy.n,
+                "accuracy": own.mean,
+                "accuracy_half_width": own.half_width,
+                "minus_defaults": gain.mean,
+                "minus_defaults_half_width": gain.half_width,
+            }
+        )
+    return rows
+
+
+def _table(found: Tuning) -> Table:
+    """The best candidates, with the tasks they saw and their paired gain over the defaults."""
+    best = found.candidates[:SHOWN]
+    rows = tuple(
+        (c.name, Entry(str(c.accuracy.n), c.accuracy.n), percent(c.accuracy), percent(c.gain, signed=True))
+        for c in best
+    )
+    columns = ("parameters", "tasks", "accuracy in %, 95%", "minus defaults, paired, 95%")
+    return Table(f"best {len(best)} of {len(found.candidates)} candidates", columns, rows)
 
 
 def parse_grid(grid: list[str]) -> dict[str, list[Any]]:

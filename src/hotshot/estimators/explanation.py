@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from hotshot.formatting import whole_percentage
 from hotshot.method.heads.problem import softmax
 from hotshot.transport.costs import cosine
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if share >= 0.0095 or share == 0 else "<1%"
 
 
 @dataclass(frozen=True)
@@ -38,10 +35,10 @@ class Loan:
     def in_words(self, n: int = 5) -> str:
         """One sentence that names the `n` largest lenders."""
         who = f"`{self.label}`" + ("" if self.sample is None else f" (support sample {self.sample})")
-        named = ", ".join(f"`{name}` {_percent(weight)}" for name, weight in self.lenders[:n])
+        named = ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in self.lenders[:n])
         rest = len(self.lenders) - n
         more = f" and {rest} more" if rest > 0 else ""
-        return f"{who} borrows from {named}{more}; {_percent(self.own_share)} of its mean is its own."
+        return f"{who} borrows from {named}{more}; {whole_percentage(self.own_share)} of its mean is its own."
 
 
 @dataclass(frozen=True)
@@ -74,17 +71,17 @@ class Reason:
     def in_words(self, n: int = 3) -> str:
         """One or two sentences that name the `n` lenders that speak for the prediction most."""
         text = (
-            f"Query {self.index} is `{self.label}` with probability {_percent(self.probability)}, "
-            f"before `{self.rival}` with {_percent(self.rival_probability)}."
+            f"Query {self.index} is `{self.label}` with probability {whole_percentage(self.probability)}, "
+            f"before `{self.rival}` with {whole_percentage(self.rival_probability)}."
         )
         speakers = [lender for lender in self.lenders[:n] if lender.evidence > 0]
         if speakers:
             named = ", ".join(
-                f"`{s.name}` (lends {_percent(s.weight)} to `{self.label}`, {_percent(s.rival_weight)} to "
-                f"`{self.rival}`; similarity {s.similarity:.2f})"
+                f"`{s.name}` (lends {whole_percentage(s.weight)} to `{self.label}`, "
+                f"{whole_percentage(s.rival_weight)} to `{self.rival}`; similarity {s.similarity:.2f})"
                 for s in speakers
             )
-            text += f" Base classes that speak for it: {named}."
+            text += f" Evidence against the runner-up: {named}."
         return text
 
 

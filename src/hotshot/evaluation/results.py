@@ -11,6 +11,7 @@ import numpy as np
 from hotshot.errors import ParameterError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
+from hotshot.formatting import with_interval
 from hotshot.transport.solution import Status
 
 
@@ -127,20 +128,14 @@ class Evaluation:
 
     def __str__(self) -> str:
         lines = []
-        for row in self.rows():
-            own, gap = (
-                self[row["method"], row["shots"]].accuracy,
-                self.difference(row["method"], row["shots"]),
-            )
-            difference = ""
-            if row["method"] != self.reference:
-                difference = (
-                    f"   {self.reference} minus it {100 * gap.mean:+.2f} ± {100 * gap.half_width:.2f}"
-                )
-            lines.append(
-                f"{self.ways}-way-{row['shots']}-shot  {row['method']:<22} {100 * own.mean:.2f} "
-                f"± {100 * own.half_width:.2f}{difference}"
-            )
+        for result in self.results:
+            own, gap = result.accuracy, self.difference(result.method, result.shots)
+            line = f"{self.ways}-way-{result.shots}-shot  {result.method:<22} "
+            line += with_interval(100 * own.mean, 100 * own.half_width)
+            if result.method != self.reference:
+                lead = with_interval(100 * gap.mean, 100 * gap.half_width, signed=True)
+                line += f"   {self.reference} minus it {lead}"
+            lines.append(line)
         return "\n".join(lines)
 
 

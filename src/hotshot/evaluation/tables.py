@@ -1,4 +1,4 @@
-"""Tables of numbers with their intervals, as experiments find them."""
+"""Tables of results: one model that the terminal, Markdown and the report's page are made from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.evaluation import Estimate, mean_interval
+from hotshot.evaluation.statistics import Estimate, mean_interval
+from hotshot.formatting import with_interval
+
+PUBLISHED = "published"
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,44 @@ class Number:
     places: int = 2
 
     def __str__(self) -> str:
-        # What rounds to zero has no sign of its own.
-        mean = f"{round(self.mean, self.places) + 0.0:{'+' if self.signed else ''}.{self.places}f}"
-        return mean if self.half_width is None else f"{mean} ± {self.half_width:.{self.places}f}"
+        return with_interval(self.mean, self.half_width, signed=self.signed, places=self.places)
 
 
-Cell = str | Number | None
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its interval on an axis from 0 to 100, with where zero is on it."""
+
+    low: float
+    mean: float
+    high: float
+    zero: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a reader meets in a cell.
+
+    Attributes
+    ----------
+    text : str
+    value : float, str or None
+        What the rows are sorted by; None in an empty cell.
+    note : str
+        A remark in smaller print, where there is room for one.
+    kind : str
+        What it is, for the style: `published`, `reference`, or a verdict.
+    interval : Interval or None
+        To be drawn in place of the text.
+    """
+
+    text: str = ""
+    value: float | str | None = None
+    note: str = ""
+    kind: str = ""
+    interval: Interval | None = None
+
+
+Cell = str | Number | Entry | None
 
 
 @dataclass(frozen=True)
@@ -59,10 +94,21 @@ class Table:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"Every row of '{self.title}' needs {len(self.columns)} cells.")
 
+    @property
+    def entries(self) -> list[list[Entry]]:
+        """The rows as readers meet them."""
+        return [[_entry(cell) for cell in row] for row in self.rows]
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether each column holds numbers, which stand to the right."""
+        columns = zip(*self.entries, strict=True) if self.rows else [()] * len(self.columns)
+        return [any(isinstance(entry.value, int | float) for entry in column) for column in columns]
+
     def to_markdown(self) -> str:
         """The table as Markdown; published numbers are in italics."""
-        lines = [self.columns, tuple("---" for _ in self.columns)]
-        lines += [tuple(_in_markdown(cell) for cell in row) for row in self.rows]
+        lines = [list(self.columns), ["---"] * len(self.columns)]
+        lines += [[_in_markdown(entry) for entry in row] for row in self.entries]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -78,7 +124,15 @@ def interval(values: np.ndarray, *, signed: bool = False) -> Number:
     return Number(found.mean, found.half_width if math.isfinite(found.half_width) else None, signed=signed)
 
 
-def _in_markdown(cell: Cell) -> str:
+def _entry(cell: Cell) -> Entry:
     if isinstance(cell, Number):
-        return f"*{cell}*" if cell.published else str(cell)
-    return "" if cell is None else cell.replace("|", "\\|")
+        kind = PUBLISHED if cell.published else ""
+        return Entry(str(cell), cell.mean, note=kind, kind=kind)
+    if isinstance(cell, str):
+        return Entry(cell, cell)
+    return Entry() if cell is None else cell
+
+
+def _in_markdown(entry: Entry) -> str:
+    text = entry.text.replace("|", "\\|")
+    return f"*{text}*" if entry.kind == PUBLISHED else text

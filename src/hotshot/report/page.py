@@ -25,7 +25,7 @@ def render(title: str, lead: str, parts: Sequence[Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(as_data=as_data, broken=broken)
+    environment.filters.update(as_data=as_data, broken=broken, typeset=typeset)
     script = _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = environment.from_string(_file("report.html")).render(
@@ -50,6 +50,12 @@ def as_data(value: Any) -> Markup:
     return Markup(text)
 
 
+def typeset(text: str) -> str:
+    """Numbers as a printer sets them: a true minus before digits, and no line broken at ±."""
+    text = re.sub(r"(?<![^\s(])-(?=\d)", "\N{MINUS SIGN}", text)
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+
+
 def broken(text: str) -> Markup:
     """A name that may be broken where people read a gap, as in `names_of_classes`, and anywhere once it is long."""
     pieces = re.findall(r"[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+", text)
@@ -58,4 +64,4 @@ def broken(text: str) -> Markup:
 
 
 def _file(name: str) -> str:
-    return (files("hotshot.report") / "page" / name).read_text(encoding="utf-8")
+    return (files("hotshot.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,36 +1,50 @@
-"""The data of the task explorer: the worst, the middling and the best tasks of a run, taken apart."""
+"""The data of the task explorer: the worst, the middling and the best tasks of a run, looked into."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hotshot.base import BaseClasses
-from hotshot.checks import check_features
 from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, HOTClassifier
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, load_tasks
-from hotshot.report.choice import choose_tasks
-from hotshot.report.exploring import explore
-from hotshot.report.refitting import check_novel, lent_by, method_to_explore, restore
-from hotshot.report.sources import Reader, Source, read_source
+from hotshot.report.explored_task import explore
+from hotshot.report.sources import (
+    Reader,
+    Source,
+    check_novel,
+    has_base,
+    method_to_explore,
+    read_source,
+    restored_method,
+)
 
 AnyEpisodes = Episodes | FrozenEpisodes
+
+
+def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[dict[str, Any] | None, str]:
+    """What `make` makes, or None and a sentence on why there is none: the data are gone, or no task was asked for."""
+    if not most:
+        return None, "No tasks were asked for."
+    try:
+        return make(), ""
+    except HotshotError as error:
+        return None, str(error)
 
 
 def run_explorer(run: StoredRun, source: Source, read: Reader, most: int) -> dict[str, Any]:
     """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
     name = method_to_explore(run.request)
     base, X, y = read_source(source, read)
-    X, y = check_features(X, "X_novel"), np.asarray(y)
     check_novel(run.request, X, y)
-    estimator = restore(run.request["methods"][name], base, name)
+    estimator = restored_method(run.request["methods"][name], base, name)
     return make_explorer(name, estimator, X, _episodes(run, source, y), most, run.evaluation, source.name)
 
 
@@ -38,16 +52,13 @@ def reproduction_explorer(
     folder: Path, about: dict[str, Any], source: Source, read: Reader, most: int
 ) -> dict[str, Any]:
     """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
+    if not {"ways", "queries", "seed"} <= set(about):
+        raise InputError("The folder does not say which tasks were drawn.")
     base, X, y = read_source(source, read)
-    X, y = check_features(X, "X_novel"), np.asarray(y)
-    estimator = HOTClassifier(base)
     found = _gathered(folder, about, base, X, y)
     shots = found.shots if found is not None else [1]
-    episodes: dict[int, AnyEpisodes] = {
-        k: Episodes(y, ways=about["ways"], shots=k, queries=about["queries"], seed=about["seed"])
-        for k in shots
-    }
-    return make_explorer("hot", estimator, X, episodes, most, found, source.name)
+    episodes = {k: _drawn(y, about, k) for k in shots}
+    return make_explorer("hot", HOTClassifier(base), X, episodes, most, found, source.name)
 
 
 def make_explorer(
@@ -83,7 +94,7 @@ def make_explorer(
     for shots, tasks in episodes.items():
         chosen = dict.fromkeys(range(most), "")
         if found is not None:
-            chosen = choose_tasks(found[name, shots].accuracies, most)
+            chosen = select_tasks(found[name, shots].accuracies, most)
         explored = explore(estimator, X, tasks, chosen)
         for task in explored:
             task["group"] = chosen[task["index"]]
@@ -104,6 +115,24 @@ def make_explorer(
     }
 
 
+def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
+    """Indices of at most so many tasks and which group each is of, from the worst to the best.
+
+    Examples
+    --------
+    >>> select_tasks(np.array([0.9, 0.2, 0.5, 0.6, 0.4]), 3)
+    {1: 'worst', 2: 'median', 0: 'best'}
+    """
+    order = np.argsort(accuracies, kind="stable")
+    size = min(most, len(order))
+    outer = size // 3
+    inner = size - 2 * outer
+    start = (len(order) - inner) // 2
+    middle = order[start : start + inner]
+    groups = {"worst": order[:outer], "median": middle, "best": order[len(order) - outer :]}
+    return {int(index): group for group, indices in groups.items() for index in indices}
+
+
 def _accuracy(found: Evaluation, method: str, shots: int, index: int) -> float | None:
     """Of a method in a task; None where it was not evaluated on it."""
     for result in found.results:
@@ -112,17 +141,17 @@ def _accuracy(found: Evaluation, method: str, shots: int, index: int) -> float |
     return None
 
 
+def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int) -> AnyEpisodes:
+    return Episodes(y, ways=numbers["ways"], shots=shots, queries=numbers["queries"], seed=numbers["seed"])
+
+
 def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpisodes]:
-    request = run.request
-    if "frozen" not in request:
-        return {
-            k: Episodes(y, ways=request["ways"], shots=k, queries=request["queries"], seed=request["seed"])
-            for k in run.evaluation.shots
-        }
+    if "frozen" not in run.request:
+        return {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
     if source.tasks is None:
         raise InputError("The folder does not say where its frozen tasks are.")
     kept, digest = load_tasks(source.tasks, y)
-    if digest != request["frozen"]:
+    if digest != run.request["frozen"]:
         raise InputError(f"The tasks in {source.tasks} are not those of the run, by their hash.")
     return dict(kept)
 
@@ -145,7 +174,7 @@ def _gathered(
             known = results.get((result.method, result.shots))
             more = known is None or len(result.accuracies) > len(known.accuracies)
             # Across domains a method has its usual name and other base classes.
-            if more and lent_by(run.request["methods"][result.method], base):
+            if more and has_base(run.request["methods"][result.method], base):
                 results[result.method, result.shots] = result
     own = {k: len(result.accuracies) for (method, k), result in results.items() if method == "hot"}
     if not own:

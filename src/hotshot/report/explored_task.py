@@ -1,4 +1,4 @@
-"""Single tasks taken apart: who lent to which class, which queries went wrong, and which base classes spoke for it."""
+"""Single tasks looked into: which base classes lent to which class, which queries went wrong, and on what evidence."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -15,10 +16,9 @@ from hotshot.errors import ScaleWarning
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
-from hotshot.report.projection import project
 
 # Base classes named for a class, base classes named on each side of a wrong query, wrong queries of a task.
-TOP_LENDERS, TOP_SPEAKERS, MOST_WRONG = 8, 4, 40
+TOP_LENDERS, TOP_EVIDENCE, MOST_WRONG = 8, 4, 40
 
 
 def explore(
@@ -64,11 +64,12 @@ def _explore_task(
     classes = model.classes_
     truth = np.searchsorted(classes, task.query_labels)
     chosen = np.searchsorted(classes, [reason.label for reason in explanation.reasons])
-    weights = _weights_by_class(model)
+    # (classes, B): the mean over the support samples where each has its own transfer weights.
+    weights = np.stack([model.transfer_weights_[model.target_labels_ == c].mean(axis=0) for c in classes])
     wrong = np.flatnonzero(chosen != truth)
-    # The surest mistakes first.
+    # The most confident mistakes first.
     wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
-    support, queries = project(model, X[task.support], X[task.query])
+    support, queries = _project(model, X[task.support], X[task.query])
     return {
         "index": int(index),
         "right": int(np.sum(chosen == truth)),
@@ -90,7 +91,7 @@ def _explore_task(
                 "query": int(i),
                 "chosen_probability": _rounded(probabilities[i, chosen[i]]),
                 "right_probability": _rounded(probabilities[i, truth[i]]),
-                **_speakers(explanation.reasons[i], weights[chosen[i]], weights[truth[i]], model.base_names_),
+                **_evidence(explanation.reasons[i], weights[chosen[i]], weights[truth[i]], model.base_names_),
             }
             for i in wrong[:MOST_WRONG].tolist()
         ],
@@ -124,32 +125,44 @@ def _class_of(
     }
 
 
-def _weights_by_class(model: CalibratedClassifier) -> np.ndarray:
-    """Transfer weights (classes, B), the mean over the support samples where each has its own."""
-    return np.stack(
-        [model.transfer_weights_[model.target_labels_ == label].mean(axis=0) for label in model.classes_]
-    )
-
-
-def _speakers(
+def _evidence(
     reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray
 ) -> dict[str, list[list[float]]]:
-    """Base classes by how much they speak for the class chosen over the right one, as `Reason` has it for the rival."""
-    place = {name: b for b, name in enumerate(names)}
-    similarity = np.zeros(len(names))
-    for lender in reason.lenders:
-        similarity[place[lender.name]] = lender.similarity
+    """Base classes by their evidence for the class chosen over the right one, as `Reason` has it over the rival."""
+    similar = {lender.name: lender.similarity for lender in reason.lenders}
+    similarity = np.array([similar.get(name, 0.0) for name in names])
     evidence = (chosen - right) * similarity
     order = np.argsort(-evidence, kind="stable")
 
-    def told(b: int) -> list[float]:
+    def row(b: int) -> list[float]:
         return [int(b), _rounded(chosen[b]), _rounded(right[b]), round(float(similarity[b]), 3)]
 
     return {
-        "for_chosen": [told(b) for b in order[:TOP_SPEAKERS] if evidence[b] > 0],
-        "for_right": [told(b) for b in order[::-1][:TOP_SPEAKERS] if evidence[b] < 0],
+        "for_chosen": [row(b) for b in order[:TOP_EVIDENCE] if evidence[b] > 0],
+        "for_right": [row(b) for b in order[::-1][:TOP_EVIDENCE] if evidence[b] < 0],
     }
 
 
 def _rounded(share: Any) -> float:
     return round(float(share), 4)
+
+
+def _project(
+    model: CalibratedClassifier, support: np.ndarray, queries: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Places in [0, 1] x [0, 1] of support (S, 2) and queries (Q, 2).
+
+    The plane is that of the two principal axes of the logits, in which classes that the model confuses overlap. Two
+    classes have one such axis only; the other is then the principal axis of the features across it.
+    """
+    both = np.concatenate([support, queries])
+    features = model.transform_(both).astype(np.float64)
+    directions = model.coef_ - model.coef_.mean(axis=0)
+    places = PCA(2, svd_solver="full").fit_transform(features @ directions.T)
+    if len(model.classes_) == 2:
+        along = directions[0] / (np.linalg.norm(directions[0]) or 1.0)
+        across = features - np.outer(features @ along, along)
+        places[:, 1:] = PCA(1, svd_solver="full").fit_transform(across)
+    low, high = places.min(axis=0), places.max(axis=0)
+    places = ((places - low) / np.where(high > low, high - low, 1)).round(3)
+    return places[: len(support)], places[len(support) :]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +10,20 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hotshot.errors import HotshotError, InputError
+from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.records import sound
-from hotshot.paper.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
+from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments.findings import FINDINGS
-from hotshot.report.drawing import inline_svg
-from hotshot.report.explorers import reproduction_explorer
-from hotshot.report.numbers import MINUS
-from hotshot.report.run_parts import Facts
+from hotshot.report.run import Part
 from hotshot.report.sources import Reader, Source
-from hotshot.report.tables import Cell, Column, PageTable
+from hotshot.report.svg import inline_svg
+from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
 
 # What a section shows by itself; all else in its document says what was run.
 SHOWN = frozenset(
     ("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source")
 )
-PUBLISHED = "published"
 
 
 @dataclass(frozen=True)
@@ -39,23 +35,17 @@ class ExperimentPart:
     paper: str
     claims: list[Claim]
     sentences: list[str]
-    tables: list[PageTable]
+    tables: list[Table]
     figures: list[Markup]
     about: dict[str, str]
 
 
 @dataclass(frozen=True)
-class ReproductionPart:
+class ReproductionPart(Part):
     """One reproduction on the page."""
 
-    id: str
-    heading: str
-    lead: str
     verdicts: str
     experiments: list[ExperimentPart]
-    explorer: dict[str, Any] | None
-    why_not: str
-    facts: Facts
 
     kind = "reproduction"
 
@@ -75,22 +65,17 @@ def about_reproduction(folder: Path) -> dict[str, Any]:
 
 
 def reproduction_part(
-    folder: Path, part_id: str, source: Source, read: Reader, *, most: int = 24
+    folder: Path, part_id: str, source: Source, read: Reader, most: int
 ) -> ReproductionPart:
     """The part of a reproduction, its experiments in the order of the paper."""
     about = about_reproduction(folder)
+    order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
-    known = list(EXPERIMENTS)
-    names.sort(key=lambda name: (known.index(name) if name in known else len(known), name))
+    names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment_part(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = None, "No tasks were asked for."
-    if most:
-        try:
-            if not {"ways", "queries", "seed"} <= set(about):
-                raise InputError("The folder does not say which tasks were drawn.")
-            explorer = reproduction_explorer(folder, about, source, read, most)
-        except HotshotError as error:
-            why_not = str(error)
+    explorer, why_not = explorer_or_reason(
+        lambda: reproduction_explorer(folder, about, source, read, most), most
+    )
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return ReproductionPart(
         id=part_id,
@@ -101,7 +86,9 @@ def reproduction_part(
         experiments=experiments,
         explorer=explorer,
         why_not=why_not,
-        facts=Facts({"Folder": folder.name, **shown}, source.command, {}),
+        facts={"Folder": folder.name, **shown},
+        command=source.command,
+        details={},
     )
 
 
@@ -120,21 +107,22 @@ def _verdicts(experiments: list[ExperimentPart]) -> str:
 def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
     document = load_findings(folder)
     with sound(folder, "experiment"):
+        title = str(document.get("title", document["experiment"]))
         return ExperimentPart(
             id=part_id,
-            title=str(document.get("title", document["experiment"])),
+            title=title,
             paper=str(document.get("paper", "")),
             claims=[
-                Claim(str(claim["text"]), str(claim["verdict"]), _set(str(claim["measured"])))
+                Claim(str(claim["text"]), str(claim["verdict"]), str(claim["measured"]))
                 for claim in document.get("claims", ())
             ],
-            sentences=[_set(str(sentence)) for sentence in document.get("sentences", ())],
+            sentences=[str(sentence) for sentence in document.get("sentences", ())],
             tables=[_table(table) for table in document["tables"]],
             figures=[
                 inline_svg(
                     (folder / f"{Path(str(stem)).name}.svg").read_text(encoding="utf-8"),
                     f"{part_id}-{i}-",
-                    f"{document.get('title', document['experiment'])}: {stem}",
+                    f"{title}: {stem}",
                 )
                 for i, stem in enumerate(document["figures"])
             ],
@@ -142,46 +130,21 @@ def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
         )
 
 
-def _table(found: dict[str, Any]) -> PageTable:
-    table = Table(
+def _table(found: dict[str, Any]) -> Table:
+    return Table(
         str(found["title"]),
         tuple(str(column) for column in found["columns"]),
-        tuple(tuple(_number(cell) for cell in row) for row in found["rows"]),
+        tuple(tuple(_cell(cell) for cell in row) for row in found["rows"]),
         tuple(str(note) for note in found.get("notes", ())),
     )
-    rows = tuple(tuple(_cell(cell) for cell in row) for row in table.rows)
-    columns = tuple(
-        Column(title, numeric=any(isinstance(row[i], Number) for row in table.rows))
-        for i, title in enumerate(table.columns)
-    )
-    return PageTable(table.title, columns, rows, table.notes)
 
 
-def _number(cell: Any) -> str | Number | None:
-    if isinstance(cell, dict):
-        half = cell.get("half_width")
-        return Number(
-            float(cell["mean"]),
-            None if half is None else float(half),
-            cell.get("published") is True,
-            cell.get("signed") is True,
-            int(cell.get("places", 2)),
-        )
-    return None if cell is None else str(cell)
-
-
-def _cell(cell: str | Number | None) -> Cell:
-    if cell is None:
-        return Cell()
-    if isinstance(cell, str):
-        return Cell(cell, cell)
-    note = PUBLISHED if cell.published else ""
-    return Cell(_set(str(cell)), cell.mean, note=note, kind=note)
-
-
-def _set(text: str) -> str:
-    """Numbers as a printer sets them: a true minus before digits, and no line broken at ±."""
-    return re.sub(r"(?<![^\s(])-(?=\d)", MINUS, text).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+def _cell(cell: Any) -> str | Number | None:
+    if not isinstance(cell, dict):
+        return None if cell is None else str(cell)
+    half = None if cell.get("half_width") is None else float(cell["half_width"])
+    published, signed = (cell.get(key) is True for key in ("published", "signed"))
+    return Number(float(cell["mean"]), half, published, signed, int(cell.get("places", 2)))
 
 
 def _text(value: Any) -> str:

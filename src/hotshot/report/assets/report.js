@@ -17,9 +17,9 @@ function drawn(tag, attributes, title) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   if (title) {
-    const told = document.createElementNS("http://www.w3.org/2000/svg", "title");
-    told.textContent = title;
-    made.append(told);
+    const titled = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    titled.textContent = title;
+    made.append(titled);
   }
   return made;
 }
@@ -120,9 +120,9 @@ function map(data, task, open) {
   task.queries.forEach((point, query) => {
     const [, , truth, chosen, row] = point;
     const wrong = truth !== chosen;
-    const told = `Row ${row}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
+    const hint = `Row ${row}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
     const dot = drawn("circle", { class: wrong ? "query error" : "query", cx: x(point), cy: y(point), r: wrong ? 2.6 : 2.1,
-      style: `fill:${colour(truth)}`, "data-query": query }, told);
+      style: `fill:${colour(truth)}`, "data-query": query }, hint);
     if (wrong) {
       dot.addEventListener("click", () => open(query));
       errors.push(dot);
@@ -205,8 +205,8 @@ function classCard(data, task, c, scale) {
   return card;
 }
 
-function speakers(data, title, lenders, chosen, right) {
-  const box = element("div", {}, element("h6", {}, "Speak for ", name(short(title, 60))));
+function evidence(data, title, lenders, chosen, right) {
+  const box = element("div", {}, element("h6", {}, "Evidence for ", name(short(title, 60))));
   if (!lenders.length) {
     box.append(element("p", { class: "fact", text: "None." }));
     return box;
@@ -234,20 +234,20 @@ function errors(data, task, prefix) {
     return box;
   }
   box.append(element("h5", { text: task.n_wrong === 1 ? "One query is wrong" : `${task.n_wrong} queries are wrong` }));
-  box.append(element("p", { class: "note", text: "The surest mistakes first. A base class speaks for one class over another where it "
-    + "lends more to it and the query is like the base class, or lends less and the query is unlike it (similarity is the cosine "
-    + "between the query and the mean of the base class)." }));
+  box.append(element("p", { class: "note", text: "The most confident mistakes first. A base class is evidence for one class over another where it "
+    + "lends more to it and the query is similar to the base class, or lends less and the query is dissimilar (similarity is the "
+    + "cosine between the query and the mean of the base class)." }));
   const label = (c) => data.classes[task.names[c]];
   const list = element("div", { class: "list" });
   task.wrong.forEach((wrong, i) => {
     const [, , truth, chosen, row] = task.queries[wrong.query];
-    const told = element("summary", {}, `Row ${row}: `, element("b", {}, name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
+    const heading = element("summary", {}, `Row ${row}: `, element("b", {}, name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
       element("b", { class: "taken" }, name(short(label(chosen), 60))), ` (${percent(wrong.chosen_probability, 0)})`);
     const names = [[label(chosen), chosen], [label(truth), truth]];
     const why = element("div", { class: "why" },
-      speakers(data, label(chosen), wrong.for_chosen, ...names),
-      speakers(data, label(truth), wrong.for_right, ...names));
-    const detail = element("details", { id: `${prefix}-query-${wrong.query}` }, told, why);
+      evidence(data, label(chosen), wrong.for_chosen, ...names),
+      evidence(data, label(truth), wrong.for_right, ...names));
+    const detail = element("details", { id: `${prefix}-query-${wrong.query}` }, heading, why);
     detail.hidden = i >= SHOWN_ERRORS;
     list.append(detail);
   });

@@ -6,7 +6,7 @@ import pytest
 from reported_runs import FIGURE
 
 from hotshot.errors import InputError
-from hotshot.report.drawing import inline_svg
+from hotshot.report.svg import inline_svg
 
 
 def svg(inside, attributes=""):

@@ -1,4 +1,4 @@
-"""Tasks taken apart: the numbers are those of the run, and the reasons those of `explain`."""
+"""Tasks looked into: the numbers are those of the run, and the reasons those of `explain`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from hotshot.base import BaseClasses
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
-from hotshot.report.choice import choose_tasks
-from hotshot.report.explorers import make_explorer
-from hotshot.report.exploring import explore
+from hotshot.report.explored_task import explore
+from hotshot.report.task_explorer import make_explorer, select_tasks
 
 X_BASE, Y_BASE = make_bank(n_classes=12, seed=1, spread=1.0)
 X, Y = make_bank(n_classes=6, seed=2, spread=1.0)
@@ -85,8 +84,8 @@ def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
             if reason.rival != own.query_labels[wrong["query"]]:
                 continue
             checked += 1
-            told = [BASE.names[b] for b, *_ in wrong["for_chosen"]]
-            assert told == [lender.name for lender in reason.lenders[: len(told)]]
+            named = [BASE.names[b] for b, *_ in wrong["for_chosen"]]
+            assert named == [lender.name for lender in reason.lenders[: len(named)]]
             for b, chosen, right, similarity in wrong["for_chosen"] + wrong["for_right"]:
                 lender = next(each for each in reason.lenders if each.name == BASE.names[b])
                 assert (chosen, right) == pytest.approx((lender.weight, lender.rival_weight), abs=1e-4)
@@ -94,7 +93,7 @@ def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
     assert checked > 5
 
 
-def test_who_speaks_for_a_class_has_evidence_for_it():
+def test_base_classes_named_for_a_class_are_evidence_for_it():
     for task in explore(HOTClassifier(BASE), X, episodes(), range(10)):
         for wrong in task["wrong"]:
             for sign, key in ((1, "for_chosen"), (-1, "for_right")):
@@ -117,7 +116,7 @@ def test_places_fill_the_plane(ways):
 @pytest.mark.parametrize("tasks", [1, 2, 5, 23, 24, 100])
 def test_chosen_tasks_are_different_and_in_order(most, tasks):
     accuracies = np.random.default_rng(tasks).integers(0, 5, tasks) / 5
-    chosen = choose_tasks(accuracies, most)
+    chosen = select_tasks(accuracies, most)
     assert len(chosen) == min(most, tasks)
     values = accuracies[list(chosen)]
     assert (np.diff(values) >= 0).all()

@@ -8,14 +8,10 @@ from pathlib import Path
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
+from hotshot.files.atomic import write_text
 from hotshot.report.page import GENERATOR, render
-from hotshot.report.reproduction_parts import (
-    ReproductionPart,
-    about_reproduction,
-    is_reproduction,
-    reproduction_part,
-)
-from hotshot.report.run_parts import RunPart, run_part
+from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
+from hotshot.report.run import Part, run_part
 from hotshot.report.sources import Reader, Source, source_of
 
 
@@ -55,17 +51,16 @@ def make_report(
         raise ParameterError(f"threshold must be between 0 and 1, got {threshold}.")
     if tasks < 0:
         raise ParameterError(f"tasks must be 0 or more, got {tasks}.")
-    parts: list[RunPart | ReproductionPart] = []
+    parts: list[Part] = []
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
         if is_reproduction(folder):
             source = _moved(source_of(about_reproduction(folder)), data)
-            parts.append(reproduction_part(folder, part_id, source, read, most=tasks))
+            parts.append(reproduction_part(folder, part_id, source, read, tasks))
         elif is_run(folder):
             run = load_run(folder)
             source = _moved(source_of(run.about), data)
-            own = run_part(run, part_id, source, read, reference=reference, threshold=threshold, most=tasks)
-            parts.append(own)
+            parts.append(run_part(run, part_id, source, read, tasks, reference, threshold))
         else:
             raise InputError(
                 f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of these."
@@ -84,19 +79,20 @@ def write_report(path: str | Path, text: str) -> None:
     path = Path(path)
     try:
         if path.exists():
-            with open(path, encoding="utf-8", errors="replace") as file:
+            with path.open(encoding="utf-8", errors="replace") as file:
                 if GENERATOR not in file.read(2000):
                     raise InputError(f"{path} is there already and no report: choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise InputError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
+    write_text(path, text)
 
 
 def _moved(source: Source, data: Source | None) -> Source:
     """The source with what is said to be elsewhere now."""
-    if data is None or (data.base, data.novel, data.bank) == (None, None, None):
+    if data is None:
         return source
     if data.bank is not None:
         return replace(source, base=data.base, novel=data.novel, bank=data.bank)
-    return replace(source, base=data.base or source.base, novel=data.novel or source.novel, bank=None)
+    named = {key: path for key in ("base", "novel") if (path := getattr(data, key)) is not None}
+    return replace(source, bank=None, **named) if named else source

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.report.words import beyond_the_mean, summary
+from hotshot.report.sentences import beyond_the_mean, summary
 from hotshot.transport.solution import Status
 
 RNG = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def test_ahead_behind_and_undecided_are_told_apart():
     text = summary(found, 1)
     assert text[1].startswith("It is ahead of worse (by 2.00 ± 0.1")
     assert text[2].startswith("It is behind better (by 3.00 ± 0.1")
-    assert text[3].startswith("Nothing is decided between it and level (−0.01 ± 0.")
+    assert text[3].startswith("No significant difference from level (-0.01 ± 0.")
     assert text[4].startswith("The highest mean is that of better: ")
     assert len(text) == 5
 
@@ -55,17 +55,22 @@ def test_all_ahead_is_said_and_the_nearest_is_named_first():
     found = evaluation(result("mine", REFERENCE), *(result(f"m{i}", apart(-i)) for i in (5, 1, 3, 2, 4, 6)))
     text = summary(found, 1)
     assert len(text) == 2
-    assert text[1].startswith("It is ahead of all 6 others: m1 (by 1.00")
+    assert text[1].startswith("It is ahead of the other six: m1 (by 1.00")
     assert text[1].endswith(" points) and 2 more.")
     assert text[1].index("m1") < text[1].index("m2") < text[1].index("m3") < text[1].index("m4")
     assert "m5" not in text[1]
 
 
-def test_one_task_decides_nothing():
+def test_that_nothing_differs_from_all_others_is_said_once():
+    found = evaluation(result("mine", REFERENCE), *(result(m, apart(0, spread=0.05)) for m in ("a", "b")))
+    assert summary(found, 1)[1].startswith("No significant difference from the other two: ")
+
+
+def test_one_task_shows_no_difference():
     found = evaluation(result("mine", [0.5]), result("other", [0.9]))
     assert summary(found, 1) == [
         "mine is right in 50.00% of all queries.",
-        "One task decides nothing between methods.",
+        "One task cannot show a difference between methods.",
     ]
 
 

@@ -1,0 +1,108 @@
+"""Numbers and names as a person reads them, the same in the terminal, in sentences and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+LONGEST_NAME = 40
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def with_interval(
+    mean: float, half_width: float | None = None, *, signed: bool = False, places: int = 2
+) -> str:
+    """A number and the half width of its interval; the number alone where the interval is None or infinite.
+
+    Examples
+    --------
+    >>> with_interval(68.571, 0.552), with_interval(1, signed=True), with_interval(-0.001, math.inf)
+    ('68.57 ± 0.55', '+1.00', '0.00')
+    """
+    # What rounds to zero has no sign of its own.
+    text = f"{round(mean, places) + 0.0:{'+' if signed else ''}.{places}f}"
+    if half_width is None or not math.isfinite(half_width):
+        return text
+    return f"{text} ± {half_width:.{places}f}"
+
+
+def percentage(share: float, places: int = 1) -> str:
+    """A share in percent: `12.3%`."""
+    return f"{100 * share:.{places}f}%"
+
+
+def whole_percentage(share: float) -> str:
+    """A share in whole percent; a small one is `<1%`, so that only nothing is `0%`."""
+    return percentage(share, 0) if share >= 0.0095 or share == 0 else "<1%"
+
+
+def bounded_percentage(share: float) -> str:
+    """A share to two or three digits that is 0% or 100% only where it is exactly so.
+
+    Examples
+    --------
+    >>> [bounded_percentage(share) for share in (0, 0.0002, 0.0123, 0.5, 0.9999, 1)]
+    ['0%', 'under 0.1%', '1.2%', '50%', 'over 99.9%', '100%']
+    """
+    if 0 < share < 0.001:
+        return "under 0.1%"
+    if 0.999 < share < 1:
+        return "over 99.9%"
+    return f"{significant(100 * share, 2 if share < 0.1 else 3)}%"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number to so many significant digits, with an exponent only where it needs many zeros."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits}g}"
+    return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds in milliseconds, to about three digits: `0.40`, `5.0`, `149`."""
+    value = 1000 * seconds
+    return f"{value:.{0 if value >= 100 else 1 if value >= 1 else 2}f}"
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: `1 sample`, `2,000 samples`."""
+    return f"{number:,} {noun if number == 1 else noun + 's' if plural is None else plural}"
+
+
+def shots_in_words(shots: int) -> str:
+    """`1 shot`, `5 shots`."""
+    return count(shots, "shot")
+
+
+def in_words(number: int) -> str:
+    """A whole number as a word where it is small: `two`, `12`."""
+    return WORDS[number] if 0 <= number < len(WORDS) else f"{number:,}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def printable(name: Any) -> str:
+    """A name on one line, with control characters escaped, so that a terminal shows it and does not obey it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+
+
+def shortened(name: Any, longest: int = LONGEST_NAME, keep: str = "start") -> str:
+    """A printable name of at most so many characters; `keep` is the part that stays: start, ends, or end.
+
+    Examples
+    --------
+    >>> [shortened("card_payment_wrong_rate", 11, keep) for keep in ("start", "ends", "end")]
+    ['card_payme…', 'card_…_rate', '…wrong_rate']
+    """
+    text = printable(name)
+    if len(text) <= longest:
+        return text
+    room = longest - 1
+    head = {"start": room, "ends": room - room // 2, "end": 0}[keep]
+    return f"{text[:head]}…{text[len(text) - (room - head) :]}"

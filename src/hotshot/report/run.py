@@ -1,0 +1,150 @@
+"""What the page says of one run: words, tables, figures, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from hotshot.evaluation import Evaluation
+from hotshot.evaluation.result_tables import recall_table, result_table, transport_table
+from hotshot.evaluation.results import check_reference
+from hotshot.evaluation.stored import StoredRun
+from hotshot.evaluation.tables import Table
+from hotshot.formatting import count, listed, shots_in_words
+from hotshot.paper.figures import histogram
+from hotshot.paper.figures.saving import file_content
+from hotshot.report.sentences import beyond_the_mean, summary
+from hotshot.report.sources import Reader, Source
+from hotshot.report.svg import inline_svg
+from hotshot.report.task_explorer import explorer_or_reason, run_explorer
+
+# Width of a bin of the histogram, in percent.
+STEP = 5
+# Entries of a request, and what the page calls them.
+REQUESTED = {
+    "ways": "Ways",
+    "shots": "Shots",
+    "queries": "Queries per class",
+    "tasks": "Tasks",
+    "frozen": "Frozen tasks, SHA-256",
+    "seed": "Seed",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One folder on the page.
+
+    `explorer` is data for the browser, or None and then `why_not` says why; `facts`, `command` and `details`, texts of
+    several lines under a title, say what was run.
+    """
+
+    id: str
+    heading: str
+    lead: str
+    explorer: dict[str, Any] | None
+    why_not: str
+    facts: dict[str, str]
+    command: str | None
+    details: dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunPart(Part):
+    """One run on the page."""
+
+    summaries: dict[str, list[str]]
+    beyond: list[str]
+    results: list[Table]
+    histograms: dict[str, Markup]
+    transport: Table
+    recall: list[Table]
+
+    kind = "run"
+
+
+def run_part(
+    run: StoredRun,
+    part_id: str,
+    source: Source,
+    read: Reader,
+    most: int,
+    reference: str | None,
+    threshold: float,
+) -> RunPart:
+    """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
+    found = run.evaluation
+    if reference is not None:
+        found = replace(found, reference=check_reference(reference, found.methods))
+    explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
+    titles = {k: shots_in_words(k).capitalize() for k in found.shots}
+    methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
+    return RunPart(
+        id=part_id,
+        heading=f"{methods} on {source.name}",
+        lead=_lead(run),
+        summaries={title: summary(found, k) for k, title in titles.items()},
+        beyond=beyond_the_mean(found, threshold),
+        results=[result_table(found, k, threshold) for k in found.shots],
+        histograms={title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
+        transport=transport_table(found),
+        recall=[recall_table(found, k) for k in found.shots],
+        explorer=explorer,
+        why_not=why_not,
+        facts=_facts(run),
+        command=source.command,
+        details={name: _described(method) for name, method in run.request["methods"].items()},
+    )
+
+
+def _lead(run: StoredRun) -> str:
+    found, request = run.evaluation, run.request
+    shots = listed([str(k) for k in found.shots])
+    text = (
+        f"{found.ways}-way tasks with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks, 'task')} each; "
+        "every method saw the same ones."
+    )
+    if "seed" in request:
+        text += f" {request['queries']} queries per class, seed {request['seed']}."
+    return text
+
+
+def _facts(run: StoredRun) -> dict[str, str]:
+    request = run.request
+    facts = {"Run folder": run.folder.name}
+    for key, title in REQUESTED.items():
+        if key in request:
+            value = request[key]
+            facts[title] = listed([str(k) for k in value]) if isinstance(value, list) else str(value)
+    bases = (method["parameters"].get("base") for method in request["methods"].values())
+    if own := dict.fromkeys(str(base) for base in bases if base is not None):
+        facts["Base classes"] = ", ".join(own)
+    for key, value in request["data"].items():
+        facts[f"{key}, SHA-256"] = str(value)
+    versions = run.about.get("versions")
+    if isinstance(versions, dict):
+        facts["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
+    return facts
+
+
+def _described(method: dict[str, Any]) -> str:
+    parameters = (
+        f"{key} = {json.dumps(own, ensure_ascii=False)}" for key, own in method["parameters"].items()
+    )
+    return "\n  ".join([str(method["class"]), *parameters])
+
+
+def _histogram(found: Evaluation, shots: int, prefix: str) -> Markup:
+    """Tasks by accuracy: the reference beside the best of the others."""
+    others = [method for method in found.methods if method != found.reference]
+    best = sorted(others, key=lambda method: -found[method, shots].accuracy.mean)[:1]
+    values = {method: 100 * found[method, shots].accuracies for method in (found.reference, *best)}
+    lowest = min(each.min() for each in values.values())
+    edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
+    figure = histogram(values, edges=edges, x_label="accuracy in %", label="tasks")
+    label = f"Tasks by accuracy at {shots_in_words(shots)}: {' beside '.join(values)}"
+    return inline_svg(file_content(figure, "svg").decode(), prefix, label)

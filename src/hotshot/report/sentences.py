@@ -1,0 +1,96 @@
+"""What an evaluation found, in sentences that say as plainly where a method loses as where it wins."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hotshot.evaluation import Estimate, Evaluation
+from hotshot.evaluation.result_tables import LONGEST_NAME, unsolved
+from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
+from hotshot.evaluation.tables import percent
+from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
+from hotshot.transport.solution import Status
+
+# Methods named in one sentence.
+MOST_NAMED = 4
+OPENINGS = {
+    AHEAD: "It is ahead of",
+    BEHIND: "It is behind",
+    UNDECIDED: "No significant difference from",
+}
+
+
+def summary(found: Evaluation, shots: int) -> list[str]:
+    """How the reference compares to every other method at one number of shots."""
+    reference = found.reference
+    own = found[reference, shots].accuracy
+    sentences = [f"{reference} is right in {percent(own)}% of all queries."]
+    others = [name for name in found.methods if name != reference]
+    if not others:
+        return sentences
+    if not math.isfinite(own.half_width):
+        return [*sentences, "One task cannot show a difference between methods."]
+    differences = {name: found.difference(name, shots) for name in others}
+    for which, opening in OPENINGS.items():
+        names = [name for name in others if verdict(differences[name]) == which]
+        # How far away the nearest is says most.
+        names.sort(key=lambda name: abs(differences[name].mean))
+        if names:
+            every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
+            sentences.append(f"{opening} {every}{_with_distances(names, differences)}.")
+    best = max(found.methods, key=lambda name: found[name, shots].accuracy.mean)
+    if best != reference:
+        sentences.append(f"The highest mean is that of {best}: {percent(found[best, shots].accuracy)}%.")
+    return sentences
+
+
+def beyond_the_mean(found: Evaluation, threshold: float) -> list[str]:
+    """Bad tasks, time, and whether every problem was solved."""
+    sentences = []
+    for shots in found.shots:
+        own = found[found.reference, shots]
+        low = int(np.sum(own.accuracies < threshold))
+        how_many = f"{low:,} of {found.tasks:,} tasks" if low else "no task"
+        worst = min(own.recall, key=lambda name: own.recall[name])
+        sentences.append(
+            f"At {shots_in_words(shots)}, {how_many} of {found.reference} "
+            f"{'are' if low > 1 else 'is'} below {100 * threshold:g}%. Its worst class is "
+            f"“{shortened(worst, LONGEST_NAME, keep='ends')}”: {percentage(own.recall[worst], 0)} of its queries are "
+            "right."
+        )
+    return [*sentences, _time(found), *_all_solved(found), *unsolved(found)]
+
+
+def _all_solved(found: Evaluation) -> list[str]:
+    statuses = [result.statuses for result in found.results if result.statuses]
+    if not statuses or any(set(own) != {Status.CONVERGED} for own in statuses):
+        return []
+    total = sum(own[Status.CONVERGED] for own in statuses)
+    return [f"All {total:,} transport problems of the run converged."]
+
+
+def _time(found: Evaluation) -> str:
+    shots = found.shots[0]
+    times = {name: found[name, shots].seconds_per_task for name in found.methods}
+    own = times.pop(found.reference)
+    text = f"At {shots_in_words(shots)} a task takes {found.reference} {milliseconds(own)} ms of one core"
+    if not times:
+        return f"{text}."
+    fastest = min(times, key=lambda name: times[name])
+    if times[fastest] > own:
+        return f"{text}, less than any other method."
+    return f"{text}; {fastest}, the fastest, takes {milliseconds(times[fastest])} ms."
+
+
+def _with_distances(names: list[str], differences: dict[str, Estimate]) -> str:
+    shown = [f"{name} ({_distance(differences[name])})" for name in names[:MOST_NAMED]]
+    more = len(names) - len(shown)
+    return listed([*shown, f"{more} more"] if more else shown)
+
+
+def _distance(difference: Estimate) -> str:
+    if verdict(difference) == UNDECIDED:
+        return f"{percent(difference, signed=True)} points"
+    return f"by {percent(Estimate(abs(difference.mean), difference.half_width, difference.n))} points"

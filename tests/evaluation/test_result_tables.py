@@ -1,0 +1,136 @@
+"""Tables of an evaluation: what stands in a cell, what it is sorted by, and that every reader gets the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.evaluation.result_tables import (
+    accuracy_table,
+    detail_table,
+    recall_table,
+    result_table,
+    transport_table,
+    unsolved,
+)
+from hotshot.evaluation.tables import Entry, Number, Table
+from hotshot.transport.solution import Status
+
+ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
+
+
+def result(method, accuracies, shots=1, **changes):
+    recall = {"cat": 0.5, "a_class_with_a_rather_long_name_" * 3: 0.25}
+    options = {"recall": recall, "calibration_error": 0.1234, "statuses": {}, "stopped_early": 0}
+    return MethodResult(
+        method, shots, np.asarray(accuracies), **{**options, "seconds_per_task": 0.005, **changes}
+    )
+
+
+def evaluation(*results):
+    return Evaluation(tuple(results), 5, len(results[0].accuracies), results[0].method)
+
+
+FOUND = evaluation(
+    result(
+        "mine", ACCURACIES, statuses={Status.CONVERGED: 1900, Status.MAX_ITERATIONS: 100}, stopped_early=3
+    ),
+    result("worse", ACCURACIES - 0.02, calibration_error=None),
+    result("better", ACCURACIES + 0.03),
+)
+
+
+def texts(table, column):
+    return [row[table.columns.index(column)].text for row in table.entries]
+
+
+def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference():
+    table = accuracy_table(FOUND, 1)
+    assert table.title == "5-way-1-shot, 100 tasks"
+    assert table.numeric == [False, True, True]
+    assert texts(table, "method") == ["mine", "worse", "better"]
+    leads = [row[2] for row in table.entries]
+    assert [lead.text for lead in leads] == ["reference", "+2.00 ± 0.00", "-3.00 ± 0.00"]
+    assert [lead.kind for lead in leads] == ["reference", "ahead", "behind"]
+    assert leads[0].value is None
+
+
+def test_results_have_the_cells_of_both_tables_and_the_best_first():
+    table, plain, details = result_table(FOUND, 1, 0.5), accuracy_table(FOUND, 1), detail_table(FOUND, 0.5)
+    assert texts(table, "method") == ["better", "mine", "worse"]
+    for other, columns in ((plain, plain.columns), (details, details.columns[2:])):
+        for column in columns:
+            own = dict(zip(texts(table, "method"), texts(table, column), strict=True))
+            assert own == dict(zip(texts(other, "method"), texts(other, column), strict=True))
+
+
+def test_details_name_the_worst_class_and_leave_out_what_a_method_has_not():
+    table = detail_table(FOUND, 0.7)
+    assert "tasks below 70%" in table.columns
+    worst = table.entries[0][table.columns.index("recall of worst class")]
+    assert (worst.text, worst.value) == ("25%", 0.25)
+    assert len(worst.note) == 60
+    assert "…" in worst.note
+    assert texts(table, "calibration error") == ["0.123", "", "0.123"]
+    assert texts(table, "ms per task") == ["5.0"] * 3
+
+
+def test_differences_are_drawn_on_one_axis_that_holds_zero():
+    table = result_table(FOUND, 1, 0.5)
+    drawn = [row[table.columns.index("difference (chart)")].interval for row in table.entries]
+    assert drawn[1] is None
+    behind, ahead = drawn[0], drawn[2]
+    assert behind.zero == ahead.zero
+    assert 0 < behind.low <= behind.mean <= behind.high < behind.zero < ahead.low <= ahead.high < 100
+
+
+def test_a_single_task_has_no_interval():
+    found = evaluation(result("mine", [0.5]), result("other", [0.75]))
+    table = result_table(found, 1, 0.5)
+    assert table.title == "5-way-1-shot, 1 task"
+    assert [row[1].text for row in table.entries] == ["75.00", "50.00"]
+    assert [row[2].text for row in table.entries] == ["-25.00", "reference"]
+    assert [row[3].interval for row in table.entries] == [None, None]
+
+
+def test_methods_that_do_not_transport_have_empty_cells():
+    table = transport_table(FOUND)
+    assert texts(table, "transport problems") == ["2,000", "", ""]
+    assert texts(table, "max iterations") == ["100", "", ""]
+    assert texts(table, "fits stopped early") == ["3", "0", "0"]
+    assert transport_table(evaluation(result("a", [0.5]))).columns == (
+        "method", "shots", "fits stopped early", "ms per task",
+    )  # fmt: skip
+
+
+def test_recall_has_the_worst_class_of_the_reference_first():
+    table = recall_table(FOUND, 1)
+    assert table.columns == ("class", "mine", "worse", "better")
+    assert [row[1].text for row in table.entries] == ["25%", "50%"]
+
+
+def test_what_did_not_end_well_is_said_with_its_remedy():
+    first, second = unsolved(FOUND)
+    assert first.startswith("mine at 1 shot: 100 of 2,000 transport problems ended as MAX_ITERATIONS. ")
+    assert second == "mine at 1 shot: 3 of 100 fits stopped before their minimum."
+    assert unsolved(evaluation(result("a", [0.5], statuses={Status.CONVERGED: 5}))) == []
+
+
+def test_printing_an_evaluation_shows_the_same_numbers():
+    lines = str(FOUND).splitlines()
+    for line, row in zip(lines, accuracy_table(FOUND, 1).entries, strict=True):
+        assert all(entry.text in line for entry in row if entry.kind != "reference")
+    assert "mine minus it +2.00 ± 0.00" in lines[1]
+    assert "±" not in str(evaluation(result("mine", [0.5])))
+
+
+def test_cells_of_all_kinds_are_read_alike():
+    table = Table("t", ("a", "b"), (("x|y", Number(68.57, published=True)), (None, Entry("5", 5, kind="k"))))
+    assert table.numeric == [False, True]
+    assert table.entries[0][1] == Entry("68.57", 68.57, note="published", kind="published")
+    assert table.entries[1] == [Entry(), Entry("5", 5, kind="k")]
+    assert table.to_markdown().splitlines()[2:] == ["| x\\|y | *68.57* |", "|  | 5 |"]
+    assert Table("t", ("a", "b"), ()).numeric == [False, False]
+    with pytest.raises(ValueError, match="needs 2 cells"):
+        Table("t", ("a", "b"), (("x",),))

@@ -1,0 +1,101 @@
+"""Numbers and names as a person reads them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotshot.formatting import (
+    bounded_percentage,
+    count,
+    in_words,
+    listed,
+    milliseconds,
+    percentage,
+    printable,
+    shortened,
+    shots_in_words,
+    significant,
+    whole_percentage,
+    with_interval,
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (with_interval(90.412, 0.6), "90.41 ± 0.60"),
+        (with_interval(-0.4, math.inf, signed=True), "-0.40"),
+        (with_interval(0.4, None, signed=True), "+0.40"),
+        (with_interval(-0.001, 0.002), "0.00 ± 0.00"),
+        (with_interval(-0.001, signed=True), "+0.00"),
+        (with_interval(1.23456, 0.5, places=3), "1.235 ± 0.500"),
+        (percentage(0.1234), "12.3%"),
+        (percentage(0.1234, 0), "12%"),
+        (whole_percentage(0), "0%"),
+        (whole_percentage(0.004), "<1%"),
+        (whole_percentage(0.0095), "1%"),
+        (whole_percentage(1), "100%"),
+        (bounded_percentage(0), "0%"),
+        (bounded_percentage(1e-6), "under 0.1%"),
+        (bounded_percentage(0.001), "0.1%"),
+        (bounded_percentage(0.0123), "1.2%"),
+        (bounded_percentage(0.98765), "98.8%"),
+        (bounded_percentage(0.99999), "over 99.9%"),
+        (bounded_percentage(1), "100%"),
+        (significant(0), "0"),
+        (significant(1234.5), "1230"),
+        (significant(0.00012345), "0.000123"),
+        (significant(0.000012345), "1.23e-05"),
+        (significant(1234567.0), "1.23e+06"),
+        (significant(-2.5), "-2.5"),
+        (milliseconds(0.0004), "0.40"),
+        (milliseconds(0.005), "5.0"),
+        (milliseconds(0.1488), "149"),
+        (count(1, "sample"), "1 sample"),
+        (count(0, "sample"), "0 samples"),
+        (count(2000, "class", "classes"), "2,000 classes"),
+        (shots_in_words(1), "1 shot"),
+        (shots_in_words(5), "5 shots"),
+        (in_words(2), "two"),
+        (in_words(12), "12"),
+        (listed([]), ""),
+        (listed(["a"]), "a"),
+        (listed(["a", "b", "c"]), "a, b and c"),
+    ],
+)
+def test_numbers_read_as_people_write_them(shown, text):
+    assert shown == text
+
+
+def test_names_are_shown_and_not_obeyed():
+    assert printable("a\nb\x1b[31m\u202ec") == r"a\nb\x1b[31m\u202ec"
+    assert printable("naïve 猫 2") == "naïve 猫 2"
+    assert printable(7) == "7"
+
+
+@given(
+    st.text(st.characters(exclude_characters="…"), max_size=80),
+    st.integers(1, 50),
+    st.sampled_from(["start", "ends", "end"]),
+)
+def test_names_are_never_longer_than_asked_for(name, longest, keep):
+    text = shortened(name, longest, keep)
+    assert text.isprintable()
+    assert len(text) <= longest
+    whole = printable(name)
+    if len(whole) <= longest:
+        assert text == whole
+    else:
+        head, tail = text.split("…")
+        assert whole.startswith(head)
+        assert whole.endswith(tail)
+
+
+def test_what_is_kept_of_a_long_name_is_the_part_asked_for():
+    assert shortened("abcdefghij", 5) == "abcd…"
+    assert shortened("abcdefghij", 5, "end") == "…ghij"
+    assert shortened("abcdefghij", 6, "ends") == "abc…ij"
