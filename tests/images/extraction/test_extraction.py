@@ -15,8 +15,8 @@ from hotshot.images.extraction import (
     Extractor,
     checkpoint_extractor,
     extract_split,
-    images,
     pretrained_extractor,
+    writing,
 )
 from hotshot.images.training import Recipe, features_of, load_backbone, train
 
@@ -34,7 +34,7 @@ def mean_colour(name="means"):
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(images, "IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr(writing, "IMAGES_AT_ONCE", 7)
 
 
 def test_features_labels_and_provenance_are_written(tmp_path):

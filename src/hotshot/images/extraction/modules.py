@@ -18,10 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.images.backbones.devices import require_device
+from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
-from hotshot.images.extraction.extractor import Extractor
-from hotshot.images.extraction.trial import checked, reason, side_of, tried
+from hotshot.images.extraction.extractor import Extractor, checked, reason, side_of, tried
 from hotshot.images.training.augmentation import DEVIATION, MEAN, centre_crop
 
 
@@ -47,7 +46,7 @@ def module_extractor(
         Side of the images (batch, 3, size, size) that the module takes. It must give features (batch, V), or maps
         (batch, V, h, w), which are averaged over h and w; it is tried on made-up images before any extraction.
     device : str
-        Of PyTorch.
+        PyTorch device, such as "cuda".
     weights : path, optional
         File for `hotshot.images.backbones.weights.load_weights`; without it the module is used as it is.
     mean, deviation : three numbers each
