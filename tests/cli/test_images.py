@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 
 import numpy as np
@@ -120,6 +121,27 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     assert "12 images of 2 base classes, 12 of 2 validation classes" in trained.stdout
     assert hotshot("extract", "pictures", "--checkpoint", "backbone/best").returncode == 0
     assert len(read_features(tmp_path / "features" / "val.safetensors").X) == 12
+
+
+def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
+    for name in "ab":
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for i in range(3):
+            Image.new("RGB", (24, 24), (40 * i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
+    (tmp_path / "pictures" / "b" / "1.png").write_bytes(b"<html>")
+    flags = ["train", "pictures", "--size", "20", "--epochs", "1"]
+    assert "1 corrupt images, first b/1.png" in hotshot(*flags).stderr
+    run = hotshot(*flags, "--skip-corrupt")
+    assert run.returncode == 0, run.stderr
+    assert "Note: 1 corrupt images of 'all' are left out, b/1.png first." in run.stdout
+
+
+def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hotshot.images.backbones", None)
+    run = hotshot("train")
+    assert run.returncode == 2
+    assert "This command needs PyTorch and Pillow" in run.stderr
+    assert run.stderr.rstrip().endswith("pip install 'hotshot[images]'.")
 
 
 @pytest.mark.parametrize(

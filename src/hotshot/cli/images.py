@@ -51,8 +51,9 @@ def needs_images() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
+        reason = str(error).split(": pip install")[0]
         raise RunError(
-            f"This command needs PyTorch and Pillow ({error}): pip install 'hotshot[images]'."
+            f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'."
         ) from None
 
 
@@ -102,4 +103,7 @@ def decoded_splits(
     for name, split in opened.splits.items():
         with bar(console, "images") as progress:
             found[name] = decode(split, size, cache, counting(progress, f"decoding {name}"))
+        if corrupt := found[name].corrupt:
+            note = f"{len(corrupt)} corrupt images of '{name}' are left out, {corrupt[0].name} first."
+            console.print(f"Note: {note}", markup=False, style="yellow")
     return opened.name, found

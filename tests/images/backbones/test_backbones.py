@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="backbones need the extra images")
 
 from hotshot.errors import ParameterError
 from hotshot.images.backbones import BACKBONES, create, feature_width, options_for

@@ -7,6 +7,9 @@ import re
 
 import numpy as np
 import pytest
+
+pytest.importorskip("PIL", reason="images need Pillow")
+
 from image_copies import (
     CIFAR_LISTS,
     PACKERS,

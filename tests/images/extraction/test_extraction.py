@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="extraction needs the extra images")
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from PIL import Image
+
+torch = pytest.importorskip("torch", reason="extraction needs the extra images")
+Image = pytest.importorskip("PIL.Image", reason="images need Pillow")
 
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.files import read_features

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="training needs the extra images")
+
 from torch import nn
 
 from hotshot.errors import InputError, ParameterError

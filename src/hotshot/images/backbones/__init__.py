@@ -24,7 +24,7 @@ from hotshot.errors import ParameterError
 try:
     import torch
 except ImportError:
-    raise ImportError("hotshot.images.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
+    raise ImportError("hotshot.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
 
 from hotshot.images.backbones.convolutional import Convolutional
 from hotshot.images.backbones.residual import Residual, Residual12, WideResidual

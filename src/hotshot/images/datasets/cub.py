@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
-from hotshot.images.datasets.entries import Entry
-from hotshot.images.datasets.layout import Found, absences, text_lines
-from hotshot.images.datasets.references import EncodedImage
-from hotshot.images.datasets.tree import Tree
+from hotshot.images.datasets.dataset import Found, absences, text_lines
+from hotshot.images.datasets.entries import Entry, Tree
+from hotshot.images.datasets.pixels import EncodedImage
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}

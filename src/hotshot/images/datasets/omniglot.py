@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
-from hotshot.images.datasets.folders import part
-from hotshot.images.datasets.layout import Found
-from hotshot.images.datasets.references import EncodedImage
-from hotshot.images.datasets.tree import Tree, is_image
+from hotshot.images.datasets.dataset import Found
+from hotshot.images.datasets.entries import Tree, is_image
+from hotshot.images.datasets.pixels import EncodedImage
+from hotshot.images.datasets.trees import subtree
 
 _FOLDERS = {"base": "images_background", "novel": "images_evaluation"}
 _CHARACTERS = {"base": 964, "novel": 659}
@@ -21,20 +21,20 @@ _LICENCE = "MIT"
 
 def recognises(tree: Tree) -> bool:
     """Whether one of the two published folders is there, or its zip."""
-    return any(part(tree, folder) is not None for folder in _FOLDERS.values())
+    return any(subtree(tree, folder) is not None for folder in _FOLDERS.values())
 
 
 def open_layout(tree: Tree) -> Found:
     """Images by split and character."""
-    parts = {split: part(tree, folder) for split, folder in _FOLDERS.items()}
-    if all(inside is None for inside in parts.values()):
+    trees = {split: subtree(tree, folder) for split, folder in _FOLDERS.items()}
+    if all(inside is None for inside in trees.values()):
         raise InputError(
             f"{tree.path} is not Omniglot, it has neither images_background nor images_evaluation, as a folder or zip: "
             "give the folder that holds them."
         )
     splits, notes = {}, []
     ignored = tree.ignored
-    for split, inside in parts.items():
+    for split, inside in trees.items():
         if inside is None:
             notes.append(f"Split '{split}' ({_FOLDERS[split]}) is not there.")
             continue
