@@ -25,10 +25,8 @@ class Convolutional(nn.Module):
 
     def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
         super().__init__()
-        widths = [channels, *[filters] * depth]
-        self.blocks = nn.Sequential(
-            *(_block(widths[i], widths[i + 1], pool=i < POOLED_BLOCKS) for i in range(depth))
-        )
+        inputs = [channels] + [filters] * (depth - 1)
+        self.blocks = nn.Sequential(*(_block(n, filters, i < POOLED_BLOCKS) for i, n in enumerate(inputs)))
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -38,21 +39,18 @@ class Residual(nn.Module):
         self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False
     ) -> None:
         super().__init__()
-        first = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
-        stem: list[nn.Module] = [first, nn.BatchNorm2d(filters), nn.ReLU()]
+        entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
+        self.stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
         if not small:
-            stem.append(nn.MaxPool2d(3, stride=2, padding=1))
-        self.stem = nn.Sequential(*stem)
-        stages = []
+            self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))
+        self.stages = nn.Sequential()
         width = filters
         for stage, count in enumerate(blocks):
-            layers = []
-            for index in range(count):
-                outputs = filters * 2**stage
-                layers.append(BasicBlock(width, outputs, stride=2 if stage and not index else 1))
-                width = outputs
-            stages.append(nn.Sequential(*layers))
-        self.stages = nn.Sequential(*stages)
+            outputs = filters * 2**stage
+            first = BasicBlock(width, outputs, stride=2 if stage else 1)
+            others = (BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
+            self.stages.append(nn.Sequential(first, *others))
+            width = outputs
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -108,18 +106,11 @@ class Residual12(nn.Module):
         block_size: int = 5,
     ) -> None:
         super().__init__()
-        widths = [channels, *filters]
-        self.blocks = nn.Sequential(
-            *(
-                Block12(
-                    widths[i],
-                    widths[i + 1],
-                    leak=0.1 if i + 1 < len(filters) else 0.0,
-                    drop=DropBlock(drop_rate if i >= 2 else 0.0, block_size),
-                )
-                for i in range(len(filters))
-            )
-        )
+        blocks = []
+        for i, (inputs, outputs) in enumerate(pairwise([channels, *filters])):
+            leak = 0.1 if i + 1 < len(filters) else 0.0
+            blocks.append(Block12(inputs, outputs, leak, DropBlock(drop_rate if i >= 2 else 0.0, block_size)))
+        self.blocks = nn.Sequential(*blocks)
         initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -188,14 +179,13 @@ class WideResidual(nn.Module):
     def __init__(self, depth: int, widening: int, channels: int = 3) -> None:
         super().__init__()
         self.stem = _convolution(channels, 16)
-        blocks: list[nn.Module] = []
+        self.blocks = nn.Sequential()
         width = 16
         for stage, stride in enumerate((1, 2, 2)):
             for index in range((depth - 4) // 6):
                 outputs = 16 * 2**stage * widening
-                blocks.append(WideBlock(width, outputs, stride if index == 0 else 1))
+                self.blocks.append(WideBlock(width, outputs, stride if index == 0 else 1))
                 width = outputs
-        self.blocks = nn.Sequential(*blocks)
         self.norm = nn.BatchNorm2d(width)
         self.relu = nn.ReLU()
         initialise(self)

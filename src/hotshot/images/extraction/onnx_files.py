@@ -137,7 +137,8 @@ def _image_input(inputs: list[_Value], path: Path) -> _Images:
             f"{path} must take one input, the images, and takes {_listed(inputs)}: export it with that one."
         )
     (given,) = inputs
-    shape = [_fixed(axis) for axis in given.shape]
+    # Axes that the file leaves open have a name, or none.
+    shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in given.shape]
     # Channels of no fixed number are taken to be where PyTorch has them; the trial tells.
     channels_last = len(shape) == 4 and shape[1] != 3 and shape[3] == 3
     if given.type not in _DTYPES or len(shape) != 4 or (not channels_last and shape[1] not in (3, None)):
@@ -170,10 +171,6 @@ def _size(images: _Images, size: int | None, path: Path) -> int:
     if size not in (None, found):
         raise ParameterError(f"{path} takes images of size {found}, got {size}: leave size (--size) out.")
     return found
-
-
-def _fixed(axis: Any) -> int | None:
-    return axis if isinstance(axis, int) and axis > 0 else None
 
 
 def _listed(values: list[_Value]) -> str:
