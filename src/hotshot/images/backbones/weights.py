@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,13 +44,11 @@ class Report:
     left: tuple[str, ...]
 
     def __str__(self) -> str:
-        left = (
-            f", {len(self.left)} left over ({', '.join(self.left[:4])}{' …' * (len(self.left) > 4)})"
-            if self.left
-            else ""
-        )
-        first, last = self.matched[0], self.matched[-1]
-        return f"{len(self.matched)} tensors matched, from {first[1]} -> {first[0]} to {last[1]} -> {last[0]}{left}."
+        (first, theirs), (last, their_last) = self.matched[0], self.matched[-1]
+        text = f"{len(self.matched)} tensors matched, from {theirs} -> {first} to {their_last} -> {last}"
+        if self.left:
+            text += f", {len(self.left)} left over ({', '.join(self.left[:4])}{' …' * (len(self.left) > 4)})"
+        return f"{text}."
 
 
 def load_weights(network: nn.Module, path: str | Path) -> Report:
@@ -107,7 +104,7 @@ def _match(own: list[_Layer], theirs: list[_Layer], path: str | Path) -> list[tu
     # Programs that register a layer twice (Chen et al. 2019: C and trunk.0) save it twice, with equal tensors.
     copies = [x for i, x in enumerate(fitting) if any(x.equals(before) for before in fitting[:i])]
     once = [layer for layer in fitting if layer not in copies]
-    if copies and not _has_kernels(copies) and len(once) < len(own):
+    if len(once) < len(own) and all(x.ndim < 2 for layer in copies for x in layer.tensors.values()):
         # Normalisations that were never trained are equal without being copies.
         copies, once = [], fitting
     for index, layer in enumerate(own):
@@ -126,10 +123,6 @@ def _match(own: list[_Layer], theirs: list[_Layer], path: str | Path) -> list[tu
         for mine, other in zip(own, once, strict=False)
         for pair in zip(mine.tensor_names(), other.tensor_names(), strict=True)
     ]
-
-
-def _has_kernels(layers: Iterable[_Layer]) -> bool:
-    return any(x.ndim > 1 for layer in layers for x in layer.tensors.values())
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:
@@ -173,11 +166,9 @@ def _load(path: Path) -> Any:
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     file = map_tensors(path)
+    found = {name: torch.from_numpy(np.array(x)) for name, x in file.tensors.items()}
     # NumPy has no brain floats: their bits come as integers.
-    return {
-        name: x.view(torch.bfloat16) if name in file.brain_floats else x
-        for name, x in ((name, torch.from_numpy(np.array(array))) for name, array in file.tensors.items())
-    }
+    return {name: x.view(torch.bfloat16) if name in file.brain_floats else x for name, x in found.items()}
 
 
 def _is_plain(x: Tensor) -> bool:

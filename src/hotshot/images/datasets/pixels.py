@@ -22,7 +22,6 @@ SUFFIXES = (
 )  # fmt: skip
 # From here on Pillow suspects a bomb too.
 MOST_PIXELS = 2**26
-_ORIENTATION = 0x0112
 _WHITE = (255, 255, 255, 255)
 
 
@@ -176,11 +175,8 @@ def centre_square(image: Image, size: int) -> np.ndarray:
 
 
 def _upright(image: Image, library: Any) -> Any:
-    if "exif" not in image.info:
-        return image
     try:
-        turned = image.getexif().get(_ORIENTATION, 1) != 1
-        return library.ImageOps.exif_transpose(image) if turned else image
+        return library.ImageOps.exif_transpose(image) if "exif" in image.info else image
     except Exception:
         # The remarks of a camera are damaged, not the image.
         return image
