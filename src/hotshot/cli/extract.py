@@ -58,8 +58,7 @@ def extract(
         ),
     ] = None,
     size: Annotated[
-        int | None,
-        typer.Option(help="Side of the input in pixels. Default: 84, or what the network says."),
+        int | None, typer.Option(help="Side of the input in pixels. Default: 84, or what the network says.")
     ] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for one feature file per split. Rerun the command to resume.")

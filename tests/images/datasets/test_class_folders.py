@@ -147,7 +147,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
         ),
         pytest.param(
             class_folders(prefix="one/") | class_folders(prefix="two/"),
-            "deeper than in folders",
+            "deeper than in the folders",
             id="odd splits",
         ),
     ],

@@ -116,12 +116,7 @@ def _from_pickles(tree: Tree, pickles: Tree, lists: dict[str, list[str]]) -> Fou
         rows, labels = _images(entry, len(names))
         for i, label in enumerate(labels.tolist()):
             classes[names[label]].append(ArrayImage(entry, rows, i))
-    return Found(
-        "cifar-fs",
-        "CIFAR-100 for Python",
-        _chosen(classes, lists, tree),
-        tree.ignored,
-    )
+    return Found("cifar-fs", "CIFAR-100 for Python", _chosen(classes, lists, tree), tree.ignored)
 
 
 def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -66,17 +66,7 @@ def splits_of(tree: Tree, trees: dict[str, Tree], name: str, licence: str | None
 
 def _classes_of(tree: Tree, where: str) -> tuple[dict[str, list[EncodedImage]], int]:
     """Images by class, where folders are the classes, and how many files are no images."""
-    classes: dict[str, list[EncodedImage]] = {name: [] for name in tree.folders if "/" not in name}
-    others = 0
-    for path, entry in tree.files.items():
-        if not is_image(path):
-            others += 1
-            continue
-        folders = path.split("/")[:-1]
-        if len(folders) != 1:
-            what = "deeper than in folders of classes" if folders else "outside the folders of classes"
-            raise InputError(f"{where} has the image {quoted(path)} {what}: {_WANTED}.")
-        classes[folders[0]].append(EncodedImage(entry))
+    classes, others = images_by_folder(tree, 1, where, _WANTED)
     if not classes:
         raise InputError(f"{where} has no folders of images: {_WANTED}.")
     empty = sorted(name for name, images in classes.items() if not images)
@@ -85,3 +75,22 @@ def _classes_of(tree: Tree, where: str) -> tuple[dict[str, list[EncodedImage]], 
             f"{where} has {len(empty)} folders without images, {quoted(empty[0])} first: fill or remove them."
         )
     return classes, others
+
+
+def images_by_folder(
+    tree: Tree, depth: int, where: str, remedy: str
+) -> tuple[dict[str, list[EncodedImage]], int]:
+    """Images by their folders, which are all `depth` deep, and how many files are no images."""
+    folders: dict[str, list[EncodedImage]] = {
+        name: [] for name in tree.folders if name.count("/") == depth - 1
+    }
+    others = 0
+    for path, entry in tree.files.items():
+        if not is_image(path):
+            others += 1
+        elif path.count("/") != depth:
+            what = "deeper than in" if path.count("/") > depth else "outside"
+            raise InputError(f"{where} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
+        else:
+            folders[path.rpartition("/")[0]].append(EncodedImage(entry))
+    return folders, others

@@ -12,7 +12,7 @@ import shutil
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -156,7 +156,7 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
         done, corrupt = 0, []
         with (new / _IMAGES).open("wb") as file:
             _write_shape(file, len(split), size)
-            for pixels, bad in _in_order(_decoder(split.images, size), slices(len(split), _AT_ONCE)):
+            for pixels, bad in _decoded(split.images, size):
                 file.write(pixels.data)
                 corrupt += bad
                 done += len(pixels) + len(bad)
@@ -189,38 +189,31 @@ def _check_corrupt(found: Sequence[Corrupt], split: ImageSplit) -> None:
         )
 
 
-def _decoder(images: Sequence[ImageReference], size: int) -> Callable[[slice], Batch]:
-    def squares(some: slice) -> Batch:
-        pixels = np.empty((some.stop - some.start, size, size, 3), np.uint8)
-        bad: list[Corrupt] = []
-        good = 0
-        for image in images[some]:
-            try:
-                pixels[good] = image.square(size)
-                good += 1
-            except CorruptImageError as error:
-                bad.append(Corrupt(error.name, error.reason))
-        return pixels[:good], bad
-
-    return squares
-
-
-def _in_order(function: Callable[[slice], Batch], items: Iterable[slice]) -> Iterator[Batch]:
-    """`function` of each item by threads, in order, and no more than a few ahead.
-
-    Decoders release Python's lock while they work.
-    """
+def _decoded(images: Sequence[ImageReference], size: int) -> Iterator[Batch]:
+    """Squares and corrupt images, in order; by threads, as decoders release Python's lock, and only a few ahead."""
     threads = os.cpu_count() or 1
     waiting: deque[Future[Batch]] = deque()
     # Remarks of decoders on metadata are not about the pixels; what is damaged raises.
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore")
-        for item in items:
-            waiting.append(pool.submit(function, item))
+        for some in slices(len(images), _AT_ONCE):
+            waiting.append(pool.submit(_squares, images[some], size))
             if len(waiting) > 2 * threads:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _squares(images: Sequence[ImageReference], size: int) -> Batch:
+    pixels = np.empty((len(images), size, size, 3), np.uint8)
+    good, bad = 0, []
+    for image in images:
+        try:
+            pixels[good] = image.square(size)
+            good += 1
+        except CorruptImageError as error:
+            bad.append(Corrupt(error.name, error.reason))
+    return pixels[:good], bad
 
 
 def _write_shape(file: IO[bytes], count: int, size: int) -> None:

@@ -106,25 +106,30 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     path = Path(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))
+            reader = csv.reader(file)
+            header = [name.strip().lower() for name in next(reader, [])]
+            rows = [(number, row) for number, row in enumerate(reader, start=2) if row]
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
-    header = [name.strip().lower() for name in rows[0]] if rows else []
-    text = next((i for i, name in enumerate(header) if name in _TEXT_NAMES), None)
-    label = next((i for i, name in enumerate(header) if name in LABEL_NAMES), None)
-    if text is None or label is None:
+    columns = [
+        next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)
+    ]
+    if -1 in columns:
         raise InputError(
             f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}."
         )
-    body = [(number, row) for number, row in enumerate(rows[1:], start=2) if row]
-    for number, row in body:
-        if len(row) != len(header) or not row[text].strip() or not row[label].strip():
+    texts, labels = [], []
+    for number, row in rows:
+        text, label = (row[i] if len(row) == len(header) else "" for i in columns)
+        if not text.strip() or not label.strip():
             raise InputError(f"{path} has no text or no label in row {number}: repair or remove it.")
-    if not body:
+        texts.append(text)
+        labels.append(label)
+    if not texts:
         raise InputError(f"{path} holds no text: write one line for each.")
-    return [row[text] for _, row in body], [row[label] for _, row in body]
+    return texts, labels
 
 
 def extract_texts(
