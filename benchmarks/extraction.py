@@ -22,12 +22,12 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from hotshot.cli.process import keep_freed_memory
+from hotshot.cli.images import keep_freed_memory
 from hotshot.images.backbones import create
 from hotshot.images.datasets import ImageSplit, decode, open_dataset
 from hotshot.images.extraction import Extractor, extract_split
 from hotshot.images.training.augmentation import as_input
-from hotshot.images.training.recipe import Recipe
+from hotshot.images.training.checkpoints import Recipe
 
 IMAGES, CLASSES = 384, 8
 

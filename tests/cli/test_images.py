@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 
 import numpy as np
 import pytest
-import torch
-from PIL import Image
+
+torch = pytest.importorskip("torch", reason="train and extract need the extra images")
+Image = pytest.importorskip("PIL.Image")
 
 from hotshot.cli import images
 from hotshot.files import read_features
+from hotshot.images import extraction
 from hotshot.images.backbones import create
 from hotshot.images.datasets.glyphs import make_glyphs
 
@@ -54,6 +57,38 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
     assert found.about["network"]["weights"] == "best_model.tar"
 
 
+def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(
+    hotshot, few_glyphs, tmp_path, monkeypatch
+):
+    torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
+    flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
+    with monkeypatch.context() as patched:
+        whole = extraction.extract_split
+
+        def interrupted(extractor, split, path, **options):
+            if path.name == "val.safetensors":
+                raise KeyboardInterrupt
+            return whole(extractor, split, path, **options)
+
+        patched.setattr(extraction, "extract_split", interrupted)
+        run = hotshot(*flags)
+        assert run.returncode == 130
+        assert "Rerun the command to resume" in run.stderr
+    first = (tmp_path / "features" / "base.safetensors").read_bytes()
+    assert not (tmp_path / "features" / "val.safetensors").exists()
+    again = hotshot(*flags, "--json")
+    assert again.returncode == 0, again.stderr
+    rates = {row["split"]: row["images_per_second"] for row in json.loads(again.stdout)}
+    assert rates["base"] is None
+    assert rates["val"] > 0
+    assert (tmp_path / "features" / "base.safetensors").read_bytes() == first
+    torch.save(create("conv4").state_dict(), tmp_path / "w.pt")
+    other = hotshot(*flags)
+    assert other.returncode == 2
+    assert "base.safetensors exists, of other images or another network: pass --force" in other.stderr
+    assert hotshot(*flags, "--force").returncode == 0
+
+
 def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
     flags = ["train", "--size", "20", "--epochs", "2", "--batch-size", "32", "--json"]
     first = json.loads(hotshot(*flags).stdout)
@@ -88,16 +123,51 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     assert len(read_features(tmp_path / "features" / "val.safetensors").X) == 12
 
 
+def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
+    for name in "ab":
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for i in range(3):
+            Image.new("RGB", (24, 24), (40 * i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
+    (tmp_path / "pictures" / "b" / "1.png").write_bytes(b"<html>")
+    flags = ["train", "pictures", "--size", "20", "--epochs", "1"]
+    assert "1 corrupt images, first b/1.png" in hotshot(*flags).stderr
+    run = hotshot(*flags, "--skip-corrupt")
+    assert run.returncode == 0, run.stderr
+    assert "Note: 1 corrupt images of 'all' are left out, b/1.png first." in run.stdout
+
+
+def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hotshot.images.backbones", None)
+    run = hotshot("train")
+    assert run.returncode == 2
+    assert "This command needs PyTorch and Pillow" in run.stderr
+    assert run.stderr.rstrip().endswith("pip install 'hotshot[images]'.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
         (["train", "--filters", "few"], "--filters must be whole numbers"),
+        (["train", "--filters", "4,5"], "conv4 has no such option, or not of this value"),
+        (
+            ["train", "--backbone", "resnet12", "--filters", "8"],
+            "resnet12 has no such option, or not of this",
+        ),
+        (["train", "--filters", "-1"], "conv4 has no such option, or not of this value"),
+        (["train", "--epochs", "0"], "epochs must be positive, got 0"),
+        (["train", "--size", "0"], "size must be positive, got 0"),
+        (["train", "--size", "10"], "size must leave the network a map after pooling, got 10"),
+        (["train", "--batch-size", "1"], "batch_size must be at least 2"),
         (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
         (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
+        (
+            ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
+            "size must be from 1 to 4096",
+        ),
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
     ],
@@ -105,5 +175,5 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
 def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, arguments, message):
     run = hotshot(*arguments)
     assert run.returncode == 2
-    assert message in run.stderr
+    assert message in " ".join(run.stderr.split())
     assert "Traceback" not in run.stderr

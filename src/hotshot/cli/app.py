@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from hotshot import __version__
-from hotshot.cli.commands.images import extract, train
 from hotshot.cli.convert import convert
 from hotshot.cli.demo import demo
 from hotshot.cli.evaluate import evaluate
+from hotshot.cli.extract import extract
 from hotshot.cli.inspect import inspect
 from hotshot.cli.report import report
 from hotshot.cli.reproduce import reproduce
+from hotshot.cli.train import train
 from hotshot.cli.tune import tune
+from hotshot.errors import HotshotError, InterruptedRunError
 
+FAILED, INTERRUPTED = 2, 130
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",
     no_args_is_help=True,
@@ -42,3 +48,16 @@ def options(
 
 for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduce, report):
     app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; an error of ours is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
+    # joblib's helper process, which cleans up after a run that was stopped, needs not tell of it.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+    try:
+        app(prog_name="hotshot")
+    except HotshotError as error:
+        Console(stderr=True, soft_wrap=True).print(f"hotshot: {error}", style="red", markup=False)
+        sys.exit(INTERRUPTED if isinstance(error, InterruptedRunError) else FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

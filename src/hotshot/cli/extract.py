@@ -2,106 +2,95 @@
 
 from __future__ import annotations
 
-import json
 import time
 from datetime import UTC, datetime
+from json import dumps, loads
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 
-from hotshot.cli.images import bar, counting, decoded_splits
-from hotshot.errors import InterruptedRunError, ParameterError
-from hotshot.images.backbones.devices import require_device
-from hotshot.images.backbones.weights import Report
-from hotshot.images.extraction import (
-    MINILM,
-    Extractor,
-    checkpoint_extractor,
-    extract_split,
-    extract_texts,
-    load_minilm,
-    module_extractor,
-    onnx_extractor,
-    pretrained_extractor,
-    read_texts,
-    weights_extractor,
+from hotshot.cli.images import (
+    Cache,
+    Dataset,
+    Device,
+    Kind,
+    SkipCorrupt,
+    bar,
+    counting,
+    decoded_splits,
+    needs_images,
 )
+from hotshot.cli.options import Json
+from hotshot.errors import InterruptedRunError, ParameterError
+from hotshot.files import open_features
+from hotshot.images.datasets import DecodedSplit
 from hotshot.version import __version__
+
+if TYPE_CHECKING:
+    from hotshot.images.extraction import Extractor
 
 # Side of the input of networks that do not tell it, in pixels.
 SIZE = 84
 
 
-def run_extract(
-    *,
-    dataset: Path | None,
-    kind: str,
-    checkpoint: Path | None,
-    pretrained: str | None,
-    weights: Path | None,
-    backbone: str | None,
-    network: str | None,
-    size: int | None,
-    out: Path,
-    cache: Path | None,
-    device: str,
-    skip_corrupt: bool,
-    force: bool,
-    as_json: bool,
+def extract(
+    dataset: Dataset = None,
+    kind: Kind = "auto",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")
+    ] = None,
+    pretrained: Annotated[
+        str | None,
+        typer.Option(help="Pretrained network: efficientnet-lite0, or minilm for a CSV file of text,label."),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="File of published weights, for --backbone or --network.")
+    ] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Network that takes --weights, such as wrn28_10.")
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            help="Network of your own: package.module:name or file.py:name of a PyTorch module, or an ONNX file."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the input in pixels. Default: 84, or what the network says.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for one feature file per split. Rerun the command to resume.")
+    ] = Path("features"),
+    cache: Cache = None,
+    device: Device = "cpu",
+    skip_corrupt: SkipCorrupt = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing feature files.")] = False,
+    json: Json = False,
 ) -> None:
-    """Write one file for each split, and say how quickly."""
-    console = Console(stderr=as_json)
+    """Extract the features of all images of a dataset, one file per split, which evaluate reads."""
+    with needs_images():
+        from hotshot.images.backbones import require_device
+        from hotshot.images.extraction import MINILM
+    console = Console(stderr=json)
     _check_flags(checkpoint, pretrained, weights, backbone, network)
     require_device(device)
     if pretrained == MINILM:
-        _extract_texts(dataset, out, device, force, as_json, console)
-        return
-    extractor = _extractor(checkpoint, pretrained, weights, backbone, network, size, device, console)
-    out.mkdir(parents=True, exist_ok=True)
-    name, splits = decoded_splits(
-        dataset, kind, extractor.size, cache or out / "decoded", skip_corrupt, console
-    )
-    written: list[dict[str, Any]] = []
-    for split_name, split in splits.items():
-        path = out / f"{split_name}.safetensors"
-        if path.exists() and not force:
-            raise ParameterError(f"{path} exists: pass --force to overwrite it.")
-        about = {
-            "extractor": extractor.name,
-            "transform": "none",
-            "network": extractor.about,
-            "source": {"name": name, "split": split_name, "images": split.fingerprint},
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "hotshot": __version__,
-        }
-        start = time.perf_counter()
-        with bar(console, "images") as progress:
-            watch = counting(progress, f"extracting {split_name}")
-            try:
-                share = extract_split(extractor, split, path, about=about, device=device, watch=watch)
-            except KeyboardInterrupt:
-                raise InterruptedRunError(
-                    f"Interrupted: what was extracted is in {out}; the same command goes on from there."
-                ) from None
-        seconds = time.perf_counter() - start
-        written.append(
-            {
-                "split": split_name,
-                "out": str(path),
-                "images": len(split),
-                "classes": len(split.names),
-                "images_per_second": round(len(split) / seconds, 1),
-                "share_in_network": round(share, 3),
-            }
-        )
-        console.print(
-            f"{path}: {len(split)} images of {len(split.names)} classes, {len(split) / seconds:.0f} a second, "
-            f"{100 * share:.0f}% of the time in the network.",
-            markup=False,
-        )
-    if as_json:
-        print(json.dumps(written, indent=2))
+        if dataset is None:
+            raise ParameterError(f"--pretrained {MINILM} needs a CSV file of texts and labels.")
+        written = [_write_texts(dataset, out, device, force, console)]
+    else:
+        extractor = _extractor(checkpoint, pretrained, weights, backbone, network, size, device, console)
+        out.mkdir(parents=True, exist_ok=True)
+        cache = out / "decoded" if cache is None else cache
+        name, splits = decoded_splits(dataset, kind, extractor.size, cache, skip_corrupt, console)
+        written = [
+            _write_split(extractor, split, {"name": name, "split": key}, out, device, force, console)
+            for key, split in splits.items()
+        ]
+    if json:
+        print(dumps(written, indent=2))
 
 
 def _check_flags(
@@ -135,31 +124,81 @@ def _extractor(
     console: Console,
 ) -> Extractor:
     """The network that is named; how weights were matched is printed."""
+    from hotshot.images import extraction
+
     if checkpoint is not None:
-        return checkpoint_extractor(checkpoint, device)
+        return extraction.checkpoint_extractor(checkpoint, device)
     if pretrained is not None:
-        return pretrained_extractor(pretrained, device)
+        return extraction.pretrained_extractor(pretrained, device)
     if network is not None and network.lower().endswith(".onnx"):
         if weights is not None:
             raise ParameterError(f"{network} holds its own weights: leave --weights out.")
-        return onnx_extractor(network, size, device)
+        return extraction.onnx_extractor(network, size, device)
     side = SIZE if size is None else size
-    report: Report | None
     if network is not None:
-        extractor, report = module_extractor(network, side, device, weights=weights)
+        extractor, report = extraction.module_extractor(network, side, device, weights=weights)
     else:
-        extractor, report = weights_extractor(str(backbone), str(weights), side, device)
+        extractor, report = extraction.weights_extractor(str(backbone), str(weights), side, device)
     if report is not None:
         console.print(f"{weights}: {report}", markup=False)
     return extractor
 
 
-def _extract_texts(
-    texts: Path | None, out: Path, device: str, force: bool, as_json: bool, console: Console
-) -> None:
-    """Sentence embeddings of a CSV file of texts and labels, into the folder and under its name."""
-    if texts is None:
-        raise ParameterError(f"--pretrained {MINILM} needs a CSV file of texts and labels.")
+def _write_split(
+    extractor: Extractor,
+    split: DecodedSplit,
+    source: dict[str, Any],
+    out: Path,
+    device: str,
+    force: bool,
+    console: Console,
+) -> dict[str, Any]:
+    """Write the features of one split; what was written, and how quickly."""
+    from hotshot.images.extraction import extract_split
+
+    path = out / f"{source['split']}.safetensors"
+    about = {
+        "extractor": extractor.name,
+        "transform": "none",
+        "network": extractor.about,
+        "source": {**source, "images": split.fingerprint},
+    }
+    written = {
+        "split": source["split"],
+        "out": str(path),
+        "images": len(split),
+        "classes": len(split.names),
+        "images_per_second": None,
+        "share_in_network": None,
+    }
+    if path.exists() and not force:
+        _check_same(path, about)
+        console.print(f"{path}: extracted before.", markup=False)
+        return written
+    start = time.perf_counter()
+    with bar(console, "images") as progress:
+        watch = counting(progress, f"extracting {source['split']}")
+        try:
+            share = extract_split(
+                extractor, split, path, about={**about, **_made_now()}, device=device, watch=watch
+            )
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"Interrupted: what was extracted is in {out}. Rerun the command to resume."
+            ) from None
+    rate = len(split) / (time.perf_counter() - start)
+    console.print(
+        f"{path}: {len(split)} images of {len(split.names)} classes, {rate:.0f} a second, "
+        f"{100 * share:.0f}% of the time in the network.",
+        markup=False,
+    )
+    return {**written, "images_per_second": round(rate, 1), "share_in_network": round(share, 3)}
+
+
+def _write_texts(texts: Path, out: Path, device: str, force: bool, console: Console) -> dict[str, Any]:
+    """Write the sentence embeddings of a CSV file of texts and labels, into the folder and under its name."""
+    from hotshot.images.extraction import extract_texts, load_minilm, read_texts
+
     sentences, labels = read_texts(texts)
     path = out / f"{texts.stem}.safetensors"
     if path.exists() and not force:
@@ -169,14 +208,24 @@ def _extract_texts(
         "extractor": "all-MiniLM-L6-v2",
         "transform": "unit norm",
         "source": {"name": texts.name},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hotshot": __version__,
+        **_made_now(),
     }
     embed = load_minilm(device)
     with bar(console, "texts") as progress:
         extract_texts(embed, sentences, labels, path, about=about, watch=counting(progress, "embedding"))
     found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels))}
-    if as_json:
-        print(json.dumps([found], indent=2))
-        return
-    console.print(f"{path}: {len(sentences)} texts of {len(set(labels))} classes.", markup=False)
+    console.print(f"{path}: {found['texts']} texts of {found['classes']} classes.", markup=False)
+    return found
+
+
+def _check_same(path: Path, about: dict[str, Any]) -> None:
+    """Refuse a file of another extraction: an interrupted one is resumed only beside its own finished files."""
+    found = open_features(path).about
+    if any(found.get(key) != loads(dumps(value)) for key, value in about.items()):
+        raise ParameterError(
+            f"{path} exists, of other images or another network: pass --force to overwrite it."
+        )
+
+
+def _made_now() -> dict[str, str]:
+    return {"created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}

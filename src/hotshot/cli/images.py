@@ -1,26 +1,82 @@
-"""What `train` and `extract` share: splits of a dataset as decoded images, and the progress bar."""
+"""What `train` and `extract` share: flags, PyTorch and its process, splits as decoded images, the progress bar."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hotshot.errors import RunError
 from hotshot.images.datasets import DecodedSplit, decode, open_dataset
 from hotshot.images.datasets.glyphs import make_glyphs
 
 GLYPHS = "glyphs"
+# Names of glibc's parameters: blocks mapped one by one, and free memory that is given back.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_MOST = 2**31 - 1
+
+Dataset = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Folder or archive of images. Without a dataset, synthetic characters are rendered.",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."
+    ),
+]
+Cache = Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")]
+Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
+SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out images that cannot be read.")]
 
 
-def bar(console: Console, unit: str) -> Progress:
-    """A bar that leaves nothing behind."""
+@contextmanager
+def needs_images() -> Iterator[None]:
+    """Import PyTorch inside this: the process is prepared for it, and where it is missing a sentence says so."""
+    keep_freed_memory()
+    # OpenMP looks once, when PyTorch is imported. By default its threads spin while they wait for each other, and
+    # where another process wants one of the cores, most of the time goes to that.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        yield
+    except ImportError as error:
+        reason = str(error).split(": pip install")[0]
+        raise RunError(
+            f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'."
+        ) from None
+
+
+def keep_freed_memory() -> None:
+    """Keep what is freed for the next step instead of giving it back to the system.
+
+    Convolutions on a CPU allocate hundreds of megabytes in every step. By default glibc maps each such block anew, and
+    much of the time goes to zeroing its pages. Elsewhere than on glibc this does nothing.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            mallopt = ctypes.CDLL(None).mallopt
+            mallopt(_M_MMAP_MAX, 0)
+            mallopt(_M_TRIM_THRESHOLD, _MOST)
+
+
+def bar(console: Console, counted: str) -> Progress:
+    """A progress bar of `counted`, such as "images", that leaves nothing behind."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TextColumn(unit),
+        TextColumn(counted),
         TimeRemainingColumn(),
         console=console,
         transient=True,
@@ -36,15 +92,18 @@ def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
 def decoded_splits(
     dataset: Path | None, kind: str, size: int, cache: Path, skip_corrupt: bool, console: Console
 ) -> tuple[str, dict[str, DecodedSplit]]:
-    """The name of a dataset and its splits at this size; drawn characters where no dataset is named."""
+    """The name of a dataset and its splits at this size; rendered characters where no dataset is named."""
     if dataset is None:
-        with console.status("drawing characters"):
+        with console.status("rendering characters"):
             return GLYPHS, make_glyphs(size)
     opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
-    for note in opened.about.get("notes", ()):
+    for note in opened.about["notes"]:
         console.print(f"Note: {note}", markup=False, style="yellow")
     found = {}
     for name, split in opened.splits.items():
         with bar(console, "images") as progress:
             found[name] = decode(split, size, cache, counting(progress, f"decoding {name}"))
+        if corrupt := found[name].corrupt:
+            note = f"{len(corrupt)} corrupt images of '{name}' are left out, {corrupt[0].name} first."
+            console.print(f"Note: {note}", markup=False, style="yellow")
     return opened.name, found

@@ -2,75 +2,161 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
+from json import dumps
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 
-from hotshot.cli.images import GLYPHS, bar, decoded_splits
+from hotshot.cli.data import numbers
+from hotshot.cli.images import (
+    GLYPHS,
+    Cache,
+    Dataset,
+    Device,
+    Kind,
+    SkipCorrupt,
+    bar,
+    decoded_splits,
+    needs_images,
+)
+from hotshot.cli.options import Json
 from hotshot.errors import InputError, InterruptedRunError
-from hotshot.images.backbones.devices import require_device
-from hotshot.images.training import Epoch, Recipe, train
+from hotshot.images.datasets import DecodedSplit
+
+if TYPE_CHECKING:
+    from hotshot.images.training import Epoch, Recipe
 
 BASE_SPLITS = ("base", "all")
 # Mirrored letters are other letters.
 NOT_TO_MIRROR = (GLYPHS, "omniglot")
 
 
-def run_train(
-    *,
-    dataset: Path | None,
-    kind: str,
-    recipe: Recipe,
-    flip: bool | None,
-    out: Path,
-    cache: Path | None,
-    device: str,
-    skip_corrupt: bool,
-    as_json: bool,
+def train(
+    dataset: Dataset = None,
+    kind: Kind = "auto",
+    backbone: Annotated[
+        str, typer.Option(help="Network: conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")
+    ] = "conv4",
+    filters: Annotated[
+        str | None,
+        typer.Option(
+            help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."
+        ),
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(help="Side of the input in pixels. Default: 84, or 32 for synthetic characters."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Passes over the images. Default: 60, or 10 for synthetic characters.")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(help="Images per optimisation step.")] = 128,
+    optimiser: Annotated[str, typer.Option(help="sgd or adam.")] = "sgd",
+    learning_rate: Annotated[float, typer.Option(help="Learning rate of the first step.")] = 0.05,
+    weight_decay: Annotated[float, typer.Option(help="Weight decay of all parameters.")] = 5e-4,
+    schedule: Annotated[
+        str, typer.Option(help="How the learning rate falls: cosine, steps or constant.")
+    ] = "cosine",
+    label_smoothing: Annotated[
+        float, typer.Option(help="Share of the target that is spread over all classes.")
+    ] = 0.0,
+    rotation: Annotated[
+        bool, typer.Option("--rotation", help="Also learn to recognise rotations, as S2M2_R does.")
+    ] = False,
+    mixup: Annotated[float, typer.Option(help="Strength of manifold mixup; S2M2 uses 2, 0 is none.")] = 0.0,
+    flip: Annotated[
+        bool | None,
+        typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the weights, the order and the augmentation.")] = 0,
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path(
+        "backbone"
+    ),
+    cache: Cache = None,
+    device: Device = "cpu",
+    skip_corrupt: SkipCorrupt = False,
+    json: Json = False,
 ) -> None:
-    """Train, print a line for each epoch, and say where the checkpoint is."""
-    console = Console(stderr=as_json)
+    """Train a backbone on the base classes of a dataset. Rerun the command to resume an interrupted training."""
+    with needs_images():
+        from hotshot.images.backbones import create, feature_width, options_for, require_device
+        from hotshot.images.training import Recipe
+    console = Console(stderr=json)
     require_device(device)
-    cache = cache or out / "decoded"
+    rendered = dataset is None
+    side = size if size is not None else 32 if rendered else 84
+    options = options_for(backbone, side)
+    if filters is not None:
+        options["filters"] = _one_or_several(filters)
+    recipe = Recipe(
+        backbone=backbone,
+        options=options,
+        size=side,
+        epochs=epochs if epochs is not None else 10 if rendered else 60,
+        batch_size=batch_size,
+        optimiser=optimiser,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        schedule=schedule,
+        label_smoothing=label_smoothing,
+        rotation=rotation,
+        mixup=mixup,
+        seed=seed,
+    )
+    # A network that cannot be made is refused before an hour of decoding.
+    feature_width(create(backbone, **options), side)
+    cache = out / "decoded" if cache is None else cache
     name, splits = decoded_splits(dataset, kind, recipe.cached_size, cache, skip_corrupt, console)
     base = next((splits[key] for key in BASE_SPLITS if key in splits), None)
     if base is None:
         raise InputError(f"{dataset} has no base classes to train on: it has {', '.join(splits)}.")
     recipe = replace(recipe, flip=name not in NOT_TO_MIRROR if flip is None else flip)
-    val = splits.get("val")
+    done = _train(name, base, splits.get("val"), recipe, out, device, console)
+    if json:
+        print(dumps({"checkpoint": str(out / "best"), "epochs": list(map(asdict, done))}, indent=2))
+    else:
+        console.print(f"Checkpoint: {out / 'best'}", markup=False)
+
+
+def _train(
+    name: str,
+    base: DecodedSplit,
+    val: DecodedSplit | None,
+    recipe: Recipe,
+    out: Path,
+    device: str,
+    console: Console,
+) -> list[Epoch]:
+    """The epochs of this run, each printed when it is done."""
+    from hotshot.images.training import train as train_backbone
+
+    validation = "no" if val is None else f"{len(val)} of {len(val.names)}"
     console.print(
-        f"{name}: {len(base)} images of {len(base.names)} base classes"
-        + (f", {len(val)} of {len(val.names)} validation classes." if val else ", no validation classes."),
+        f"{name}: {len(base)} images of {len(base.names)} base classes, {validation} validation classes.",
         markup=False,
     )
     epochs: list[Epoch] = []
     with bar(console, "batches") as progress:
         task = progress.add_task("training", total=None)
 
-        def watch(done: int, total: int, loss: float) -> None:
+        def after_batch(done: int, total: int, loss: float) -> None:
             number = epochs[-1].number + 1 if epochs else 1
             progress.update(task, completed=done, total=total, description=f"epoch {number}, loss {loss:.3f}")
 
-        def told(epoch: Epoch) -> None:
+        def after_epoch(epoch: Epoch) -> None:
             epochs.append(epoch)
             progress.console.print(_line(epoch, recipe), markup=False)
 
         try:
-            train(base, val, recipe, out, device=device, watch=watch, told=told)
+            train_backbone(base, val, recipe, out, device=device, watch=after_batch, told=after_epoch)
         except KeyboardInterrupt:
             raise InterruptedRunError(
-                f"Interrupted: finished epochs are in {out}; the same command goes on from there."
+                f"Interrupted: finished epochs are in {out}. Rerun the command to resume."
             ) from None
-    if as_json:
-        print(
-            json.dumps(
-                {"checkpoint": str(out / "best"), "epochs": [asdict(epoch) for epoch in epochs]}, indent=2
-            )
-        )
-        return
-    console.print(f"Checkpoint: {out / 'best'}", markup=False)
+    return epochs
 
 
 def _line(epoch: Epoch, recipe: Recipe) -> str:
@@ -78,3 +164,8 @@ def _line(epoch: Epoch, recipe: Recipe) -> str:
     few_shot = "" if epoch.validation is None else f", 5-way few-shot accuracy {100 * epoch.validation:.1f}%"
     done = f"epoch {epoch.number} of {recipe.epochs}: loss {epoch.loss:.3f}"
     return f"{done}{recognised}{few_shot}, {epoch.seconds:.0f} s"
+
+
+def _one_or_several(text: str) -> int | list[int]:
+    found = numbers(text, "--filters")
+    return found[0] if len(found) == 1 else found

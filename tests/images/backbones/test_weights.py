@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 
 import pytest
-import torch
-from safetensors.torch import save_file
+
+torch = pytest.importorskip("torch", reason="weights are PyTorch's")
+save_file = pytest.importorskip("safetensors.torch").save_file
+
 from torch import nn
 
 from hotshot.errors import InputError
@@ -84,6 +87,92 @@ def test_weights_of_another_network_change_nothing(pair, tmp_path):
     assert all(torch.equal(x, before[name]) for name, x in ours.state_dict().items())
 
 
+# --- the layout of Chen et al. 2019, whose modules register layers twice
+
+
+class ConvBlock(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.C, self.BN = nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs)
+        self.relu, self.pool = nn.ReLU(), nn.MaxPool2d(2)
+        self.parametrized_layers = [self.C, self.BN, self.relu, self.pool]
+        self.trunk = nn.Sequential(*self.parametrized_layers)
+
+    def forward(self, x):
+        return self.trunk(x)
+
+
+class SimpleBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride, twice):
+        super().__init__()
+        self.C1, self.BN1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.C2, self.BN2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
+        layers = [self.C1, self.C2, self.BN1, self.BN2]
+        self.parametrized_layers = nn.ModuleList(layers) if twice else layers
+        self.changes = inputs != outputs
+        if self.changes:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.BNshortcut = nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        y = self.BN2(self.C2(self.relu1(self.BN1(self.C1(x)))))
+        return self.relu2(y + (self.BNshortcut(self.shortcut(x)) if self.changes else x))
+
+
+def closer_look(name, twice=True):
+    """A network of that program, with statistics as training leaves them."""
+    torch.manual_seed(0)
+    if name == "conv4":
+        layers = [ConvBlock(3 if i == 0 else 4, 4) for i in range(4)]
+    else:
+        layers = [nn.Conv2d(3, 4, 7, 2, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        widths = [4, 4, 8, 16, 32]
+        layers += [SimpleBlock(widths[i], widths[i + 1], 1 if i == 0 else 2, twice) for i in range(4)]
+        layers += [nn.AdaptiveAvgPool2d(1)]
+    network = nn.Module()
+    network.trunk = nn.Sequential(*layers, nn.Flatten())
+    network.forward = network.trunk.forward
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for x in (module.weight.data, module.bias.data, module.running_mean, module.running_var):
+                x.copy_(0.5 + torch.rand(len(x)))
+    return network
+
+
+@pytest.mark.parametrize("prefix", ["", "feature.", "module.feature."])
+@pytest.mark.parametrize(("name", "twice"), [("conv4", True), ("resnet10", True), ("resnet10", False)])
+def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix):
+    theirs, ours = closer_look(name, twice), create(name, filters=4)
+    state = {f"{prefix}{key}": x for key, x in theirs.state_dict().items()}
+    state["classifier.weight"] = torch.zeros(7, 9)
+    torch.save({"epoch": 399, "state": state}, tmp_path / "best_model.tar")
+    report = load_weights(ours, tmp_path / "best_model.tar")
+    torch.testing.assert_close(features(ours), features(theirs))
+    assert len(report.matched) == len([x for x in ours.state_dict() if "num_batches" not in x])
+    assert ("trunk.0.trunk.0.weight" in " ".join(report.left)) == (name == "conv4")
+    # Also where a file has two copies of the numbers instead of two names for them.
+    torch.save({key: x.clone() for key, x in state.items()}, tmp_path / "copied.tar")
+    assert load_weights(create(name, filters=4), tmp_path / "copied.tar") == report
+
+
+@pytest.mark.parametrize("changed", [["C.weight"], ["BN.bias"], ["C.weight", "BN.weight"]])
+@pytest.mark.parametrize("block", [0, 1, 3])
+def test_two_copies_of_a_layer_that_differ_are_refused(tmp_path, block, changed):
+    state = {name: x.clone() for name, x in closer_look("conv4").state_dict().items()}
+    for name in changed:
+        state[f"trunk.{block}.{name}"] += 1
+    torch.save({"state": state}, tmp_path / "a.tar")
+    ours = create("conv4", filters=4)
+    before = {name: x.clone() for name, x in ours.state_dict().items()}
+    with pytest.raises(InputError, match="it holds the weights of another network, or"):
+        load_weights(ours, tmp_path / "a.tar")
+    assert all(torch.equal(x, before[name]) for name, x in ours.state_dict().items())
+
+
+# --- files
+
+
 class Attack:
     def __init__(self, marker):
         self.marker = str(marker)
@@ -99,6 +188,44 @@ def test_a_file_that_would_run_something_is_refused(tmp_path):
         with pytest.raises(InputError, match="not a file of plain weights"):
             load_weights(create("conv4", filters=4), tmp_path / name)
     assert not (tmp_path / "marker").exists()
+
+
+def test_brain_floats_are_read_as_numbers(tmp_path):
+    torch.manual_seed(0)
+    theirs, ours = create("conv4", filters=4).bfloat16(), create("conv4", filters=4)
+    save_file({f"x.{name}": x for name, x in theirs.state_dict().items()}, tmp_path / "a.safetensors")
+    load_weights(ours, tmp_path / "a.safetensors")
+    assert torch.equal(ours.blocks[2].conv.weight, theirs.blocks[2].conv.weight.float())
+
+
+def test_a_truncated_file_is_one_sentence(tmp_path):
+    state = create("conv4", filters=4).state_dict()
+    torch.save(state, tmp_path / "a.pt")
+    torch.save(state, tmp_path / "b.pt", _use_new_zipfile_serialization=False)
+    save_file(state, tmp_path / "c.safetensors")
+    for path in list(tmp_path.iterdir()):
+        data = path.read_bytes()
+        for keep in (4, 100, len(data) // 2, len(data) - 9):
+            path.write_bytes(data[:keep])
+            with pytest.raises(InputError, match=path.name) as caught:
+                load_weights(create("conv4", filters=4), path)
+            assert "\n" not in str(caught.value)
+
+
+def test_hostile_files_are_one_sentence(tmp_path, monkeypatch):
+    endless = {}
+    endless["state"] = endless
+    huge = torch.zeros(1).expand(2**40)
+    unreal = torch.zeros(3, device="meta")
+    for i, content in enumerate((endless, {"a.weight": huge, "b.weight": huge}, {"a": unreal}, [1, 2])):
+        torch.save(content, tmp_path / f"{i}.pt")
+        with pytest.raises(InputError, match=rf"{i}.pt (holds no weights by name|has no layer for)"):
+            load_weights(create("conv4", filters=4), tmp_path / f"{i}.pt")
+    monkeypatch.setattr("hotshot.files.limits.ALWAYS_ALLOWED", 2**20)
+    with zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(2**24))
+    with pytest.raises(InputError, match=r"bomb.pt holds weights of .* it is damaged or hostile"):
+        load_weights(create("conv4", filters=4), tmp_path / "bomb.pt")
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b"PK\x03\x04junk", b"\x80\x02}."])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
+pytest.importorskip("PIL", reason="images need Pillow")
 
 from hotshot.images.datasets.glyphs import SCRIPTS, make_glyphs
 

@@ -8,11 +8,14 @@ import tarfile
 import zipfile
 
 import pytest
+
+pytest.importorskip("PIL", reason="images need Pillow")
+
 from image_copies import PACKERS, class_folders, jpeg, pack_tar, pack_zip
 
 from hotshot.errors import InputError
 from hotshot.images.datasets import open_dataset
-from hotshot.images.datasets.unpacking import to_disk
+from hotshot.images.datasets.trees import to_disk
 
 
 @pytest.mark.parametrize("pack", [pack_tar, pack_zip], ids=["tar", "zip"])
@@ -84,7 +87,7 @@ def test_a_full_disk_is_said_with_the_remedy(tmp_path, monkeypatch):
         def write(self, data):
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hotshot.images.datasets.unpacking.tempfile.TemporaryFile", Full)
+    monkeypatch.setattr("hotshot.images.datasets.trees.tempfile.TemporaryFile", Full)
     path = tmp_path / "x"
     path.write_bytes(b"x")
     with pytest.raises(InputError, match="No space left on device: set TMPDIR"):

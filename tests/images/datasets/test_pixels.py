@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytest.importorskip("PIL", reason="images need Pillow")
+
 from image_copies import encoded, jpeg, pixels
 from PIL import Image
 

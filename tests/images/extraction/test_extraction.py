@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="extraction needs the extra images")
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
@@ -15,8 +16,8 @@ from hotshot.images.extraction import (
     Extractor,
     checkpoint_extractor,
     extract_split,
-    images,
     pretrained_extractor,
+    writing,
 )
 from hotshot.images.training import Recipe, features_of, load_backbone, train
 
@@ -34,7 +35,7 @@ def mean_colour(name="means"):
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr(images, "IMAGES_AT_ONCE", 7)
+    monkeypatch.setattr(writing, "IMAGES_AT_ONCE", 7)
 
 
 def test_features_labels_and_provenance_are_written(tmp_path):

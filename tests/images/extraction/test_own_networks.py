@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from PIL import Image
+
+torch = pytest.importorskip("torch", reason="extraction needs the extra images")
+Image = pytest.importorskip("PIL.Image", reason="images need Pillow")
 
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.files import read_features
 from hotshot.images.datasets.decoding import DecodedSplit
-from hotshot.images.extraction import extract_split, images, module_extractor, onnx_extractor
+from hotshot.images.extraction import extract_split, module_extractor, onnx_extractor, writing
 from hotshot.images.training.augmentation import as_input
 
 NETWORKS = """
@@ -174,7 +175,7 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
 
 @pytest.mark.parametrize(("which", "first_done"), [("seeded", 8), ("Convolution", 4)])
 def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, monkeypatch, which, first_done):
-    monkeypatch.setattr(images, "IMAGES_AT_ONCE", 4)
+    monkeypatch.setattr(writing, "IMAGES_AT_ONCE", 4)
     pixels = np.random.default_rng(0).integers(0, 255, size=(12, 16, 16, 3)).astype(np.uint8)
     split = DecodedSplit(pixels, np.arange(12) % 2, ("a", "b"), fingerprint="sha256:1")
 

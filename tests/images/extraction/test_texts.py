@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytest.importorskip("torch", reason="extraction needs the extra images")
+
 from conftest import real_data
 from hotshot.errors import InputError
 from hotshot.files import read_features

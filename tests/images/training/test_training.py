@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
+
+torch = pytest.importorskip("torch", reason="training needs the extra images")
+
 from torch import nn
 
 from hotshot.errors import InputError, ParameterError
@@ -13,8 +15,8 @@ from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.training import Recipe, features_of, load_backbone, train
 from hotshot.images.training.augmentation import as_input, augment, normalise
 from hotshot.images.training.checkpoints import read_checkpoint
+from hotshot.images.training.loop import few_shot_accuracy
 from hotshot.images.training.losses import mixing_points, mixup_loss, rotation_loss, rotations
-from hotshot.images.training.validation import few_shot_accuracy
 
 SMALL = {"backbone": "conv4", "options": {"filters": 4}, "size": 20, "batch_size": 16}
 
@@ -193,10 +195,16 @@ def test_a_loss_that_runs_away_is_said(tmp_path):
         train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e30), tmp_path / "run")
 
 
+def test_a_single_image_is_not_enough(tmp_path):
+    with pytest.raises(InputError, match="The base classes have a single image"):
+        train(coloured(n_classes=1, per_class=1), None, Recipe(**SMALL, epochs=1), tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"epochs": 0}, "epochs must be positive"),
+        ({"batch_size": 1}, "batch_size must be at least 2"),
         ({"optimiser": "lion"}, "optimiser must be one of sgd, adam"),
         ({"schedule": "warm"}, "schedule must be one of"),
         ({"mixup": -1.0}, "mixup must not be negative"),

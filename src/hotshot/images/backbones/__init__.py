@@ -24,12 +24,10 @@ from hotshot.errors import ParameterError
 try:
     import torch
 except ImportError:
-    raise ImportError("hotshot.images.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
+    raise ImportError("hotshot.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
 
 from hotshot.images.backbones.convolutional import Convolutional
-from hotshot.images.backbones.residual import Residual
-from hotshot.images.backbones.residual12 import Residual12
-from hotshot.images.backbones.wide import WideResidual
+from hotshot.images.backbones.residual import Residual, Residual12, WideResidual
 
 _NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
     "conv4": lambda **options: Convolutional(depth=4, **options),
@@ -63,8 +61,9 @@ def create(name: str, **options: Any) -> torch.nn.Module:
         raise ParameterError(f"backbone must be one of {', '.join(BACKBONES)}, got {name!r}.")
     try:
         return _NETWORKS[name](**options)
-    except TypeError as error:
-        raise ParameterError(f"{name} has no such option: {str(error).split(') ')[-1]}.") from None
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).split(") ")[-1].splitlines()[0].rstrip(".")
+        raise ParameterError(f"{name} has no such option, or not of this value: {reason}.") from None
 
 
 def options_for(name: str, size: int) -> dict[str, Any]:
@@ -76,10 +75,23 @@ def feature_width(network: torch.nn.Module, size: int) -> int:
     """Width V of the features of images of this size."""
     was_training = network.training
     channels = next(p for p in network.parameters() if p.ndim == 4).shape[1]
-    with torch.no_grad():
-        width = network.eval()(torch.zeros(1, channels, size, size)).shape[1]
-    network.train(was_training)
-    return int(width)
+    try:
+        with torch.no_grad():
+            return int(network.eval()(torch.zeros(1, channels, size, size)).shape[1])
+    except RuntimeError:
+        raise ParameterError(f"size must leave the network a map after pooling, got {size}.") from None
+    finally:
+        network.train(was_training)
+
+
+def require_device(device: str) -> None:
+    """Refuse a device that PyTorch does not have."""
+    try:
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError):  # The latter where PyTorch is built without CUDA.
+        raise ParameterError(
+            f"device must be one that PyTorch has here, such as cpu, got {device!r}."
+        ) from None
 
 
 __all__ = [
@@ -91,4 +103,5 @@ __all__ = [
     "create",
     "feature_width",
     "options_for",
+    "require_device",
 ]

@@ -23,15 +23,11 @@ class Convolutional(nn.Module):
         Of the images.
     """
 
-    def __init__(self, depth: int = 4, filters: int = 64, channels: int = 3) -> None:
+    def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
         super().__init__()
-        widths = [channels, *[filters] * depth]
-        self.blocks = nn.Sequential(
-            *(_block(widths[i], widths[i + 1], pool=i < POOLED_BLOCKS) for i in range(depth))
-        )
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        inputs = [channels] + [filters] * (depth - 1)
+        self.blocks = nn.Sequential(*(_block(n, filters, i < POOLED_BLOCKS) for i, n in enumerate(inputs)))
+        initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (batch, V) of images (batch, channels, size, size)."""
@@ -47,3 +43,10 @@ def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
     # Published after the ReLU; a maximum commutes with it, and the ReLU of a quarter of the map costs a quarter.
     layers["relu"] = nn.ReLU()
     return nn.Sequential(layers)
+
+
+def initialise(network: nn.Module) -> None:
+    """Draw the kernels of all convolutions so that ReLUs keep the variance of gradients (He et al. 2015)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

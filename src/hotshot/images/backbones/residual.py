@@ -1,14 +1,26 @@
-"""ResNet10 and ResNet18: four stages of basic blocks, averaged over the last map."""
+"""Residual networks, averaged over the last map: ResNet10 and ResNet18, ResNet12 as in MetaOptNet, and WRN-28-10."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
+
+from hotshot.images.backbones.convolutional import initialise
+
+
+def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
+
+
+# --- ResNet10 and ResNet18
 
 
 class Residual(nn.Module):
-    """A residual network of basic blocks.
+    """Four stages of basic blocks.
 
     Parameters
     ----------
@@ -24,36 +36,22 @@ class Residual(nn.Module):
     """
 
     def __init__(
-        self,
-        blocks: Sequence[int] = (2, 2, 2, 2),
-        filters: int = 64,
-        channels: int = 3,
-        small: bool = False,
+        self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False
     ) -> None:
         super().__init__()
-        stem: list[nn.Module] = [
-            nn.Conv2d(channels, filters, 3, padding=1, bias=False)
-            if small
-            else nn.Conv2d(channels, filters, 7, stride=2, padding=3, bias=False),
-            nn.BatchNorm2d(filters),
-            nn.ReLU(),
-        ]
+        entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
+        self.stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
         if not small:
-            stem.append(nn.MaxPool2d(3, stride=2, padding=1))
-        self.stem = nn.Sequential(*stem)
-        stages = []
+            self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))
+        self.stages = nn.Sequential()
         width = filters
         for stage, count in enumerate(blocks):
-            layers = []
-            for index in range(count):
-                outputs = filters * 2**stage
-                layers.append(BasicBlock(width, outputs, stride=2 if stage and not index else 1))
-                width = outputs
-            stages.append(nn.Sequential(*layers))
-        self.stages = nn.Sequential(*stages)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            outputs = filters * 2**stage
+            first = BasicBlock(width, outputs, stride=2 if stage else 1)
+            others = (BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
+            self.stages.append(nn.Sequential(first, *others))
+            width = outputs
+        initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (batch, V) of images (batch, channels, size, size)."""
@@ -65,18 +63,153 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False)
-        self.norm1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.norm2 = nn.BatchNorm2d(outputs)
+        self.conv1, self.norm1 = _convolution(inputs, outputs, stride=stride), nn.BatchNorm2d(outputs)
+        self.conv2, self.norm2 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
         self.relu = nn.ReLU()
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs)
+                _convolution(inputs, outputs, 1, stride=stride), nn.BatchNorm2d(outputs)
             )
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's map."""
         y = self.relu(self.norm1(self.conv1(x)))
         return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
+
+
+# --- ResNet12
+
+
+class Residual12(nn.Module):
+    """Four wide blocks of three convolutions, each with pooling and DropBlock.
+
+    Blocks end in a leaky ReLU as published, but for the last: its plain ReLU makes the features non-negative.
+
+    Parameters
+    ----------
+    filters : sequence of int
+        Of the blocks; (64, 128, 256, 512) is the narrower variant of the literature.
+    channels : int
+        Of the images.
+    drop_rate : float
+        Share of the map that DropBlock blanks in the last two blocks while training.
+    block_size : int
+        Side of the squares it blanks.
+    """
+
+    def __init__(
+        self,
+        filters: Sequence[int] = (64, 160, 320, 640),
+        channels: int = 3,
+        drop_rate: float = 0.0,
+        block_size: int = 5,
+    ) -> None:
+        super().__init__()
+        blocks = []
+        for i, (inputs, outputs) in enumerate(pairwise([channels, *filters])):
+            leak = 0.1 if i + 1 < len(filters) else 0.0
+            blocks.append(Block12(inputs, outputs, leak, DropBlock(drop_rate if i >= 2 else 0.0, block_size)))
+        self.blocks = nn.Sequential(*blocks)
+        initialise(self)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (batch, V) of images (batch, channels, size, size)."""
+        return self.blocks(images).mean(dim=(2, 3))
+
+
+class Block12(nn.Module):
+    """Three convolutions of 3x3 with a projected shortcut, then pooling."""
+
+    def __init__(self, inputs: int, outputs: int, leak: float, drop: nn.Module) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = _convolution(inputs, outputs), nn.BatchNorm2d(outputs)
+        self.conv2, self.norm2 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
+        self.conv3, self.norm3 = _convolution(outputs, outputs), nn.BatchNorm2d(outputs)
+        self.shortcut = nn.Sequential(_convolution(inputs, outputs, 1), nn.BatchNorm2d(outputs))
+        self.inner, self.last = nn.LeakyReLU(0.1), nn.LeakyReLU(leak)
+        self.pool = nn.MaxPool2d(2)
+        self.drop = drop
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's map."""
+        y = self.inner(self.norm1(self.conv1(x)))
+        y = self.inner(self.norm2(self.conv2(y)))
+        y = self.norm3(self.conv3(y)) + self.shortcut(x)
+        return self.drop(self.pool(self.last(y)))
+
+
+class DropBlock(nn.Module):
+    """Blank squares of the map while training and scale up the rest (Ghiasi, Lin, Le 2018)."""
+
+    def __init__(self, rate: float, block_size: int) -> None:
+        super().__init__()
+        self.rate, self.block_size = rate, block_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The map, with squares blanked."""
+        if not self.training or self.rate == 0:
+            return x
+        height, width = x.shape[2:]
+        side = min(self.block_size, height, width)
+        # So many corners that squares around them cover the share wanted, as far as they do not overlap.
+        rate = self.rate * height * width / (side**2 * (height - side + 1) * (width - side + 1))
+        corners = torch.rand(*x.shape[:2], height - side + 1, width - side + 1, device=x.device) < rate
+        padded = functional.pad(corners.to(x.dtype), (side - 1,) * 4)
+        kept = 1 - functional.max_pool2d(padded, side, stride=1)
+        return x * kept * (kept.numel() / kept.sum().clamp(min=1))
+
+
+# --- WRN-28-10
+
+
+class WideResidual(nn.Module):
+    """Three stages of wide pre-activation blocks, as S2M2 trains them.
+
+    Parameters
+    ----------
+    depth : int
+        6n + 4 for n blocks a stage.
+    widening : int
+        Factor on the 16, 32 and 64 filters of the stages.
+    channels : int
+        Of the images.
+    """
+
+    def __init__(self, depth: int, widening: int, channels: int = 3) -> None:
+        super().__init__()
+        self.stem = _convolution(channels, 16)
+        self.blocks = nn.Sequential()
+        width = 16
+        for stage, stride in enumerate((1, 2, 2)):
+            for index in range((depth - 4) // 6):
+                outputs = 16 * 2**stage * widening
+                self.blocks.append(WideBlock(width, outputs, stride if index == 0 else 1))
+                width = outputs
+        self.norm = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU()
+        initialise(self)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (batch, V) of images (batch, channels, size, size)."""
+        return self.relu(self.norm(self.blocks(self.stem(images)))).mean(dim=(2, 3))
+
+
+class WideBlock(nn.Module):
+    """Normalisation and ReLU before each of two convolutions; a projected shortcut where the shape changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.norm1, self.conv1 = nn.BatchNorm2d(inputs), _convolution(inputs, outputs, stride=stride)
+        self.norm2, self.conv2 = nn.BatchNorm2d(outputs), _convolution(outputs, outputs)
+        self.relu = nn.ReLU()
+        self.projection: nn.Module | None = None
+        if stride != 1 or inputs != outputs:
+            self.projection = _convolution(inputs, outputs, 1, stride=stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's map."""
+        active = self.relu(self.norm1(x))
+        y = self.conv2(self.relu(self.norm2(self.conv1(active))))
+        # A projection sees what the convolutions see, an identity what came in.
+        return y + (x if self.projection is None else self.projection(active))

@@ -12,11 +12,10 @@ import numpy as np
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
 from hotshot.images.datasets import pickled
-from hotshot.images.datasets.entries import Entry
-from hotshot.images.datasets.folders import part
-from hotshot.images.datasets.layout import PUBLISHED, Classes, Found, text_lines
-from hotshot.images.datasets.references import ArrayImage, EncodedImage
-from hotshot.images.datasets.tree import Tree, is_image
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, text_lines
+from hotshot.images.datasets.entries import Entry, Tree, is_image
+from hotshot.images.datasets.pixels import ArrayImage, EncodedImage
+from hotshot.images.datasets.trees import subtree
 
 _PICKLES = ("train", "test", "meta")
 _SIDE = 32
@@ -43,13 +42,13 @@ CLASSES = {split: text.split() for split, text in _CLASSES.items()}
 def recognises(tree: Tree) -> bool:
     """Whether there are folders with the lists, or the archive of CIFAR-100 or its pickles."""
     has_lists = any(path.startswith("splits/bertinetto/") for path in tree.files)
-    return (has_lists and part(tree, "data") is not None) or _python_version(tree) is not None
+    return (has_lists and subtree(tree, "data") is not None) or _python_version(tree) is not None
 
 
 def open_layout(tree: Tree) -> Found:
     """Images by split and class."""
     lists = _lists(tree)
-    data = part(tree, "data")
+    data = subtree(tree, "data")
     if data is not None:
         return _from_folders(tree, data, lists)
     pickles = _python_version(tree)
@@ -63,7 +62,7 @@ def open_layout(tree: Tree) -> Found:
 
 def _lists(tree: Tree) -> dict[str, list[str]]:
     """The lists on the disk where they are all there, else those kept here."""
-    files = {split: f"splits/bertinetto/{name}.txt" for split, name in PUBLISHED.items()}
+    files = {split: f"splits/bertinetto/{name}.txt" for split, name in DISK_NAMES.items()}
     absent = [name for name in files.values() if name not in tree.files]
     if len(absent) == len(files):
         return CLASSES
@@ -99,7 +98,7 @@ def _from_folders(tree: Tree, data: Tree, lists: dict[str, list[str]]) -> Found:
 
 def _python_version(tree: Tree) -> Tree | None:
     """The tree with the three pickles: this one, or the folder or archive in it that was published."""
-    for inside in (tree, part(tree, "cifar-100-python")):
+    for inside in (tree, subtree(tree, "cifar-100-python")):
         if inside is not None and all(name in inside.files for name in _PICKLES):
             return inside
     return None
@@ -117,12 +116,7 @@ def _from_pickles(tree: Tree, pickles: Tree, lists: dict[str, list[str]]) -> Fou
         rows, labels = _images(entry, len(names))
         for i, label in enumerate(labels.tolist()):
             classes[names[label]].append(ArrayImage(entry, rows, i))
-    return Found(
-        "cifar-fs",
-        "CIFAR-100 for Python",
-        _chosen(classes, lists, tree),
-        tree.ignored,
-    )
+    return Found("cifar-fs", "CIFAR-100 for Python", _chosen(classes, lists, tree), tree.ignored)
 
 
 def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
-from hotshot.images.datasets.entries import Entry
-from hotshot.images.datasets.layout import Found, absences, text_lines
-from hotshot.images.datasets.references import EncodedImage
-from hotshot.images.datasets.tree import Tree
+from hotshot.images.datasets.dataset import Found, absences, text_lines
+from hotshot.images.datasets.entries import Entry, Tree
+from hotshot.images.datasets.pixels import EncodedImage
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}
@@ -54,13 +53,9 @@ def open_layout(tree: Tree) -> Found:
         )
     splits: dict[str, dict[str, list[EncodedImage]]] = {}
     for number, name in classes.items():
-        splits.setdefault(_split(int(number) - 1), {})[name] = sorted(images[name], key=lambda x: x.name)
-    notes = absences(splits, _COUNTS)
-    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, notes)
-
-
-def _split(index: int) -> str:
-    return "base" if index % 2 == 0 else "val" if index % 4 == 1 else "novel"
+        split = ("base", "val", "base", "novel")[(int(number) - 1) % 4]
+        splits.setdefault(split, {})[name] = sorted(images[name], key=lambda x: x.name)
+    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, absences(splits, _COUNTS))
 
 
 def _by_number(entry: Entry) -> dict[str, str]:

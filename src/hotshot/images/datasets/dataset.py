@@ -1,11 +1,11 @@
-"""What every reader gives: images by class, in splits that share no class."""
+"""What every reader of a layout finds, and what `open_dataset` makes of it: images by class, in disjoint splits."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -13,10 +13,20 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
-from hotshot.images.datasets.references import ImageReference
+from hotshot.images.datasets.entries import Entry, Tree
+from hotshot.images.datasets.pixels import ImageReference
 
-# The literature's train, val and test, in the vocabulary of this library; "all" where nothing is split.
-SPLITS = ("base", "val", "novel", "all")
+# Names of the splits on the disk, the literature's first.
+ALIASES = {
+    "base": ("train", "base", "meta-train"),
+    "val": ("val", "valid", "validation", "meta-val"),
+    "novel": ("test", "novel", "meta-test"),
+}
+DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
+# "all" where nothing is split.
+SPLITS = (*ALIASES, "all")
+
+Classes = Mapping[str, Sequence[ImageReference]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +51,7 @@ class ImageSplit:
     names: tuple[str, ...]
     labels: np.ndarray
     images: Sequence[ImageReference]
-    skip_corrupt: bool = False
+    skip_corrupt: bool
 
     def __len__(self) -> int:
         return len(self.images)
@@ -74,17 +84,44 @@ class ImageDataset:
 
     name: str
     splits: dict[str, ImageSplit]
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, Any]
 
 
-def make_split(
-    dataset: str,
-    split: str,
-    classes: Mapping[str, Sequence[ImageReference]],
-    *,
-    skip_corrupt: bool,
-) -> ImageSplit:
-    """A split of images by class; a class without any is refused."""
+@dataclass(frozen=True)
+class Found:
+    """Images by split and class as a layout has them, and what is to be said of it."""
+
+    name: str
+    layout: str
+    splits: Mapping[str, Classes]
+    ignored: int
+    licence: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def as_dataset(found: Found, tree: Tree, skip_corrupt: bool) -> ImageDataset:
+    """The dataset of a layout; a class without images, or in two splits, is refused."""
+    splits = {
+        split: _make_split(found.name, split, found.splits[split], skip_corrupt)
+        for split in SPLITS
+        if split in found.splits
+    }
+    # Nothing measured on a class that is in two splits would be about new classes.
+    for (first, one), (second, other) in combinations(splits.items(), 2):
+        shared = sorted(set(one.names) & set(other.names))
+        if shared:
+            raise InputError(
+                f"{tree.path} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
+                "a class belongs to one split."
+            )
+    about: dict[str, Any] = {"source": str(tree.path), "layout": found.layout, "ignored": found.ignored}
+    if found.licence is not None:
+        about["licence"] = found.licence
+    about["notes"] = list(found.notes)
+    return ImageDataset(found.name, splits, about)
+
+
+def _make_split(dataset: str, split: str, classes: Classes, skip_corrupt: bool) -> ImageSplit:
     empty = [name for name in classes if not classes[name]]
     if empty or not classes:
         what = f"{len(empty)} classes without images, {quoted(empty[0])} first" if empty else "no images"
@@ -95,12 +132,21 @@ def make_split(
     return ImageSplit(f"{dataset}-{split}", names, labels, images, skip_corrupt)
 
 
-def check_disjoint(splits: Mapping[str, ImageSplit], source: Any) -> None:
-    """Refuse a class that is in two splits: nothing measured on it would be about new classes."""
-    for (first, one), (second, other) in combinations(splits.items(), 2):
-        shared = sorted(set(one.names) & set(other.names))
-        if shared:
-            raise InputError(
-                f"{source} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
-                "a class belongs to one split."
-            )
+def text_lines(entry: Entry) -> list[str]:
+    """The lines of a list that are not empty."""
+    try:
+        text = entry.data().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{entry.name} is not a list in UTF-8: copy or download it again.") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def absences(splits: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[str, ...]:
+    """Sentences on splits that are absent or have another number of classes than was published."""
+    notes = []
+    for split, count in counts.items():
+        if split not in splits:
+            notes.append(f"Split '{split}' ({DISK_NAMES[split]}) is not there.")
+        elif len(splits[split]) != count:
+            notes.append(f"Split '{split}' has {len(splits[split])} classes where {count} were published.")
+    return tuple(notes)

@@ -1,16 +1,19 @@
 """Every image decoded once: one mapped file of squares, so that training spends no time on files and formats.
 
-A cache is a folder with `images.npy`, uint8 (images, size, size, 3), `labels.npy`, `kept.npy` (which images of the
-split) and `header.json`, which says of which images it was made. It appears when it is complete, and is made again when
-the images have changed.
+A cache is a folder with `images.npy`, uint8 (images, size, size, 3), and `header.json`, which says of which images it
+was made and which were corrupt. It appears when it is complete, and is made again when the images have changed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,19 +26,31 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.npy_format import map_npy
 from hotshot.files.records import read_description, sound
-from hotshot.images.datasets.checking import AT_ONCE, Corrupt, Progress, in_order, refuse_corrupt
 from hotshot.images.datasets.dataset import ImageSplit
-from hotshot.images.datasets.pixels import CorruptImageError, pillow
-from hotshot.images.datasets.references import ImageReference
+from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pillow
 
-_HEADER, _IMAGES, _LABELS, _KEPT = "header.json", "images.npy", "labels.npy", "kept.npy"
+_HEADER, _IMAGES = "header.json", "images.npy"
 _WHAT, _VERSION = "decoded images", 1
 _REMEDY = "remove the folder, it is made again from the images"
 _SMALLEST, _LARGEST = 8, 2048
+# Images that a thread takes at once.
+_AT_ONCE = 64
 # A folder that is being filled changes every second; one that has not for an hour was left by a killed process.
 _STALE = 3600
 
-Batch = tuple[np.ndarray, list[int], list[Corrupt]]
+# Called with the number of images that are done and their total.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """An image that cannot be read, and why."""
+
+    name: str
+    reason: str
+
+
+Batch = tuple[np.ndarray, list[Corrupt]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +122,7 @@ def decode(
         found = _cached(place, header, split)
     if found is None:
         raise InputError(f"{place} changed while it was made: {_REMEDY}.")
-    if not split.skip_corrupt:
-        refuse_corrupt(found.corrupt, split.name)
+    _check_corrupt(found.corrupt, split)
     return found
 
 
@@ -120,17 +134,18 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
         found = read_description(place, _HEADER, _WHAT, _REMEDY, _VERSION)
         if any(found.get(key) != value for key, value in header.items()):
             return None
-        images, labels, kept = (map_npy(place / name) for name in (_IMAGES, _LABELS, _KEPT))
+        images = map_npy(place / _IMAGES)
         with sound(place, _WHAT):
             corrupt = tuple(Corrupt(**item) for item in found["corrupt"])
-            size = header["size"]
-            if images.shape != (len(kept), size, size, 3) or images.dtype != np.uint8:
-                return None
-            if len(kept) + len(corrupt) != len(split) or not np.array_equal(labels, split.labels[kept]):
-                return None
+            kept = _kept(split, corrupt)
     except InputError:
         return None
-    return DecodedSplit(images, labels, split.names, kept, corrupt, header["fingerprint"], place)
+    size = header["size"]
+    if len(kept) + len(corrupt) != len(split):
+        return None
+    if images.shape != (len(kept), size, size, 3) or images.dtype != np.uint8:
+        return None
+    return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place)
 
 
 def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Progress | None) -> None:
@@ -138,40 +153,67 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
     size = header["size"]
     _remove_stale(place)
     with replace_folder(place, _HEADER, overwrite=True) as new:
-        kept, corrupt = [], []
+        done, corrupt = 0, []
         with (new / _IMAGES).open("wb") as file:
             _write_shape(file, len(split), size)
-            for pixels, good, bad in in_order(_decoder(split.images, size), slices(len(split), AT_ONCE)):
+            for pixels, bad in _decoded(split.images, size):
                 file.write(pixels.data)
-                kept += good
                 corrupt += bad
+                done += len(pixels) + len(bad)
                 if progress is not None:
-                    progress(len(kept) + len(corrupt), len(split))
+                    progress(done, len(split))
             file.seek(0)
-            _write_shape(file, len(kept), size)
-        if not split.skip_corrupt:
-            refuse_corrupt(corrupt, split.name)
-        labels = split.labels[kept]
-        _check_classes(labels, split)
-        np.save(new / _LABELS, labels)
-        np.save(new / _KEPT, np.array(kept, dtype=np.int64))
-        write_json(new / _HEADER, {**header, "count": len(kept), "corrupt": [asdict(one) for one in corrupt]})
+            _write_shape(file, done - len(corrupt), size)
+        _check_corrupt(corrupt, split)
+        counts = np.bincount(split.labels[_kept(split, corrupt)], minlength=len(split.names))
+        if not counts.all():
+            name = split.names[int(counts.argmin())]
+            raise InputError(f"{split.name} has no readable image of class '{name}': replace its images.")
+        write_json(
+            new / _HEADER,
+            {**header, "count": len(split) - len(corrupt), "corrupt": [asdict(one) for one in corrupt]},
+        )
 
 
-def _decoder(images: Sequence[ImageReference], size: int) -> Callable[[slice], Batch]:
-    def squares(some: slice) -> Batch:
-        pixels = np.empty((some.stop - some.start, size, size, 3), np.uint8)
-        good: list[int] = []
-        bad = []
-        for i in range(some.start, some.stop):
-            try:
-                pixels[len(good)] = images[i].square(size)
-                good.append(i)
-            except CorruptImageError as error:
-                bad.append(Corrupt(error.name, error.reason))
-        return pixels[: len(good)], good, bad
+def _kept(split: ImageSplit, corrupt: Sequence[Corrupt]) -> np.ndarray:
+    """Which images of the split can be read."""
+    bad = {one.name for one in corrupt}
+    return np.array([i for i, image in enumerate(split.images) if image.name not in bad], dtype=np.int64)
 
-    return squares
+
+def _check_corrupt(found: Sequence[Corrupt], split: ImageSplit) -> None:
+    if found and not split.skip_corrupt:
+        raise InputError(
+            f"{split.name} has {len(found)} corrupt images, first {found[0].name} ({found[0].reason}): replace them, "
+            "or leave them out with skip_corrupt=True (--skip-corrupt)."
+        )
+
+
+def _decoded(images: Sequence[ImageReference], size: int) -> Iterator[Batch]:
+    """Squares and corrupt images, in order; by threads, as decoders release Python's lock, and only a few ahead."""
+    threads = os.cpu_count() or 1
+    waiting: deque[Future[Batch]] = deque()
+    # Remarks of decoders on metadata are not about the pixels; what is damaged raises.
+    with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+        warnings.simplefilter("ignore")
+        for some in slices(len(images), _AT_ONCE):
+            waiting.append(pool.submit(_squares, images[some], size))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _squares(images: Sequence[ImageReference], size: int) -> Batch:
+    pixels = np.empty((len(images), size, size, 3), np.uint8)
+    good, bad = 0, []
+    for image in images:
+        try:
+            pixels[good] = image.square(size)
+            good += 1
+        except CorruptImageError as error:
+            bad.append(Corrupt(error.name, error.reason))
+    return pixels[:good], bad
 
 
 def _write_shape(file: IO[bytes], count: int, size: int) -> None:
@@ -181,18 +223,10 @@ def _write_shape(file: IO[bytes], count: int, size: int) -> None:
     )
 
 
-def _check_classes(labels: np.ndarray, split: ImageSplit) -> None:
-    counts = np.bincount(labels, minlength=len(split.names))
-    if not counts.all():
-        raise InputError(
-            f"{split.name} has no readable image of class '{split.names[int(counts.argmin())]}': replace its images."
-        )
-
-
 def _remove_stale(place: Path) -> None:
     """Remove what killed processes have left of this cache."""
-    for part in place.parent.glob(f".{place.name[:60]}.*.part"):
+    for folder in place.parent.glob(f".{place.name[:60]}.*.part"):
         with suppress(OSError):
-            newest = max(path.stat().st_mtime for path in (part, *part.iterdir()))
+            newest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
             if time.time() - newest > _STALE:
-                shutil.rmtree(part, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)

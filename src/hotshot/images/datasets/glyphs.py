@@ -32,13 +32,8 @@ SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {
         "Lao": (0x0E81, 0x0EAE),
     },
 }
-FACES = (
-    "DejaVuSans",
-    "DejaVuSans-Bold",
-    "DejaVuSans-Oblique",
-    "DejaVuSerif",
-    "DejaVuSerif-Bold",
-    "DejaVuSansMono",
+FACES = tuple(
+    f"DejaVu{face}" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "SansMono")
 )
 # Drawn so many times larger than wanted, and reduced after the jitter.
 OVERSAMPLING = 3
@@ -67,24 +62,30 @@ def make_glyphs(
         if most_classes is not None and len(characters) > most_classes:
             chosen = np.linspace(0, len(characters) - 1, most_classes).round().astype(int)
             characters = [characters[i] for i in chosen]
-        names = sorted(name for name, _ in characters)
-        by_name = dict(characters)
-        pixels = np.empty((len(names) * per_class, size, size, 3), dtype=np.uint8)
-        for c, name in enumerate(names):
-            rng = np.random.default_rng([seed, ord(by_name[name])])
+        characters.sort()
+        pixels = np.empty((len(characters), per_class, size, size, 3), dtype=np.uint8)
+        for drawings, (_, character) in zip(pixels, characters, strict=True):
+            rng = np.random.default_rng([seed, ord(character)])
             for i in range(per_class):
-                pixels[c * per_class + i] = _draw(by_name[name], faces, size, rng)
-        splits[split] = DecodedSplit(pixels, np.repeat(np.arange(len(names)), per_class), tuple(names))
+                drawings[i] = _draw(character, faces, size, rng)
+        labels = np.repeat(np.arange(len(characters)), per_class)
+        names = tuple(name for name, _ in characters)
+        splits[split] = DecodedSplit(pixels.reshape(-1, size, size, 3), labels, names)
     return splits
 
 
-def _faces() -> dict[str, tuple[Path, frozenset[int]]]:
-    """Font files by name, and the characters that each has."""
+# Font files by name, and the characters that each has.
+Faces = dict[str, tuple[Path, frozenset[int]]]
+
+
+def _faces() -> Faces:
     try:
         import matplotlib
         from matplotlib.ft2font import FT2Font
     except ImportError:
-        raise RunError("Drawn characters need matplotlib's fonts: pip install 'hotshot[images]'.") from None
+        raise RunError(
+            "Synthetic characters need matplotlib's fonts: pip install 'hotshot[images]'."
+        ) from None
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     paths = {face: folder / f"{face}.ttf" for face in FACES}
@@ -92,7 +93,7 @@ def _faces() -> dict[str, tuple[Path, frozenset[int]]]:
 
 
 def _characters(
-    scripts: dict[str, tuple[int, int]], faces: dict[str, tuple[Path, frozenset[int]]], seen: set[bytes]
+    scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[bytes]
 ) -> Iterator[tuple[str, str]]:
     """Letters of some scripts by name; those that look like one seen before, such as Greek Alpha, are left out."""
     path, known = faces[FACES[0]]
@@ -118,9 +119,7 @@ def _stroke(character: str, path: Path, size: int) -> np.ndarray:
     return np.asarray(image)
 
 
-def _draw(
-    character: str, faces: dict[str, tuple[Path, frozenset[int]]], size: int, rng: np.random.Generator
-) -> np.ndarray:
+def _draw(character: str, faces: Faces, size: int, rng: np.random.Generator) -> np.ndarray:
     """One jittered drawing (size, size, 3)."""
     from PIL import Image
 

@@ -17,18 +17,17 @@ import numpy as np
 from hotshot.errors import InputError
 from hotshot.files.labels import quoted
 from hotshot.images.datasets import pickled
-from hotshot.images.datasets.class_folders import split_parts, splits_of
-from hotshot.images.datasets.entries import Entry
-from hotshot.images.datasets.folders import part
-from hotshot.images.datasets.layout import PUBLISHED, Classes, Found, absences, text_lines
-from hotshot.images.datasets.references import ArrayImage, EncodedImage
-from hotshot.images.datasets.tree import Tree, is_image
+from hotshot.images.datasets.class_folders import split_trees, splits_of
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, text_lines
+from hotshot.images.datasets.entries import Entry, Tree, is_image
+from hotshot.images.datasets.pixels import ArrayImage, EncodedImage
+from hotshot.images.datasets.trees import subtree
 
 COUNTS = {"base": 64, "val": 16, "novel": 20}
 LICENCE = "ImageNet's terms: research and education only"
 _WNID = re.compile(r"n\d{8}")
-_CACHES = {split: f"mini-imagenet-cache-{name}.pkl" for split, name in PUBLISHED.items()}
-_LISTS = {split: f"{name}.csv" for split, name in PUBLISHED.items()}
+_CACHES = {split: f"mini-imagenet-cache-{name}.pkl" for split, name in DISK_NAMES.items()}
+_LISTS = {split: f"{name}.csv" for split, name in DISK_NAMES.items()}
 
 
 def recognises(tree: Tree) -> bool:
@@ -37,12 +36,12 @@ def recognises(tree: Tree) -> bool:
         return True
     if any(_is_list(tree, name) for name in _LISTS.values()) and _images_of(tree):
         return True
-    return has_classes(split_parts(tree), COUNTS)
+    return has_classes(split_trees(tree), COUNTS)
 
 
-def has_classes(parts: dict[str, Tree], counts: dict[str, int]) -> bool:
+def has_classes(trees: dict[str, Tree], counts: dict[str, int]) -> bool:
     """Whether the splits hold as many classes of ImageNet as were published, and nothing else."""
-    folders = {split: {name for name in tree.folders if "/" not in name} for split, tree in parts.items()}
+    folders = {split: {name for name in tree.folders if "/" not in name} for split, tree in trees.items()}
     return bool(folders) and all(
         len(names) == counts[split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
     )
@@ -52,12 +51,12 @@ def open_layout(tree: Tree) -> Found:
     """Images by split and class."""
     caches = {split: tree.files[name] for split, name in _CACHES.items() if name in tree.files}
     lists = {split: _read_list(tree.files[name]) for split, name in _LISTS.items() if name in tree.files}
-    parts = split_parts(tree)
+    trees = split_trees(tree)
     if caches:
         splits = {split: _cached(entry) for split, entry in caches.items()}
         return _found(tree, splits, "pickled caches")
-    if parts:
-        found = splits_of(tree, parts, "miniimagenet", "split/class/image", LICENCE)
+    if trees:
+        found = splits_of(tree, trees, "miniimagenet", LICENCE)
         notes = found.notes + absences(found.splits, COUNTS) + _compare(found.splits, lists, tree)
         return replace(found, notes=notes)
     images = _images_of(tree)
@@ -123,7 +122,8 @@ def _read_list(entry: Entry) -> dict[str, str]:
 
 def _images_of(tree: Tree) -> dict[str, Entry]:
     """Image files by their paths below `images`, or below the folder itself where there is no `images`."""
-    inside = part(tree, "images") or tree
+    inside = subtree(tree, "images")
+    inside = tree if inside is None else inside
     return {path: entry for path, entry in inside.files.items() if is_image(path)}
 
 
@@ -154,7 +154,7 @@ def _compare(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tr
         foreign = sorted(set(splits[split]) - set(lists[split].values()))
         if foreign:
             raise InputError(
-                f"{tree.path} has the class {quoted(foreign[0])} in {PUBLISHED[split]}, which {_LISTS[split]} does "
+                f"{tree.path} has the class {quoted(foreign[0])} in {DISK_NAMES[split]}, which {_LISTS[split]} does "
                 "not name: take the list that belongs to the images."
             )
         count = sum(map(len, splits[split].values()))

@@ -1,7 +1,8 @@
-"""From the bytes of an image file to RGB pixels, or the reason why there are none."""
+"""Images of a dataset: light references, and their RGB pixels or the reason why there are none."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from hotshot.errors import InputError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from hotshot.images.datasets.entries import Entry
+
 # The formats in which people keep photographs and scans; Pillow knows others that start programs.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 SUFFIXES = (
@@ -19,7 +22,6 @@ SUFFIXES = (
 )  # fmt: skip
 # From here on Pillow suspects a bomb too.
 MOST_PIXELS = 2**26
-_ORIENTATION = 0x0112
 _WHITE = (255, 255, 255, 255)
 
 
@@ -36,6 +38,85 @@ class CorruptImageError(InputError):
 
     def __reduce__(self) -> Any:
         return CorruptImageError, (self.name, self.reason)
+
+
+class ImageReference:
+    """One image of a dataset: where it is, decoded only when asked."""
+
+    __slots__ = ()
+    entry: Entry
+
+    @property
+    def name(self) -> str:
+        """Where the image is, such as `val.tar:val/n01855672/n0185567200000003.jpg`."""
+        return self.entry.name
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes where it is stored."""
+        return self.entry.size
+
+    @property
+    def modified(self) -> int:
+        """When the file it is in changed, in nanoseconds."""
+        return self.entry.modified
+
+    def read(self) -> Image:
+        """The image, in RGB."""
+        raise NotImplementedError
+
+    def array(self) -> np.ndarray:
+        """Its pixels, uint8 (height, width, 3)."""
+        return np.asarray(self.read())
+
+    def square(self, size: int) -> np.ndarray:
+        """Its largest centred square, resized to uint8 (size, size, 3)."""
+        return centre_square(self.read(), size)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage(ImageReference):
+    """An image file, on the disk or in an archive."""
+
+    entry: Entry
+
+    def read(self, at_least: int | None = None) -> Image:
+        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
+        try:
+            data = self.entry.data()
+        except InputError as error:
+            # The same sentence about "it", without its remedy.
+            reason = str(error).removeprefix(self.name).split(": ")[0]
+            raise CorruptImageError(self.name, f"it{reason}") from None
+        return decoded(data, self.name, at_least)
+
+    def square(self, size: int) -> np.ndarray:
+        """Its largest centred square, resized to uint8 (size, size, 3)."""
+        # Twice the size leaves the filter enough to work with.
+        return centre_square(self.read(at_least=2 * size), size)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayImage(ImageReference):
+    """One image of an array uint8 (images, height, width, 3) that a file holds."""
+
+    entry: Entry
+    rows: np.ndarray
+    index: int
+
+    @property
+    def name(self) -> str:
+        """The file and the number in it."""
+        return f"{self.entry.name}[{self.index}]"
+
+    @property
+    def size(self) -> int:
+        """Bytes of the pixels."""
+        return self.rows.nbytes // len(self.rows)
+
+    def read(self) -> Image:
+        """The image, in RGB."""
+        return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
 
 
 def pillow() -> Any:
@@ -85,20 +166,17 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
 def centre_square(image: Image, size: int) -> np.ndarray:
     """The largest centred square of an image, resized to uint8 (size, size, 3)."""
     width, height = image.size
-    side = min(width, height)
     if width == height == size:
         return np.asarray(image)
+    side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     box = (left, top, left + side, top + side)
     return np.asarray(image.resize((size, size), pillow().Image.Resampling.BICUBIC, box=box))
 
 
 def _upright(image: Image, library: Any) -> Any:
-    if "exif" not in image.info:
-        return image
     try:
-        turned = image.getexif().get(_ORIENTATION, 1) != 1
-        return library.ImageOps.exif_transpose(image) if turned else image
+        return library.ImageOps.exif_transpose(image) if "exif" in image.info else image
     except Exception:
         # The remarks of a camera are damaged, not the image.
         return image

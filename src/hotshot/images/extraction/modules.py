@@ -14,15 +14,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.images.backbones.devices import require_device
+from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
-from hotshot.images.extraction.extractor import Extractor
-from hotshot.images.extraction.trial import checked, reason, side_of, tried
-from hotshot.images.training.augmentation import DEVIATION, MEAN, centre_crop
+from hotshot.images.extraction.extractor import Extractor, checked, reason, side_of, tried
+from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
 
 
 def module_extractor(
@@ -47,7 +45,7 @@ def module_extractor(
         Side of the images (batch, 3, size, size) that the module takes. It must give features (batch, V), or maps
         (batch, V, h, w), which are averaged over h and w; it is tried on made-up images before any extraction.
     device : str
-        Of PyTorch.
+        PyTorch device, such as "cuda".
     weights : path, optional
         File for `hotshot.images.backbones.weights.load_weights`; without it the module is used as it is.
     mean, deviation : three numbers each
@@ -58,12 +56,15 @@ def module_extractor(
         raise ParameterError(
             f"network must be package.module:name, file.py:name or a file ending in .onnx, got {name!r}."
         )
-    side, prepare = side_of(size), _preparation(size, mean, deviation)
+    side = side_of(size)
+    _check_normalisation(mean, deviation)
     require_device(device)
     network = _build(place, attribute).to(device).eval()
     short = f"{Path(place).name if place.endswith('.py') else place}:{attribute}"
     known = {"size": size, "mean": list(map(float, mean)), "deviation": list(map(float, deviation))}
-    extractor = tried(Extractor(short, checked(short, network), prepare, side, known), device)
+    features = checked(short, network)
+    extractor = Extractor(short, features, lambda x: as_input(x, size, mean, deviation), side, known)
+    extractor = tried(extractor, device)
     if weights is None:
         return extractor, None
     if not network.state_dict():
@@ -73,7 +74,7 @@ def module_extractor(
     return tried(replace(extractor, about=known), device), report
 
 
-def _preparation(size: int, mean: Sequence[float], deviation: Sequence[float]) -> Callable[[Tensor], Tensor]:
+def _check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> None:
     try:
         numbers = np.array([mean, deviation], dtype=np.float32)
     except (TypeError, ValueError):
@@ -82,12 +83,6 @@ def _preparation(size: int, mean: Sequence[float], deviation: Sequence[float]) -
         raise ParameterError(
             f"mean and deviation must be three numbers each, deviations above 0, got {mean} and {deviation}."
         )
-
-    def prepare(pixels: Tensor) -> Tensor:
-        middle, spread = torch.from_numpy(numbers).to(pixels.device)[:, :, None, None]
-        return (centre_crop(pixels, size).float() / 255 - middle) / spread
-
-    return prepare
 
 
 def _build(place: str, attribute: str) -> nn.Module:

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.images.backbones.devices import require_device
-from hotshot.images.extraction.extractor import Extractor
-from hotshot.images.extraction.trial import checked, reason, side_of, tried
+from hotshot.images.backbones import require_device
+from hotshot.images.extraction.extractor import Extractor, checked, reason, side_of, tried
 from hotshot.images.training.augmentation import as_input
 
 # Types of tensors, as onnxruntime calls them.
@@ -40,18 +39,15 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
     path = Path(path)
     digest = _sha256(path)
     require_device(device)
-    opened = _open(path, device)
-    images = _image_input(opened.inputs, path)
-    output = _features_output(opened.outputs, path)
+    session, inputs, outputs, producer = _open(path, device)
+    images, output = _image_input(inputs, path), _features_output(outputs, path)
     size = _size(images, size, path)
 
     def run(inputs: Tensor) -> Tensor:
         missing = 0 if images.batch is None else images.batch - len(inputs)
         x = torch.cat([inputs, inputs[-1:].expand(missing, -1, -1, -1)])
         x = x.permute(0, 2, 3, 1).contiguous() if images.channels_last else x
-        (found,) = opened.session.run(
-            [output], {images.name: x.cpu().numpy().astype(images.dtype, copy=False)}
-        )
+        (found,) = session.run([output], {images.name: x.cpu().numpy().astype(images.dtype, copy=False)})
         if len(found) != len(x):
             raise ValueError(f"{len(found)} rows come out")
         return torch.from_numpy(found)[: len(inputs)]
@@ -59,9 +55,10 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
     run_batch = checked(path.name, run)
 
     def network(inputs: Tensor) -> Tensor:
-        return torch.cat([run_batch(batch) for batch in inputs.split(images.batch or len(inputs))])
+        batch = len(inputs) if images.batch is None else images.batch
+        return torch.cat([run_batch(some) for some in inputs.split(batch)])
 
-    known = {"sha256": digest, "producer": opened.producer, "size": size}
+    known = {"sha256": digest, "producer": producer, "size": size}
     extractor = Extractor(path.name, network, lambda pixels: as_input(pixels, size), side_of(size), known)
     return tried(extractor, device)
 
@@ -76,14 +73,6 @@ class _Value:
 
     def __str__(self) -> str:
         return f"{self.name} {self.type} {self.shape}"
-
-
-@dataclass(frozen=True)
-class _Opened:
-    session: Any
-    inputs: list[_Value]
-    outputs: list[_Value]
-    producer: str
 
 
 @dataclass(frozen=True)
@@ -107,7 +96,8 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def _open(path: Path, device: str) -> _Opened:
+def _open(path: Path, device: str) -> tuple[Any, list[_Value], list[_Value], str]:
+    """The session that runs a file, its inputs and outputs, and the program that wrote it."""
     try:
         import onnxruntime
     except ImportError:
@@ -123,7 +113,7 @@ def _open(path: Path, device: str) -> _Opened:
             [_Value(x.name, x.type, list(x.shape or ())) for x in values]
             for values in (session.get_inputs(), session.get_outputs())
         )
-        return _Opened(session, inputs, outputs, session.get_modelmeta().producer_name)
+        return session, inputs, outputs, session.get_modelmeta().producer_name
     except Exception as error:  # onnxruntime's own have no other base; names may be no text.
         raise InputError(
             f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} can run ({reason(error)}): "
@@ -144,10 +134,11 @@ def _provider(device: str, available: list[str]) -> tuple[str, dict[str, Any]]:
 def _image_input(inputs: list[_Value], path: Path) -> _Images:
     if len(inputs) != 1:
         raise InputError(
-            f"{path} must take one input, the images, and takes {_told(inputs)}: export it with that one."
+            f"{path} must take one input, the images, and takes {_listed(inputs)}: export it with that one."
         )
     (given,) = inputs
-    shape = [_fixed(axis) for axis in given.shape]
+    # Axes that the file leaves open have a name, or none.
+    shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in given.shape]
     # Channels of no fixed number are taken to be where PyTorch has them; the trial tells.
     channels_last = len(shape) == 4 and shape[1] != 3 and shape[3] == 3
     if given.type not in _DTYPES or len(shape) != 4 or (not channels_last and shape[1] not in (3, None)):
@@ -168,7 +159,7 @@ def _features_output(outputs: list[_Value], path: Path) -> str:
     found = outputs if len(outputs) == 1 else flat
     if len(found) != 1:
         raise InputError(
-            f"{path} must have one output of features (batch, V), and has {_told(outputs)}: export it with that one."
+            f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it with that one."
         )
     return found[0].name
 
@@ -182,9 +173,5 @@ def _size(images: _Images, size: int | None, path: Path) -> int:
     return found
 
 
-def _fixed(axis: Any) -> int | None:
-    return axis if isinstance(axis, int) and axis > 0 else None
-
-
-def _told(values: list[_Value]) -> str:
+def _listed(values: list[_Value]) -> str:
     return ", ".join(map(str, values)) or "none"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -22,21 +24,21 @@ def augment(images: Tensor, size: int, generator: torch.Generator, *, flip: bool
     return normalise(_colour(images.float() / 255, generator))
 
 
-def centre_crop(images: Tensor, size: int) -> Tensor:
-    """The middle (batch, 3, size, size) of images."""
+def as_input(
+    images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION
+) -> Tensor:
+    """Images for validation and extraction: the middle (batch, 3, size, size) of the pixels, normalised."""
     top, left = ((side - size) // 2 for side in images.shape[2:])
-    return images[:, :, top : top + size, left : left + size]
+    middle = images[:, :, top : top + size, left : left + size]
+    return normalise(middle.float() / 255, mean, deviation)
 
 
-def as_input(images: Tensor, size: int) -> Tensor:
-    """Images for validation and extraction: the middle of the pixels, normalised."""
-    return normalise(centre_crop(images, size).float() / 255)
-
-
-def normalise(images: Tensor) -> Tensor:
-    """Pixels in [0, 1] with the mean and deviation of ImageNet's taken out."""
-    mean, deviation = (torch.tensor(x, device=images.device)[:, None, None] for x in (MEAN, DEVIATION))
-    return (images - mean) / deviation
+def normalise(images: Tensor, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
+    """Pixels in [0, 1] with a mean and deviation taken out, by default those of ImageNet."""
+    middle, scale = (
+        torch.tensor(x, dtype=torch.float32, device=images.device)[:, None, None] for x in (mean, deviation)
+    )
+    return (images - middle) / scale
 
 
 def _random_crop(images: Tensor, size: int, generator: torch.Generator) -> Tensor:

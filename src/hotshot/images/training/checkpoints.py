@@ -1,9 +1,9 @@
-"""Checkpoints as folders of JSON and safetensors: weights, state of the optimiser, and what they belong to."""
+"""How a backbone is trained, and what came of it: a recipe, and checkpoints as folders of JSON and safetensors."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,92 @@ import numpy as np
 import torch
 from torch import nn
 
-from hotshot.errors import InputError
-from hotshot.files.atomic import replace_folder
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.records import read_description, sound
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.images.training.recipe import Recipe
+from hotshot.images.backbones import create
 from hotshot.version import __version__
 
+OPTIMISERS, SCHEDULES = ("sgd", "adam"), ("cosine", "steps", "constant")
+# Pixels beyond the size of the input that the cached images have on each side, as a share, for random crops.
+MARGIN = 1 / 7
 WHAT, VERSION = "checkpoint", 1
-DESCRIPTION, NUMBERS = "checkpoint.json", "checkpoint.safetensors"
+DESCRIPTION, TENSORS = "checkpoint.json", "checkpoint.safetensors"
 REMEDY = "make one with hotshot train"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every parameter of `train`, saved with the result.
+
+    Attributes
+    ----------
+    backbone, options
+        Name for `hotshot.backbones.create`, and its options.
+    size : int
+        Side of the input in pixels.
+    epochs, batch_size : int
+    optimiser : {"sgd", "adam"}
+    learning_rate, momentum, weight_decay : float
+        Momentum is Nesterov's, of SGD.
+    schedule : {"cosine", "steps", "constant"}
+        The rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
+    label_smoothing : float
+    rotation : bool
+        Train on the four rotations of a quarter of each batch too, with a second head (S2M2_R).
+    mixup : float
+        Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 is none.
+    augment : bool
+        Random crops and colours.
+    flip : bool
+        Mirror half of the images too, where left and right mean nothing.
+    seed : int
+    """
+
+    backbone: str = "conv4"
+    options: dict[str, Any] = field(default_factory=dict)
+    size: int = 84
+    epochs: int = 60
+    batch_size: int = 128
+    optimiser: str = "sgd"
+    learning_rate: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: str = "cosine"
+    label_smoothing: float = 0.0
+    rotation: bool = False
+    mixup: float = 0.0
+    augment: bool = True
+    flip: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("size", "epochs", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ParameterError(f"{name} must be positive, got {getattr(self, name)!r}.")
+        for name in ("momentum", "weight_decay", "label_smoothing", "mixup"):
+            if not getattr(self, name) >= 0:
+                raise ParameterError(f"{name} must not be negative, got {getattr(self, name)!r}.")
+        if self.batch_size < 2:
+            raise ParameterError(
+                f"batch_size must be at least 2, to normalise over a batch, got {self.batch_size!r}."
+            )
+        for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in known:
+                raise ParameterError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
+                )
+
+    @property
+    def cached_size(self) -> int:
+        """Side of the images to decode: some margin for random crops."""
+        return round(self.size * (1 + MARGIN)) if self.augment else self.size
+
+    def as_json(self) -> dict[str, Any]:
+        """The recipe as it comes back from JSON, where tuples are lists."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
 
 
 def save_checkpoint(
@@ -49,8 +125,8 @@ def save_checkpoint(
         **about,
     }
     with replace_folder(path, DESCRIPTION, overwrite=True) as folder:
-        write_tensors(folder / NUMBERS, arrays, {})
-        (folder / DESCRIPTION).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_tensors(folder / TENSORS, arrays, {})
+        write_json(folder / DESCRIPTION, content)
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -59,8 +135,22 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.T
     about = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with sound(folder, WHAT):
         # Copies: the folder is replaced while training goes on.
-        arrays = {name: np.array(x) for name, x in map_tensors(folder / NUMBERS).tensors.items()}
+        arrays = {name: np.array(x) for name, x in map_tensors(folder / TENSORS).tensors.items()}
         return about, {name: torch.from_numpy(x) for name, x in arrays.items()}
+
+
+def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
+    """The backbone of a checkpoint, ready to extract features; its recipe; and what else the checkpoint says."""
+    about, tensors = read_checkpoint(path)
+    try:
+        recipe = Recipe(**about["recipe"])
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} holds no recipe that this hotshot knows ({error}): train it again."
+        ) from None
+    network = create(recipe.backbone, **recipe.options)
+    restore_module(network, "backbone", tensors, path)
+    return network.eval(), recipe, about
 
 
 def restore_module(module: nn.Module, name: str, tensors: dict[str, torch.Tensor], path: str | Path) -> None:
@@ -79,18 +169,11 @@ def restore_optimiser(
     optimiser: torch.optim.Optimizer, about: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
     """Give an optimiser the state it had; rates come from the schedule."""
+    kept = {
+        name.removeprefix("optimiser/"): x for name, x in tensors.items() if name.startswith("optimiser/")
+    }
     state: dict[int, dict[str, Any]] = {}
-    for name, value in tensors.items():
-        if name.startswith("optimiser/"):
-            _, index, key = name.split("/", 2)
-            state.setdefault(int(index), {})[key] = value
-    for name, value in about["optimiser"].items():
+    for name, value in (*kept.items(), *about["optimiser"].items()):
         index, key = name.split("/", 1)
         state.setdefault(int(index), {})[key] = value
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-
-
-def described(recipe: Recipe) -> dict[str, Any]:
-    """A recipe as it comes back from JSON, where tuples are lists."""
-    found: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
-    return found

@@ -6,34 +6,37 @@ import math
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
-from torch.nn import functional
+from torch import Tensor, nn
 
-from hotshot.arrays import slices
+from hotshot.arrays import slices, unit_vectors
 from hotshot.errors import InputError
+from hotshot.evaluation.tasks import Episodes
 from hotshot.images.backbones import create, feature_width
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.training.augmentation import as_input, augment
 from hotshot.images.training.checkpoints import (
-    described,
+    Recipe,
+    load_backbone,
     read_checkpoint,
     restore_module,
     restore_optimiser,
     save_checkpoint,
 )
-from hotshot.images.training.losses import ROTATIONS, draw_mix, mixup_loss, rotation_loss
-from hotshot.images.training.recipe import Recipe
-from hotshot.images.training.validation import few_shot_accuracy
+from hotshot.images.training.losses import ROTATIONS, batch_loss
 
 LAST, BEST = "last", "best"
-# DecodedSplit that features are taken of at once, where nothing needs gradients.
+# Images that features are taken of at once, where nothing needs gradients.
 IMAGES_AT_ONCE = 256
+# Tasks of the validation classes after every epoch.
+WAYS, SHOTS, QUERIES, TASKS = 5, 5, 15, 200
+# Images of the base classes that are enough for their mean.
+ENOUGH_FOR_MEAN = 2000
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def train(
     base, val : DecodedSplit
         Validation classes choose the best epoch, by the accuracy of nearest centroids on 5-way-5-shot tasks.
     device : str
-        Of PyTorch, such as "cuda".
+        PyTorch device, such as "cuda".
     watch : function of batches done, batches in all, and the mean loss
         Called after every batch.
     told : function of an Epoch
@@ -108,15 +111,8 @@ def train(
             centre = features_of(network, _some(base), recipe.size, device).mean(axis=0)
             validation = few_shot_accuracy(features_of(network, val, recipe.size, device), val.labels, centre)
         epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
-        history.append(
-            {"loss": loss, "accuracy": accuracy, "validation": validation, "seconds": epoch.seconds}
-        )
-        about = {
-            "recipe": described(recipe),
-            "names": list(base.names),
-            "width": width,
-            "history": history,
-        }
+        history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
+        about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
         save_checkpoint(folder / LAST, modules, optimiser, about)
         if validation is None or validation >= max(past["validation"] for past in history):
             save_checkpoint(folder / BEST, {"backbone": network}, None, about)
@@ -125,29 +121,32 @@ def train(
     return load_backbone(folder / BEST)[0]
 
 
-def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
-    """The backbone of a checkpoint, ready to extract features; its recipe; and what else the checkpoint says."""
-    about, tensors = read_checkpoint(path)
-    try:
-        recipe = Recipe(**about["recipe"])
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} holds no recipe that this hotshot knows ({error}): train it again."
-        ) from None
-    network = create(recipe.backbone, **recipe.options)
-    restore_module(network, "backbone", tensors, path)
-    return network.eval(), recipe, about
-
-
 def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str = "cpu") -> np.ndarray:
     """Features (n, V) of decoded images."""
     network.eval()
-    found = []
     with torch.inference_mode():
-        for rows in slices(len(split.images), IMAGES_AT_ONCE):
-            pixels = torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2)
-            found.append(network(as_input(pixels.to(device), size)).cpu().numpy())
+        found = [
+            network(as_input(_pixels(split, rows, device), size)).cpu().numpy()
+            for rows in slices(len(split), IMAGES_AT_ONCE)
+        ]
     return np.concatenate(found)
+
+
+def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
+    """Mean accuracy of centred and scaled nearest centroids over tasks that are the same for every epoch."""
+    smallest = int(np.bincount(labels).min())
+    ways = min(WAYS, len(np.unique(labels)))
+    shots = max(1, min(SHOTS, smallest - 1))
+    episodes = Episodes(labels, ways=ways, shots=shots, queries=min(QUERIES, smallest - shots), seed=0)
+    z = unit_vectors(features - centre)
+    right = []
+    for index in range(TASKS):
+        task = episodes[index]
+        classes = np.unique(task.support_labels)
+        centroids = np.stack([z[task.support[task.support_labels == c]].mean(axis=0) for c in classes])
+        distances = (centroids**2).sum(axis=1) - 2 * z[task.query] @ centroids.T
+        right.append((classes[distances.argmin(axis=1)] == task.query_labels).mean())
+    return float(np.mean(right))
 
 
 def _epoch(
@@ -163,10 +162,12 @@ def _epoch(
     generator = torch.Generator().manual_seed(recipe.seed + 1_000_003 * number)
     rng = random.Random(f"{recipe.seed} {number}")
     torch.manual_seed(rng.getrandbits(32))
-    order = torch.randperm(len(base.images), generator=generator).numpy()
+    order = torch.randperm(len(base), generator=generator).numpy()
     batches = [order[rows] for rows in slices(len(order), recipe.batch_size)]
     # A last batch of one image would have no variance to normalise by.
     batches = [rows for rows in batches if len(rows) > 1]
+    if not batches:
+        raise InputError("The base classes have a single image: train on more.")
     for module in modules.values():
         module.train()
     losses, right, seen = 0.0, 0, 0
@@ -175,14 +176,14 @@ def _epoch(
         for group in optimiser.param_groups:
             group["lr"] = rate
         rows = np.sort(rows)
-        pixels = torch.from_numpy(np.array(base.images[rows])).permute(0, 3, 1, 2).to(device)
+        pixels = _pixels(base, rows, device)
         labels = torch.from_numpy(base.labels[rows].astype(np.int64)).to(device)
         images = (
             augment(pixels, recipe.size, generator, flip=recipe.flip)
             if recipe.augment
             else as_input(pixels, recipe.size)
         )
-        loss, correct = _loss(recipe, modules, images, labels, rng)
+        loss, correct = batch_loss(recipe, modules, images, labels, rng)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         optimiser.step()
@@ -198,32 +199,9 @@ def _epoch(
     return losses / seen, None if recipe.mixup > 0 else right / seen
 
 
-def _loss(
-    recipe: Recipe,
-    modules: dict[str, nn.Module],
-    images: torch.Tensor,
-    labels: torch.Tensor,
-    rng: random.Random,
-) -> tuple[torch.Tensor, int]:
-    """Loss of a batch, and how many of its images were recognised; none with mixup."""
-    network, classifier, smoothing = modules["backbone"], modules["classifier"], recipe.label_smoothing
-    if recipe.mixup > 0:
-        share, partner, point = draw_mix(network, len(images), recipe.mixup, rng)
-        loss = mixup_loss(
-            network, classifier, images, labels,
-            share=share, partner=partner.to(images.device), point=point, smoothing=smoothing,
-        )  # fmt: skip
-        correct = 0
-    else:
-        logits = classifier(network(images))
-        loss = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
-        correct = int((logits.argmax(dim=1) == labels).sum())
-    if recipe.rotation:
-        quarter = max(1, len(images) // ROTATIONS)
-        loss = loss + rotation_loss(
-            network, classifier, modules["turns"], images[:quarter], labels[:quarter], smoothing
-        )
-    return loss, correct
+def _pixels(split: DecodedSplit, rows: slice | np.ndarray, device: str) -> Tensor:
+    """Some images as uint8 (batch, 3, side, side)."""
+    return torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
 
 
 def _optimiser(recipe: Recipe, modules: dict[str, nn.Module]) -> torch.optim.Optimizer:
@@ -240,7 +218,7 @@ def _optimiser(recipe: Recipe, modules: dict[str, nn.Module]) -> torch.optim.Opt
 
 
 def _rate(recipe: Recipe, epochs_done: float) -> float:
-    """The learning rate after so many epochs and parts of one."""
+    """The learning rate after so many epochs, whole or not."""
     share = epochs_done / recipe.epochs
     if recipe.schedule == "cosine":
         return recipe.learning_rate * (1 + math.cos(math.pi * share)) / 2
@@ -251,7 +229,7 @@ def _rate(recipe: Recipe, epochs_done: float) -> float:
 
 def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folder: Path) -> None:
     found = {**about.get("recipe", {}), "names": about.get("names")}
-    wanted = {**described(recipe), "names": list(base.names)}
+    wanted = {**recipe.as_json(), "names": list(base.names)}
     different = [name for name in wanted if found.get(name) != wanted[name]]
     if different:
         raise InputError(
@@ -259,7 +237,7 @@ def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folde
         )
 
 
-def _some(base: DecodedSplit, most: int = 2000) -> DecodedSplit:
-    """Evenly spaced images of the base classes, enough for their mean."""
-    step = max(1, len(base.images) // most)
+def _some(base: DecodedSplit) -> DecodedSplit:
+    """Evenly spaced images of the base classes."""
+    step = max(1, len(base) // ENOUGH_FOR_MEAN)
     return DecodedSplit(base.images[::step], base.labels[::step], base.names)

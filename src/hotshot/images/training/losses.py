@@ -10,7 +10,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hotshot.images.training.checkpoints import Recipe
+
 ROTATIONS = 4
+
+
+def batch_loss(
+    recipe: Recipe, modules: dict[str, nn.Module], images: Tensor, labels: Tensor, rng: random.Random
+) -> tuple[Tensor, int]:
+    """Loss of a batch, and how many of its images were recognised; none with mixup."""
+    network, classifier, smoothing = modules["backbone"], modules["classifier"], recipe.label_smoothing
+    if recipe.mixup > 0:
+        share, partner, point = draw_mix(network, len(images), recipe.mixup, rng)
+        loss = mixup_loss(
+            network, classifier, images, labels,
+            share=share, partner=partner.to(images.device), point=point, smoothing=smoothing,
+        )  # fmt: skip
+        correct = 0
+    else:
+        logits = classifier(network(images))
+        loss = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
+        correct = int((logits.argmax(dim=1) == labels).sum())
+    if recipe.rotation:
+        quarter = max(1, len(images) // ROTATIONS)
+        loss = loss + rotation_loss(
+            network, classifier, modules["turns"], images[:quarter], labels[:quarter], smoothing
+        )
+    return loss, correct
 
 
 def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,7 +86,7 @@ def mixup_loss(
     if point == 0:
         features = network(_mixed(images, share, partner))
     else:
-        with mixing(mixing_points(network)[point - 1], share, partner):
+        with _mixing(mixing_points(network)[point - 1], share, partner):
             features = network(images)
     logits = classifier(features)
     own = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
@@ -69,8 +95,8 @@ def mixup_loss(
 
 
 def mixing_points(network: nn.Module) -> list[nn.Module]:
-    """Stages whose outputs may be mixed: the parts of `stages` or `blocks` but the last; none in other networks."""
-    stages = getattr(network, "stages", None) or getattr(network, "blocks", None)
+    """Stages whose outputs may be mixed: all of `stages`, or of `blocks`, but the last; none in other networks."""
+    stages = getattr(network, "stages", getattr(network, "blocks", None))
     return list(stages)[:-1] if isinstance(stages, nn.Sequential) else []
 
 
@@ -84,7 +110,7 @@ def draw_mix(
 
 
 @contextmanager
-def mixing(stage: nn.Module, share: float, partner: Tensor) -> Iterator[None]:
+def _mixing(stage: nn.Module, share: float, partner: Tensor) -> Iterator[None]:
     """While this lasts, the stage gives its output mixed with that of the partners."""
     handle = stage.register_forward_hook(lambda _, __, output: _mixed(output, share, partner))
     try:

@@ -1,0 +1,294 @@
+"""Folders, tar and zip archives as trees of files. Archives are read in place and never extracted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import mmap
+import os
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from hotshot.errors import InputError
+from hotshot.files.labels import quoted
+from hotshot.files.limits import check_size
+from hotshot.files.mapped import map_bytes
+from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree, is_litter, make_tree
+
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
+# Datasets are three or four folders deep.
+_DEEPEST = 8
+_CHUNK = 2**20
+_ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
+_TAR_BLOCK = 512
+# By the first bytes of a file.
+_OPENERS: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ\0": lzma.open,
+    b"BZh": bz2.open,
+}
+
+
+def open_tree(path: Path) -> Tree:
+    """The files below a folder or in an archive."""
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r:.200} cannot be read: {error}.") from None
+    if is_folder:
+        return folder_tree(path)
+    if not is_there:
+        raise InputError(f"There is no folder or archive {path}: check the path.")
+    return archive_tree(path, path.name)
+
+
+def subtree(tree: Tree, name: str) -> Tree | None:
+    """The folder `name` of a tree, or what an archive of that name holds (`train.tar`); None where there is neither.
+
+    Archives are packed with the folder itself, with more folders around it, or without any.
+    """
+    if name in tree.folders:
+        return tree.below(name)
+    archives = [name + suffix for suffix in ARCHIVE_SUFFIXES if name + suffix in tree.files]
+    if not archives:
+        return None
+    if len(archives) > 1:
+        raise InputError(f"{tree.path} has both {archives[0]} and {archives[1]}: keep one of them.")
+    if name not in tree.opened:
+        entry = tree.files[archives[0]]
+        if not isinstance(entry, FileEntry):
+            raise InputError(
+                f"{tree.path} holds the archive {quoted(archives[0])} inside it: unpack it first."
+            )
+        inside = whole = archive_tree(entry.path, entry.name)
+        while (around := inside.only_folder()) is not None:
+            inside = inside.below(around)
+            if around == name:
+                break
+        tree.opened[name] = inside if around == name else whole
+    return tree.opened[name]
+
+
+def folder_tree(path: Path) -> Tree:
+    """The files below a folder; links to folders are followed."""
+    found: list[tuple[str, FileEntry]] = []
+    folders: list[str] = []
+    ignored = 0
+    waiting = [""]
+    try:
+        while waiting:
+            prefix = waiting.pop()
+            # A link to a folder around it is nested without end.
+            if prefix.count("/") > _DEEPEST:
+                raise InputError(
+                    f"{path / prefix} is nested too deep, or a link to a folder around it: remove it."
+                )
+            for item in os.scandir(path / prefix):
+                name = f"{prefix}{item.name}"
+                if is_litter(item.name) or not (item.is_dir() or item.is_file()):
+                    ignored += 1
+                elif item.is_dir():
+                    folders.append(name)
+                    waiting.append(f"{name}/")
+                else:
+                    facts = item.stat()
+                    found.append((name, FileEntry(name, path, facts.st_size, facts.st_mtime_ns)))
+    except OSError as error:
+        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from None
+    return make_tree(path, found, folders, ignored)
+
+
+def archive_tree(path: Path, shown: str) -> Tree:
+    """The files of a tar or zip archive, which `shown` names in sentences."""
+    if not path.is_file():
+        raise InputError(f"{path} is neither a folder nor a file: check the path.")
+    buffer = map_bytes(path)
+    start = buffer[:_TAR_BLOCK]
+    if start.startswith(_ZIP_MAGIC):
+        members = _zip_members(path, shown)
+    elif start.startswith(tuple(_OPENERS)):
+        members = _tar_members(unpack(path), path, shown)
+    elif start[257:262] == b"ustar" or path.suffix == ".tar":
+        members = _tar_members(buffer, path, shown)
+    else:
+        raise InputError(
+            f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
+            "folder, a .tar (.gz, .xz, .bz2) or a .zip."
+        )
+    found: list[tuple[str, Entry]] = []
+    folders: list[str] = []
+    ignored = 0
+    for name, entry in members:
+        if name is None:
+            ignored += 1
+        elif entry is None:
+            folders.append(name)
+        else:
+            found.append((name, entry))
+    return make_tree(path, found, folders, ignored)
+
+
+# Paths of an archive's members, None for what is ignored, with their entries, None for folders.
+Members = Iterator[tuple[str | None, Entry | None]]
+
+
+def _member_path(name: str, archive: Path) -> str | None:
+    """The path of a member in the usual form; None for litter, an error for one that leads outside."""
+    pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
+    if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
+        raise InputError(
+            f"{archive} holds a member {quoted(name)}, a name that leads outside the archive: do not use this file."
+        )
+    return None if any(map(is_litter, pieces)) else "/".join(pieces)
+
+
+# --- tar
+
+
+def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
+    """Looked through once for where each file starts."""
+    modified = path.stat().st_mtime_ns
+    for member in _tar_headers(buffer, path):
+        name = _member_path(member.name, path)
+        if name is None or not (member.isreg() or member.isdir()):
+            yield None, None
+        elif member.isdir():
+            yield name, None
+        else:
+            yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, modified)
+
+
+def _tar_headers(buffer: mmap.mmap, path: Path) -> list[tarfile.TarInfo]:
+    try:
+        with tarfile.open(fileobj=buffer, mode="r:") as archive:
+            members = archive.getmembers()
+            end = archive.offset
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:
+        raise _unsound(path, "tar", error) from None
+    # tarfile takes a damaged header, or the end of the file, for the zeros that every tar ends with.
+    if buffer[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):
+        raise _unsound(path, "tar", f"it is damaged or ends at byte {end}")
+    for member in members:
+        # A sparse file is stored otherwise than it reads.
+        if member.sparse is not None or member.offset_data + member.size > len(buffer):
+            raise InputError(
+                f"{path} holds {member.name!r:.100} in a form that cannot be read in place: unpack it yourself."
+            )
+    return members
+
+
+# --- zip
+
+
+@dataclass(frozen=True, slots=True)
+class ZipEntry(Entry):
+    """A member of a zip archive."""
+
+    name: str
+    archive: zipfile.ZipFile
+    info: zipfile.ZipInfo
+    size: int
+    modified: int
+
+    def read(self) -> bytes:
+        """The bytes, never more of them than the archive announces."""
+        return b"".join(self.blocks())
+
+    def blocks(self) -> Iterator[bytes]:
+        """The bytes, some at a time; an error at the end where they are not what the archive announces."""
+        try:
+            with self.archive.open(self.info) as stream:
+                yield from _chunks(stream)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
+            raise InputError(
+                f"{self.name} is damaged inside its archive: copy or download the archive again."
+            ) from None
+
+    def mapped(self) -> tuple[Any, int, int]:
+        """The archive itself where the bytes are stored as they are, else a temporary file of them."""
+        path = Path(str(self.archive.filename))
+        if self.info.compress_type != zipfile.ZIP_STORED:
+            buffer = to_disk(self.blocks(), path)
+            return buffer, 0, len(buffer)
+        buffer = map_bytes(path)
+        head = buffer[self.info.header_offset : self.info.header_offset + _ZIP_HEADER]
+        if len(head) < _ZIP_HEADER or head[:4] != _ZIP_MAGIC:
+            raise InputError(f"{path} is damaged at {quoted(self.name)}: copy or download it again.")
+        # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
+        start = self.info.header_offset + _ZIP_HEADER + sum(struct.unpack("<HH", head[26:]))
+        if start + self.size > len(buffer):
+            raise InputError(f"{path} is truncated: copy or download it again.")
+        return buffer, start, start + self.size
+
+
+def _zip_members(path: Path, shown: str) -> Members:
+    modified = path.stat().st_mtime_ns
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, OverflowError, struct.error) as error:
+        raise _unsound(path, "zip", error) from None
+    for info in archive.infolist():
+        name = _member_path(info.orig_filename, path)
+        if name is None or info.is_dir():
+            yield name, None
+            continue
+        if info.flag_bits & _ZIP_ENCRYPTED:
+            raise InputError(f"{path} holds a member {quoted(name)} that is encrypted: pack it again.")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(
+                f"{path} holds a member {quoted(name)} compressed by method {info.compress_type}: pack it as an "
+                "ordinary zip or tar."
+            )
+        yield name, ZipEntry(f"{shown}:{name}", archive, info, info.file_size, modified)
+
+
+# --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
+
+
+def unpack(path: Path) -> mmap.mmap:
+    """The unpacked bytes of a file compressed by gzip, xz or bzip2, mapped."""
+    start = map_bytes(path)[:_TAR_BLOCK]
+    open_stream = next(opener for magic, opener in _OPENERS.items() if start.startswith(magic))
+    try:
+        with open_stream(path) as stream:
+            return to_disk(_chunks(stream), path)
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
+        raise _unsound(path, "compressed", error) from None
+
+
+def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
+    """Bytes that come from `path`, mapped from a temporary file; refused where they are out of proportion."""
+    with tempfile.TemporaryFile() as file:
+        size = 0
+        for block in blocks:
+            size += len(block)
+            check_size(path, size, "data")
+            try:
+                file.write(block)
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be unpacked to {tempfile.gettempdir()}, {error.strerror or error}: set TMPDIR to "
+                    "a folder with more room, or unpack it yourself."
+                ) from None
+        if size == 0:
+            raise InputError(f"{path} holds nothing: copy or download it again.")
+        file.flush()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    while block := stream.read(_CHUNK):
+        yield block
+
+
+def _unsound(path: Path, kind: str, why: object) -> InputError:
+    reason = " ".join(str(why).split()).rstrip(".")[:100]
+    return InputError(f"{path} is not a sound {kind} archive, {reason}: copy or download it again.")

@@ -1,0 +1,150 @@
+"""Images or texts in, a file of features out; what is done of the images survives an interruption."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+from hotshot.files import write_features
+from hotshot.files.atomic import write_json
+from hotshot.files.named import LABEL_NAMES
+from hotshot.images.datasets import DecodedSplit
+from hotshot.images.extraction.extractor import Extractor
+
+IMAGES_AT_ONCE, TEXTS_AT_ONCE = 128, 256
+_TEXT_NAMES = ("text", "sentence", "question", "query", "utterance")
+
+
+def extract_split(
+    extractor: Extractor,
+    split: DecodedSplit,
+    out: str | Path,
+    *,
+    about: dict[str, Any],
+    device: str = "cpu",
+    watch: Callable[[int, int], None] | None = None,
+) -> float:
+    """Write the features of a split, and return the share of the time that was spent in the network.
+
+    Features are kept in `OUT.part` as they come; after an interruption the same call goes on from there.
+    """
+    out = Path(out)
+    rows_file, header_file = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
+    header = {
+        "extractor": extractor.name,
+        "images": split.fingerprint,
+        "count": len(split),
+        **extractor.about,
+    }
+    done, width = _begun(rows_file, header_file, header)
+    inside, start = 0.0, time.perf_counter()
+    with rows_file.open("ab") as file:
+        while done < len(split):
+            rows = slice(done, min(done + IMAGES_AT_ONCE, len(split)))
+            pixels = torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
+            with torch.inference_mode():
+                inputs = extractor.prepare(pixels)
+                before = time.perf_counter()
+                features = extractor.network(inputs).float().cpu().numpy()
+                inside += time.perf_counter() - before
+            if width is None:
+                width = features.shape[1]
+                write_json(header_file, {**header, "width": width})
+            if features.shape[1] != width:
+                raise InputError(
+                    f"{extractor.name} gave {features.shape[1]} features near image {done} and {width} before: use a "
+                    "network whose features have one width."
+                )
+            if not np.isfinite(features).all():
+                raise InputError(
+                    f"{extractor.name} gave NaN or infinity near image {done}: check its weights."
+                )
+            file.write(np.ascontiguousarray(features, dtype=np.float32).data)
+            done = rows.stop
+            if watch is not None:
+                watch(done, len(split))
+    seconds = time.perf_counter() - start
+    X = np.memmap(rows_file, dtype=np.float32, mode="r").reshape(len(split), -1)
+    write_features(out, (X, np.array(split.names)[split.labels]), about=about)
+    del X
+    rows_file.unlink()
+    header_file.unlink()
+    return inside / seconds if seconds else 1.0
+
+
+def _begun(rows_file: Path, header_file: Path, header: dict[str, Any]) -> tuple[int, int | None]:
+    """How many images an interrupted extraction of the same kind has done, and the width of its features."""
+    try:
+        found = json.loads(header_file.read_text(encoding="utf-8"))
+        width = int(found.pop("width"))
+        same = found == json.loads(json.dumps(header))
+        n_bytes = rows_file.stat().st_size
+    except (OSError, ValueError, KeyError, AttributeError):
+        same = False
+    if not same:
+        rows_file.unlink(missing_ok=True)
+        header_file.unlink(missing_ok=True)
+        return 0, None
+    # A row that was cut is computed again.
+    done = n_bytes // (4 * width)
+    os.truncate(rows_file, done * 4 * width)
+    return done, width
+
+
+def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
+    """Texts and their labels from a CSV file with a column of each, such as `text,label`."""
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            header = [name.strip().lower() for name in next(reader, [])]
+            rows = [(number, row) for number, row in enumerate(reader, start=2) if row]
+    except FileNotFoundError:
+        raise InputError(f"There is no file {path}.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
+    columns = [
+        next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)
+    ]
+    if -1 in columns:
+        raise InputError(
+            f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}."
+        )
+    texts, labels = [], []
+    for number, row in rows:
+        text, label = (row[i] if len(row) == len(header) else "" for i in columns)
+        if not text.strip() or not label.strip():
+            raise InputError(f"{path} has no text or no label in row {number}: repair or remove it.")
+        texts.append(text)
+        labels.append(label)
+    if not texts:
+        raise InputError(f"{path} holds no text: write one line for each.")
+    return texts, labels
+
+
+def extract_texts(
+    embed: Callable[[list[str]], np.ndarray],
+    texts: list[str],
+    labels: list[str],
+    out: str | Path,
+    *,
+    about: dict[str, Any],
+    watch: Callable[[int, int], None] | None = None,
+) -> None:
+    """Write the embeddings of texts with their labels."""
+    found = []
+    for rows in slices(len(texts), TEXTS_AT_ONCE):
+        found.append(embed(texts[rows]))
+        if watch is not None:
+            watch(rows.stop, len(texts))
+    write_features(out, (np.concatenate(found), np.array(labels)), about=about)
