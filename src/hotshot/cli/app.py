@@ -8,9 +8,10 @@ import typer
 
 from hotshot import __version__
 from hotshot.cli.commands.evaluation import demo, evaluate, tune
-from hotshot.cli.commands.files import convert, inspect
+from hotshot.cli.commands.files import convert
 from hotshot.cli.commands.images import extract, train
 from hotshot.cli.commands.paper import report, reproduce
+from hotshot.cli.inspect import inspect
 
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
+from json import dumps
 from pathlib import Path
 from types import TracebackType
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from hotshot.cli.data import open_samples
+from hotshot.cli.options import Json
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
-from hotshot.evaluation.inspection.findings import BOTH, Finding
-from hotshot.evaluation.inspection.words import shown, shown_end
+from hotshot.evaluation.inspection.printed import shown, shown_end
+from hotshot.evaluation.inspection.problems import BOTH, Finding
 from hotshot.files import FeatureSource, open_features
 from hotshot.files.source import SeveralPartsError
 
@@ -27,17 +30,29 @@ COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
-def run_inspect(file: Path, novel: Path | None, as_json: bool) -> None:
-    """Inspect one file, or base classes and novel classes; exit code 0 without faults, 1 with one.
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
+        ),
+    ],
+    novel: Annotated[
+        Path | None,
+        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
 
-    With `as_json` one document is printed whose keys `hotshot.evaluation.inspection.document` lists.
+    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
     """
-    console = Console(stderr=as_json)
+    console = Console(stderr=json)
     paths = [file] if novel is None else [file, novel]
     with Reading(console) as reading:
         found = inspect_sources([part for path in paths for part in open_parts(path)], reading)
-    if as_json:
-        print(json.dumps(document(found), indent=2, allow_nan=False))
+    if json:
+        print(dumps(document(found), indent=2, allow_nan=False))
     else:
         show(found, console)
     if not found.ok:

@@ -18,8 +18,8 @@ def test_files_that_fit():
     assert found.findings == ()
     assert found.verdict == "file 0 and file 1 are fine and fit each other."
     assert [file.role for file in found.files] == ["base", "novel"]
-    assert found.files[0].costs is None
-    assert found.files[1].costs.base_classes == 12
+    assert found.files[0].values["costs"] is None
+    assert found.files[1].values["costs"]["base_classes"] == 12
 
 
 def with_overlap():
@@ -45,10 +45,10 @@ def unit(X, y):
 @pytest.mark.parametrize(
     ("second", "severity", "code", "sentence"),
     [
-        (with_overlap(), "fault", "class-overlap", "Class 'class 3' is in both files"),
-        (with_a_base_row(), "fault", "row-overlap", "Row 4 of the novel file is row 17 of the base file"),
+        (with_overlap(), "fault", "class-overlap", "1 class in both files, such as 'class 3'"),
+        (with_a_base_row(), "fault", "row-overlap", "such as row 4 (row 17 there)"),
         (novel(width=15), "fault", "width-mismatch", "20 features and the novel file 15"),
-        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' from 'class 3'"),
+        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
         (unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
         (novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
         (
@@ -111,7 +111,7 @@ def test_more_than_two_files_are_compared_with_the_first():
     found = inspected(classes(), second, third)
     (finding,) = found.findings
     assert (finding.code, finding.file) == ("row-overlap", "file 2")
-    assert found.verdict == "file 0, file 1 and file 2 have 1 fault to mend before use."
+    assert found.verdict == "file 0, file 1 and file 2 have 1 fault to fix before use."
 
 
 def test_few_base_classes_are_said():

@@ -1,4 +1,4 @@
-"""`inspect` and `convert`: their flags."""
+"""`convert`: its flags."""
 
 from __future__ import annotations
 
@@ -9,29 +9,8 @@ import typer
 
 from hotshot.cli.bank import SUFFIX, run_make_bank
 from hotshot.cli.convert import run_convert
-from hotshot.cli.inspect import run_inspect
 from hotshot.cli.options import Json
 from hotshot.errors import ParameterError
-
-
-def inspect(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
-        ),
-    ],
-    novel: Annotated[
-        Path | None,
-        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
-
-    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
-    """
-    run_inspect(file, novel, json)
 
 
 def convert(

@@ -1,0 +1,110 @@
+"""What was measured, as a person reads it: numbers, names, sentences, and one line per measure."""
+
+from __future__ import annotations
+
+from string import Formatter
+from typing import Any
+
+import numpy as np
+
+from hotshot.evaluation.inspection.measure import InspectedFile
+
+LONGEST_NAME = 40
+# Lines of a table, filled from the JSON document.
+FACTS = {
+    "samples": "{samples}",
+    "classes": "{classes[count]}, labels are {classes[labels]}",
+    "samples per class": "{classes[smallest][samples]} ({classes[smallest][name]:name}) to {classes[largest][samples]} "
+    "({classes[largest][name]:name}), median {classes[median_samples]:6}",
+    "features": "{features}, {dtype}",
+    "entries": "{entries[smallest]} to {entries[largest]}, {entries[zero_share]:%} zero, "
+    "{entries[negative_share]:%} negative",
+    "NaN": "{entries[nan][count]:entry|entries} in {entries[nan][samples]:sample}",
+    "infinity": "{entries[infinite][count]:entry|entries} in {entries[infinite][samples]:sample}",
+    "duplicate rows": "{duplicates[repeats]} within a class, {duplicates[conflicts]:vector} in several classes",
+    "constant features": "{constant_features[count]}, {constant_features[all_zero]} of them always 0",
+    "norms": "{norms[smallest]} to {norms[largest]}, median {norms[median]}, {norms[zero_vectors]:zero vector}",
+    "deviation within classes": "{deviation_within_classes:2} per feature",
+    "rank of covariance": "{ranks[smallest]} to {ranks[largest]}, median {ranks[median]:6}; less than {features} in "
+    "{ranks[singular]} of {ranks[looked_at]:class|classes} measured, which does no harm",
+    "power transform": "'auto' is {power[auto]}",
+    "cosine costs": "{costs[median]:2}, deviation {costs[deviation]:2}, where epsilon is {costs[epsilon]}",
+    "effective number of lenders": "{costs[lenders]:.0f} of {costs[base_classes]:base class|base classes} (between "
+    "{costs[fewest]:.0f} and {costs[most]:.0f}, by epsilon)",
+}
+
+
+def shown(name: Any, longest: int = LONGEST_NAME) -> str:
+    """A name from a file on one line, without control characters, and not too long."""
+    text = _printable(name)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def shown_end(path: str, longest: int = LONGEST_NAME) -> str:
+    """A path; of a long one the end, which tells it from others."""
+    text = _printable(path)
+    return text if len(text) <= longest else f"…{text[1 - longest :]}"
+
+
+def _printable(name: Any) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: 1 sample, 2,000 samples."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to so many digits, with an exponent only where it needs many zeros."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return f"{value:.{digits}g}"
+    return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
+
+
+def percent(share: float) -> str:
+    """A share in percent that is 0 or 100 only where it is exactly so."""
+    if 0 < share < 0.001:
+        return "under 0.1%"
+    if 0.999 < share < 1:
+        return "over 99.9%"
+    return f"{number(100 * share, 2 if share < 0.1 else 3)}%"
+
+
+class _Words(Formatter):
+    """Fills sentences: {n:2} two digits, {n:%} a share, {n:sample} with a noun, {n:name} a name, {n:d} a row."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if value is None:
+            raise TypeError("nothing was measured")
+        if spec == "%":
+            return percent(value)
+        if spec == "name":
+            return shown(value)
+        if spec.isdigit() or (isinstance(value, float) and not spec):
+            return number(value, int(spec or 3))
+        if spec[:1].isalpha() and spec != "d":
+            return count(value, *spec.split("|"))
+        return super().format_field(value, "," if isinstance(value, int) and not spec else spec)
+
+
+def filled(sentence: str, values: dict[str, Any]) -> str:
+    """A sentence with its values, by the rules of `_Words`."""
+    return _Words().vformat(sentence, (), values)
+
+
+def facts(file: InspectedFile) -> dict[str, str]:
+    """Lines of a table: what is measured, and the value in words; a dash where there is nothing to measure."""
+    lines = {}
+    for name, sentence in FACTS.items():
+        try:
+            lines[name] = filled(sentence, file.values)
+        except TypeError:
+            # A part of the document that is null.
+            lines[name] = "–"
+    classes, norms = file.values["classes"], file.values["norms"]
+    if classes["count"] and classes["smallest"]["samples"] == classes["largest"]["samples"]:
+        lines["samples per class"] = f"{classes['largest']['samples']:,} in every class"
+    if norms is not None and norms["unit"]:
+        lines["norms"] = f"1 (unit vectors), {count(norms['zero_vectors'], 'zero vector')}"
+    return lines
