@@ -19,7 +19,7 @@ from rich.text import Text
 from hotshot.cli.data import open_samples
 from hotshot.cli.options import Json
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
-from hotshot.evaluation.inspection.printed import shown, shown_end
+from hotshot.evaluation.inspection.printed import shortened
 from hotshot.evaluation.inspection.problems import BOTH, Finding
 from hotshot.files import FeatureSource, open_features
 from hotshot.files.source import SeveralPartsError
@@ -96,7 +96,7 @@ class Reading:
 
     def __call__(self, name: str) -> Callable[[int, int | None], None]:
         """Begin a file; what is returned takes note of its rows."""
-        bar = self._progress.add_task(shown(Path(name).name), total=None)
+        bar = self._progress.add_task(shortened(Path(name).name), total=None)
 
         def watch(rows: int, total: int | None) -> None:
             if self._visible and time.monotonic() - self._begun > SECONDS_WITHOUT_BAR:
@@ -131,7 +131,7 @@ def _facts(found: Inspection) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=len(found.files) > 1)
     table.add_column("", style="dim", no_wrap=True)
     for file in found.files:
-        table.add_column(Text(f"{file.role}: {shown_end(Path(file.name).name)}"), overflow="fold")
+        table.add_column(Text(f"{file.role}: {shortened(Path(file.name).name, keep='end')}"), overflow="fold")
     columns = [facts(file) for file in found.files]
     for fact in columns[0]:
         table.add_row(fact, *(Text(column[fact]) for column in columns))
@@ -159,5 +159,5 @@ def _coloured(word: str) -> Text:
 def _prefix(found: Inspection, finding: Finding) -> str:
     """Which of several files a finding is about."""
     if len(found.files) > 2:
-        return f"{shown_end(Path(finding.file).name)}: "
+        return f"{shortened(Path(finding.file).name, keep='end')}: "
     return "" if finding.role in (None, BOTH) else f"{finding.role}: "

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from inspected_files import TABLES, classes, codes, inspected
 
 from hotshot.evaluation.inspection import document, facts
-from hotshot.evaluation.inspection.printed import filled, number, percent, shown, shown_end
+from hotshot.evaluation.inspection.printed import bounded_percentage, filled, shortened, significant
 from hotshot.evaluation.inspection.problems import similar_names
 
 
 @given(st.text(max_size=80), st.integers(2, 60))
 def test_names_are_shown_on_one_printable_line(name, longest):
-    for text in (shown(name, longest), shown_end(name, longest)):
+    for text in (shortened(name, longest), shortened(name, longest, keep="end")):
         assert text.isprintable()
         assert len(text) <= longest
     if name.isprintable() and len(name) <= longest:
-        assert shown(name, longest) == name
+        assert shortened(name, longest) == name
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_names_are_shown_on_one_printable_line(name, longest):
     [(0.0, "0"), (1234.5, "1230"), (0.03256, "0.0326"), (1e-7, "1e-07"), (4.4e199, "4.4e+199"), (-2.0, "-2")],
 )
 def test_numbers_are_short(value, text):
-    assert number(value) == text
+    assert significant(value) == text
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_numbers_are_short(value, text):
     ],
 )
 def test_only_nothing_is_zero_percent(share, text):
-    assert percent(share) == text
+    assert bounded_percentage(share) == text
 
 
 @pytest.mark.parametrize(

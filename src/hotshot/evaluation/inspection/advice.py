@@ -31,6 +31,7 @@ USUAL_NORMS = (0.1, 1000.0)
 # For each group of methods the verdict and the sentence that follow from the first code that applies; "" always does.
 # The codes are those of findings and of conditions below; sentences are filled from the JSON document.
 SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][samples]:sample}"
+PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
 TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
 RULES = {
     NORMALISED: {
@@ -40,10 +41,7 @@ RULES = {
     },
     WEIGHTED: {"": (FINE, "As the other transports, after training a classifier on all base samples.")},
     FREE_LUNCH: {
-        "scale": (
-            CARE,
-            "The scale does not suit alpha and C: rescale, or pass normalize='centre-l2' and alpha=0.",
-        ),
+        "scale": (CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
         "": (FINE, "Power {power_of_both}; the scale suits its published alpha and C."),
     },
     PUBLISHED: {
@@ -59,14 +57,8 @@ RULES = {
         "": (FINE, "Only directions count, whatever the scale."),
     },
     LINEAR: {
-        "norms-small": (
-            CARE,
-            "The penalty is too strong at a median norm of {norms[median]:2}: scale to unit norm.",
-        ),
-        "norms-large": (
-            CARE,
-            "The penalty is too weak at a median norm of {norms[median]:2}: scale to unit norm.",
-        ),
+        "norms-small": (CARE, PENALTY.format("strong")),
+        "norms-large": (CARE, PENALTY.format("weak")),
         "": (FINE, "The scale suits their penalty."),
     },
     EVALUATE: {

@@ -8,7 +8,7 @@ from typing import Any
 
 from hotshot.evaluation.inspection.advice import Advice, advise
 from hotshot.evaluation.inspection.measure import InspectedFile, Watch, measure
-from hotshot.evaluation.inspection.printed import count, shown_end
+from hotshot.evaluation.inspection.printed import count, shortened
 from hotshot.evaluation.inspection.problems import (
     BASE,
     FAULT,
@@ -40,7 +40,7 @@ class Inspection:
     @property
     def verdict(self) -> str:
         """One sentence that says whether the files can be used."""
-        *others, last = (shown_end(file.name, 60) for file in self.files)
+        *others, last = (shortened(file.name, 60, keep="end") for file in self.files)
         names = f"{', '.join(others)} and {last}" if others else last
         severities = [finding.severity for finding in self.findings]
         faults, warnings = severities.count(FAULT), severities.count(WARNING)

@@ -27,48 +27,40 @@ FACTS = {
     "deviation within classes": "{deviation_within_classes:2} per feature",
     "rank of covariance": "{ranks[smallest]} to {ranks[largest]}, median {ranks[median]:6}; less than {features} in "
     "{ranks[singular]} of {ranks[looked_at]:class|classes} measured, which does no harm",
-    "power transform": "'auto' is {power[auto]}",
+    "power transform": "'auto' is {power[auto]}; possible without an offset: 0.5 {power[half]}, log {power[log]}",
     "cosine costs": "{costs[median]:2}, deviation {costs[deviation]:2}, where epsilon is {costs[epsilon]}",
     "effective number of lenders": "{costs[lenders]:.0f} of {costs[base_classes]:base class|base classes} (between "
     "{costs[fewest]:.0f} and {costs[most]:.0f}, by epsilon)",
 }
 
 
-def shown(name: Any, longest: int = LONGEST_NAME) -> str:
-    """A name from a file on one line, without control characters, and not too long."""
-    text = _printable(name)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def shown_end(path: str, longest: int = LONGEST_NAME) -> str:
-    """A path; of a long one the end, which tells it from others."""
-    text = _printable(path)
-    return text if len(text) <= longest else f"…{text[1 - longest :]}"
-
-
-def _printable(name: Any) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+def shortened(name: Any, longest: int = LONGEST_NAME, keep: str = "start") -> str:
+    """A name from a file on one line, without control characters, and not too long; its start or its end stays."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest - 1]}…" if keep == "start" else f"…{text[1 - longest :]}"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun: 1 sample, 2,000 samples."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    return f"{number:,} {noun if number == 1 else noun + 's' if plural is None else plural}"
 
 
-def number(value: float, digits: int = 3) -> str:
+def significant(value: float, digits: int = 3) -> str:
     """A number to so many digits, with an exponent only where it needs many zeros."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits}g}"
     return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
 
 
-def percent(share: float) -> str:
+def bounded_percentage(share: float) -> str:
     """A share in percent that is 0 or 100 only where it is exactly so."""
     if 0 < share < 0.001:
         return "under 0.1%"
     if 0.999 < share < 1:
         return "over 99.9%"
-    return f"{number(100 * share, 2 if share < 0.1 else 3)}%"
+    return f"{significant(100 * share, 2 if share < 0.1 else 3)}%"
 
 
 class _Words(Formatter):
@@ -77,12 +69,14 @@ class _Words(Formatter):
     def format_field(self, value: Any, spec: str) -> str:
         if value is None:
             raise TypeError("nothing was measured")
+        if isinstance(value, bool):
+            return "yes" if value else "no"
         if spec == "%":
-            return percent(value)
+            return bounded_percentage(value)
         if spec == "name":
-            return shown(value)
+            return shortened(value)
         if spec.isdigit() or (isinstance(value, float) and not spec):
-            return number(value, int(spec or 3))
+            return significant(value, int(spec or 3))
         if spec[:1].isalpha() and spec != "d":
             return count(value, *spec.split("|"))
         return super().format_field(value, "," if isinstance(value, int) and not spec else spec)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hotshot.estimators.calibrated import USUAL_DEVIATION
 from hotshot.evaluation.inspection.measure import InspectedFile, shared_rows
-from hotshot.evaluation.inspection.printed import filled, shown
+from hotshot.evaluation.inspection.printed import filled, shortened
 
 BASE, NOVEL, BOTH = "base", "novel", "both"
 FEW_BASE_CLASSES = 10
@@ -120,7 +120,7 @@ def _bad_entries(file: InspectedFile) -> Iterator[Problem]:
             remedy = (
                 f"leave out {'this feature' if bad['features'] == 1 else 'these features'} or extract again"
             )
-        of_class = "" if bad["class"] is None else f", class '{shown(bad['class'])}'"
+        of_class = "" if bad["class"] is None else f", class '{shortened(bad['class'])}'"
         where = f"the first in row {bad['row']}, column {bad['column']}{of_class}"
         yield code, {**bad, "n": bad["count"], "kind": kind, "where": where, "remedy": remedy}
 
@@ -133,7 +133,7 @@ def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
         yield "all-constant", {}
         return
     if found["conflict"] is not None:
-        rows = [f"row {row} ('{shown(file.class_names[file.labels[row]])}')" for row in found["conflict"]]
+        rows = [f"row {row} ('{shortened(file.class_names[file.labels[row]])}')" for row in found["conflict"]]
         yield "conflicting-duplicates", {"n": found["conflicts"], "rows": " and ".join(rows)}
     if found["repeat"] is not None:
         earlier, later = found["repeat"]
