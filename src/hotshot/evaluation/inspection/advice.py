@@ -66,8 +66,7 @@ RULES = {
         "one-class": (REFUSED, "It needs two novel classes at least."),
         "no-query": (REFUSED, SMALLEST + ", where a shot and a query need two: leave it out."),
         "few-samples": (CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
-        "row-overlap": (CARE, TASKS + "; repeated rows make its results too good."),
-        "duplicates": (CARE, TASKS + "; repeated rows make its results too good."),
+        "repeated-rows": (CARE, TASKS + "; repeated rows make its results too good."),
         "few-classes": (CARE, TASKS + ": ask for --ways {classes[count]}."),
         "": (FINE, TASKS + "."),
     },
@@ -92,7 +91,7 @@ def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding
     power = choose_power("auto", base.smallest, novel.smallest)
     codes = {finding.code for finding in findings if finding.role != BASE or finding.code == "scale"}
     least = novel.values["classes"]["smallest"]["samples"]
-    median = novel.values["norms"]["median"]
+    median, costs = novel.values["norms"]["median"], novel.values["costs"]
     conditions = {
         "": True,
         "no-power": power == 1,
@@ -101,8 +100,10 @@ def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding
         "norms-large": median > USUAL_NORMS[1],
         "no-query": least < 2,
         "few-samples": least <= QUERIES,
+        "repeated-rows": not codes.isdisjoint({"row-overlap", "duplicates"}),
         "few-classes": novel.values["classes"]["count"] < 5,
-        f"{(novel.values['costs'] or {'plan': 'no'})['plan']}-plan": True,
+        "uniform-plan": costs is not None and costs["plan"] == "uniform",
+        "hard-plan": costs is not None and costs["plan"] == "hard",
     }
     codes |= {code for code, holds in conditions.items() if holds}
     extra = {"power_of_both": power, "shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}

@@ -76,7 +76,7 @@ class _Words(Formatter):
         if spec == "name":
             return shortened(value)
         if spec.isdigit() or (isinstance(value, float) and not spec):
-            return significant(value, int(spec or 3))
+            return significant(value, int(spec) if spec else 3)
         if spec[:1].isalpha() and spec != "d":
             return count(value, *spec.split("|"))
         return super().format_field(value, "," if isinstance(value, int) and not spec else spec)
