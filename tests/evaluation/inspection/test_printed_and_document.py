@@ -1,4 +1,4 @@
-"""An inspection in words, and as a document for programs."""
+"""An inspection as a person reads it, and as a document for programs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inspected_files import TABLES, classes, codes, inspected
 
-from hotshot.evaluation.inspection import document
-from hotshot.evaluation.inspection.words import number, percent, shown, shown_end, similar_names
+from hotshot.evaluation.inspection import document, facts
+from hotshot.evaluation.inspection.printed import filled
+from hotshot.evaluation.inspection.problems import similar_names
+from hotshot.formatting import bounded_percentage, shortened, significant
 
 
 @given(st.text(max_size=80), st.integers(2, 60))
 def test_names_are_shown_on_one_printable_line(name, longest):
-    for text in (shown(name, longest), shown_end(name, longest)):
+    for text in (shortened(name, longest), shortened(name, longest, keep="end")):
         assert text.isprintable()
         assert len(text) <= longest
     if name.isprintable() and len(name) <= longest:
-        assert shown(name, longest) == name
+        assert shortened(name, longest) == name
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ def test_names_are_shown_on_one_printable_line(name, longest):
     [(0.0, "0"), (1234.5, "1230"), (0.03256, "0.0326"), (1e-7, "1e-07"), (4.4e199, "4.4e+199"), (-2.0, "-2")],
 )
 def test_numbers_are_short(value, text):
-    assert number(value) == text
+    assert significant(value) == text
 
 
 @pytest.mark.parametrize(
@@ -44,11 +46,38 @@ def test_numbers_are_short(value, text):
     ],
 )
 def test_only_nothing_is_zero_percent(share, text):
-    assert percent(share) == text
+    assert bounded_percentage(share) == text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "value", "text"),
+    [
+        ("{n}", 1234, "1,234"),
+        ("{n}", 0.03256, "0.0326"),
+        ("{n:2}", 0.03256, "0.033"),
+        ("row {n:d}", 1234, "row 1234"),
+        ("{n:%}", 0.0123, "1.2%"),
+        ("{n:sample}", 2, "2 samples"),
+        ("{n:class is|classes are}", 1, "1 class is"),
+        ("{n:name}", "a\nb", r"a\nb"),
+        ("{n[x]:.0f}", {"x": 2.6}, "3"),
+    ],
+)
+def test_sentences_are_filled(sentence, value, text):
+    assert filled(sentence, {"n": value}) == text
+
+
+def test_facts_have_a_line_for_each_measure_whatever_is_missing():
+    X, y = classes()
+    whole, empty = (facts(inspected((x, y)).files[0]) for x in (X, np.full_like(X, np.nan)))
+    assert list(whole) == list(empty)
+    assert "–" not in {whole[name] for name in whole if name not in ("NaN", "infinity")}
+    assert empty["norms"] == empty["entries"] == empty["effective number of lenders"] == "–"
+    assert empty["NaN"] == "7,200 entries in 360 samples"
 
 
 def test_similar_names():
-    assert similar_names(["a b", "A_B", "ab", 1, "1"]) == [("a b", "A_B"), (1, "1")]
+    assert similar_names(["a b", "A_B", "ab"], ["a b", "A_B", "ab"]) == [("a b", "A_B")]
     assert similar_names(["cat", "dog"], ["Cat", "dog", "bird"]) == [("cat", "Cat")]
 
 
