@@ -88,7 +88,7 @@ def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index
     gaussians = found.gaussians
     features = generate_features(
         np.asarray(gaussians.means[0]),
-        np.asarray(gaussians.covariances(prepared)[0]),
+        np.asarray(gaussians.mixed_covariances(prepared)[0]),
         np.full(setting.ways, PER_CLASS),
         np.random.default_rng(setting.seed),
         gaussians.shift_factor,
