@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
 from hotshot.paper.figures import histogram
-from hotshot.paper.figures.saving import file_content
+from hotshot.paper.figures.style import file_content
 from hotshot.report.drawing import inline_svg
 from hotshot.report.numbers import shots_in_words
 

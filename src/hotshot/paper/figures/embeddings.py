@@ -10,9 +10,8 @@ import numpy as np
 
 from hotshot.errors import ParameterError
 from hotshot.paper.figures.checks import named, names_of, numbers
-from hotshot.paper.figures.header import add_header
-from hotshot.paper.figures.style import COLOURS, COLUMN, PAGE, POINTS, SMALL, SOFT, TEXT, drawing
-from hotshot.paper.figures.text import fitted
+from hotshot.paper.figures.style import COLUMN, PAGE, POINTS, SMALL, SOFT, TEXT, colour, drawing
+from hotshot.paper.figures.text import add_header, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +78,7 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
                     bbox={
                         "boxstyle": "circle,pad=0.2",
                         "facecolor": "white",
-                        "edgecolor": COLOURS[label % len(COLOURS)],
+                        "edgecolor": colour(label),
                         "linewidth": 0.8,
                     },
                 )
@@ -98,7 +97,7 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
             for mark, size in marks.values()
         ]
         handles += [
-            grid[0].plot([], [], linestyle="none", marker="o", color=COLOURS[i % len(COLOURS)])[0]
+            grid[0].plot([], [], linestyle="none", marker="o", color=colour(i))[0]
             for i in range(len(class_names))
         ]
         add_header(
@@ -133,7 +132,7 @@ def _extent(places: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _scatter(axes: Axes, points: Points, **how: Any) -> None:
-    colours = [COLOURS[label % len(COLOURS)] for label in points.labels]
+    colours = [colour(label) for label in points.labels]
     x, y = points.places.T
     axes.scatter(x, y, c=colours, rasterized=len(colours) > MOST_OUTLINED, **how)
 

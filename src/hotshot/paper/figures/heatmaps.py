@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.paper.figures.checks import names_of, numbers
-from hotshot.paper.figures.header import add_header
-from hotshot.paper.figures.naming import keep_height, name_columns, name_rows, row_pitch
 from hotshot.paper.figures.style import COLUMN, PAGE, POINTS, TEXT, drawing
-from hotshot.paper.figures.text import wrapped
+from hotshot.paper.figures.text import add_header, keep_height, name_columns, name_rows, row_pitch, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
