@@ -23,6 +23,7 @@ from hotshot.evaluation import tune
 from hotshot.evaluation.runner import versions
 from hotshot.files import read_features
 from hotshot.files.atomic import write_json
+from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments import (
     EXPERIMENTS,
     Claim,
@@ -33,7 +34,6 @@ from hotshot.paper.experiments import (
     Setting,
     save_findings,
 )
-from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.report import make_report, write_report
 
 # Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task

@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.records import sound
+from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
-from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
-from hotshot.paper.experiments.findings import FINDINGS
+from hotshot.paper.findings import FINDINGS
 from hotshot.report.drawing import inline_svg
 from hotshot.report.explorers import reproduction_explorer
 from hotshot.report.numbers import MINUS

@@ -1,4 +1,4 @@
-"""Appendix figures: generated features around their support, Free-Lunch beside H-OT."""
+"""Figures 5 and 6 of the appendix: generated features around their support, Free-Lunch beside H-OT."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from sklearn.metrics import silhouette_score
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import mean_interval
 from hotshot.evaluation.tables import Table, interval, percent
-from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.sampled import generate_features
-from hotshot.paper.experiments.claims import claim
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.setting import Setting
+from hotshot.paper.claims import claim
 from hotshot.paper.figures import embedding
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.setting import Setting
 
 PER_CLASS = 100
 # Tasks that features are generated for; the first is drawn.
@@ -59,8 +57,8 @@ def run(setting: Setting) -> Findings:
             for name, tasks in found.items()
         ),
         (
-            "The silhouette, from -1 to 1, tells how far generated classes lie apart; each method generates in its own "
-            "space, and features that lie apart are not by that alone the right ones.",
+            "The silhouette, from -1 to 1, tells how far generated classes lie apart. Each method generates in its own "
+            "space, and classes that lie apart need not be the right ones.",
         ),
     )
     panels = {name: _in_two_dimensions(tasks[0], setting.seed) for name, tasks in found.items()}
@@ -69,37 +67,31 @@ def run(setting: Setting) -> Findings:
         {"silhouette": interval(apart["H-OT"] - apart["Free-Lunch"], signed=True)},
     )
     classes = [str(label) for label in np.unique(setting.task().support_labels)]
-    return Findings((), (table,), {"tsne": embedding(panels, classes)}, claims=(farther,))
+    figure = embedding(panels, classes, title=setting.features.title)
+    return Findings((), (table,), {"tsne": figure}, claims=(farther,))
 
 
 def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index: int) -> Generated:
     """Fit a method to a one-shot task and draw features from its Gaussians."""
-    task = setting.task(index)
-    X, queries = (
-        setting.features.X[rows].astype(setting.features.base.dtype, copy=False)
-        for rows in (task.support, task.query)
-    )
-    classes, labels = np.unique(task.support_labels, return_inverse=True)
-    prepared, method = model.parts(X)
-    support = prepared.transform(X)
-    found = fit_tasks(
-        prepared, support[None], labels[None], method, n_classes=setting.ways, seeds=[setting.seed]
-    )
-    gaussians = found.gaussians
+    found = setting.fit_task(model, index)
+    gaussians = found.fitted.gaussians
     features = generate_features(
         np.asarray(gaussians.means[0]),
-        np.asarray(gaussians.mixed_covariances(prepared)[0]),
+        # Without alpha, which the shift factor adds.
+        np.asarray(gaussians.mixed_covariances(found.prepared)[0]),
         np.full(setting.ways, PER_CLASS),
         np.random.default_rng(setting.seed),
         gaussians.shift_factor,
     )
-    chosen = np.argmax(found.decision(prepared.transform(queries)[None])[0], axis=1)
+    queries = setting.features.X[found.task.query].astype(setting.features.base.dtype, copy=False)
+    chosen = np.argmax(found.fitted.decision(found.prepared.transform(queries)[None])[0], axis=1)
+    classes = np.unique(found.task.support_labels)
     return Generated(
-        support,
-        labels,
+        found.support,
+        found.labels,
         features,
         np.repeat(np.asarray(gaussians.labels[0]), PER_CLASS),
-        float(np.mean(classes[chosen] == task.query_labels)),
+        float(np.mean(classes[chosen] == found.task.query_labels)),
     )
 
 
@@ -115,4 +107,6 @@ def _in_two_dimensions(found: Generated, seed: int) -> dict[str, np.ndarray]:
     }
 
 
-EXPERIMENT = Experiment("tsne", "Generated features in two dimensions", "Figures 5 and 6 (appendix)", run)
+GENERATED_FEATURES = Experiment(
+    "tsne", "Generated features in two dimensions", "Figures 5 and 6 (appendix)", run
+)
