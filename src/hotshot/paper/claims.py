@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
 from hotshot.evaluation import statistics as compared
 from hotshot.evaluation.tables import Number, percent
@@ -53,9 +55,14 @@ def listed(differences: Mapping[str, Number]) -> str:
 
 def paired(result: MethodResult, other: MethodResult) -> Estimate:
     """Accuracy of `result` minus that of `other` over the tasks that both were evaluated on."""
-    # Task i depends on the seed and on i alone, so the first ones are the same for both.
-    shared = min(len(result.accuracies), len(other.accuracies))
-    return paired_difference(result.accuracies[:shared], other.accuracies[:shared])
+    return paired_difference(*shared_accuracies(result, other))
+
+
+def shared_accuracies(*results: MethodResult) -> list[np.ndarray]:
+    """Accuracies of each over the tasks that all were evaluated on."""
+    # Task i depends on the seed and on i alone, so the first ones are the same for all.
+    shared = min(len(result.accuracies) for result in results)
+    return [result.accuracies[:shared] for result in results]
 
 
 def gap(result: MethodResult, other: MethodResult) -> Number:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 
 from hotshot.evaluation.tables import Number
 
@@ -99,15 +100,7 @@ POWERS = {"miniImageNet": 0.5, "tieredImageNet": 1.0, "CUB": 1.0, "CIFAR-FS": 0.
 
 @dataclass(frozen=True)
 class System:
-    """A row of Table 1 or 2 for one dataset.
-
-    Attributes
-    ----------
-    name, backbone : str
-    source : str
-        The system whose authors ran it.
-    accuracies : dict of shots to Number or None
-    """
+    """A row of Table 1 or 2 for one dataset: `source` is the system whose authors ran it, `accuracies` are by shots."""
 
     name: str
     backbone: str
@@ -201,9 +194,7 @@ _BACKBONES = {
 _SPEEDS = {
     (dataset, *key): _number(printed)
     for dataset, *row in cells(TABLE_5)
-    for key, printed in zip(
-        [(method, k) for method in ("free-lunch", "hot") for k in SHOTS], row, strict=True
-    )
+    for key, printed in zip(product(("free-lunch", "hot"), SHOTS), row, strict=True)
 }
 _RETRIEVED = {
     (method, k): _number(printed)

@@ -15,17 +15,17 @@ from hotshot.paper.experiments.backbones import BACKBONES
 from hotshot.paper.experiments.cost_and_plan import COST, PLAN
 from hotshot.paper.experiments.cost_functions import COSTS
 from hotshot.paper.experiments.cross_domain import CROSS_DOMAIN
-from hotshot.paper.experiments.generated_features import GENERATED_FEATURES
-from hotshot.paper.experiments.known_weights import KNOWN_WEIGHTS
+from hotshot.paper.experiments.generated_features import TSNE
+from hotshot.paper.experiments.known_weights import TOY_WEIGHTS
 from hotshot.paper.experiments.lenders import NEAREST, SAMPLE_WEIGHTS
 from hotshot.paper.experiments.speed import SPEED
-from hotshot.paper.experiments.varied_numbers import NUMBER_OF_GENERATED, NUMBER_OF_LENDERS
+from hotshot.paper.experiments.varied_numbers import GENERATED, RETRIEVED
 from hotshot.paper.findings import Experiment, Findings, load_findings, save_findings
 from hotshot.paper.setting import FeatureSet, Setting
 
 _IN_ORDER = (
-    ACCURACY, COSTS, BACKBONES, NUMBER_OF_LENDERS, NUMBER_OF_GENERATED, CROSS_DOMAIN, SPEED, HISTOGRAM, KNOWN_WEIGHTS,
-    PLAN, COST, NEAREST, SAMPLE_WEIGHTS, GENERATED_FEATURES,
+    ACCURACY, COSTS, BACKBONES, RETRIEVED, GENERATED, CROSS_DOMAIN, SPEED, HISTOGRAM, TOY_WEIGHTS,
+    PLAN, COST, NEAREST, SAMPLE_WEIGHTS, TSNE,
 )  # fmt: skip
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _IN_ORDER}
 

@@ -51,18 +51,12 @@ def run(setting: Setting) -> Findings:
     )
     shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
     sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
-    leaves = claim(
-        f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch.",
-        {"": percent(fewer, signed=True)},
+    text = f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch."
+    title = setting.features.title
+    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks", title=title)
+    return Findings(
+        (sentence,), tables, {"histogram": figure}, claims=(claim(text, {"": percent(fewer, signed=True)}),)
     )
-    figure = histogram(
-        percents,
-        edges=EDGES,
-        x_label="accuracy of a task in %",
-        label="tasks",
-        title=setting.features.title,
-    )
-    return Findings((sentence,), tables, {"histogram": figure}, claims=(leaves,))
 
 
 HISTOGRAM = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run)

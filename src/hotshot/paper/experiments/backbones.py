@@ -48,6 +48,5 @@ def _same_dataset(one: FeatureSet, other: FeatureSet) -> bool:
     return len(names) == 1
 
 
-BACKBONES = Experiment(
-    "backbones", "Backbones", "Table 4", run, others="features of the same dataset from other backbones"
-)
+OTHERS = "features of the same dataset from other backbones"
+BACKBONES = Experiment("backbones", "Backbones", "Table 4", run, OTHERS)

@@ -26,19 +26,14 @@ def run_cost(setting: Setting) -> Findings:
     """Learned cost C_bn (eq. 9) of the first one-shot task, and how closely the weights follow it."""
     model = setting.fitted_hot()
     cost = model.learned_cost_
-    rows = tuple(
-        (
-            str(label),
-            str(model.base_names_[column.argmin()]),
-            Number(float(column.min())),
-            Number(float(column.max())),
-        )
-        for label, column in zip(model.classes_, setting.ways * cost.T, strict=True)
-    )
+    rows = []
+    for label, own in zip(model.classes_, setting.ways * cost.T, strict=True):
+        ends = Number(float(own.min())), Number(float(own.max()))
+        rows.append((str(label), str(model.base_names_[own.argmin()]), *ends))
     table = Table(
         f"Learned cost times {setting.ways}, first {setting.ways}-way-1-shot task of {setting.features.name}",
         ("novel class", "base class of least cost", "least", "largest"),
-        rows,
+        tuple(rows),
         ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
     )
     logs = np.log(np.maximum(model.transfer_weights_.T, 1e-30))
@@ -83,31 +78,24 @@ def run_plan(setting: Setting) -> Findings:
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
             {name: each.transfer_weights_[0] for name, each in first.items()},
-            {name: [str(b) for b in each.base_names_] for name, each in first.items()},
+            {name: each.base_names_ for name, each in first.items()},
             label=f"transfer weight to {model.classes_[0]}",
             title=setting.features.title,
         )
     shares = {name: 100 * lenders[name] / len(banks[name].names) for name in banks}
     inside = NEARER if NEARER in banks else own
-    claims = tuple(
-        claim(
-            f"Base classes of {name} lend more equally than those of {inside}.",
-            {
-                "effective number of lenders, in % of the base classes": interval(
-                    shares[name] - shares[inside], signed=True
-                )
-            },
-        )
-        for name in banks
-        if name not in (own, inside)
-    )
+    claims = []
+    for name in [name for name in banks if name not in (own, inside)]:
+        more = interval(shares[name] - shares[inside], signed=True)
+        text = f"Base classes of {name} lend more equally than those of {inside}."
+        claims.append(claim(text, {"effective number of lenders, in % of the base classes": more}))
     largest = int(model.transfer_weights_[0].argmax())
     words = (
         f"{model.classes_[0]} borrows most from {model.base_names_[largest]}: "
         f"{100 * model.transfer_weights_[0, largest]:.0f}%, where equal weights would be "
         f"{100 / len(model.base_names_):.1f}%."
     )
-    return Findings((words,), (table,), figures, claims=claims)
+    return Findings((words,), (table,), figures, claims=tuple(claims))
 
 
 def effective_number(weights: np.ndarray) -> np.ndarray:
@@ -118,8 +106,7 @@ def effective_number(weights: np.ndarray) -> np.ndarray:
 
 def _heatmap(setting: Setting, model: HOTClassifier, values: np.ndarray, label: str) -> Figure:
     """Values between the base classes and the novel classes of a task (B, N)."""
-    names = [str(b) for b in model.base_names_], [str(c) for c in model.classes_]
-    return heatmap(values, *names, label=label, title=setting.features.title)
+    return heatmap(values, model.base_names_, model.classes_, label=label, title=setting.features.title)
 
 
 PLAN = Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", run_plan)

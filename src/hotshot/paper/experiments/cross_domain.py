@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
-from hotshot.evaluation.tables import Number, Table, percent
-from hotshot.paper.claims import Claim, bar, claim, gap
+from hotshot.evaluation.tables import Cell, Number, Table, percent
+from hotshot.paper.claims import Claim, bar, claim, gap, shared_accuracies
 from hotshot.paper.figures import grouped_bars
 from hotshot.paper.findings import Experiment, Findings
 from hotshot.paper.other_bases import FARTHER, NEARER, other_bases
@@ -52,32 +52,14 @@ def run(setting: Setting) -> Findings:
     notes = ["Differences are paired."]
     if setting.few_tasks < setting.tasks:
         notes.append(f"Free-Lunch with other base classes: the first {setting.few_tasks} tasks only.")
-    table = Table(
-        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}",
-        COLUMNS,
-        tuple(
-            (
-                domain.label,
-                Number(len(domain.base.names), places=0),
-                percent(domain.hot.accuracy),
-                percent(domain.free_lunch.accuracy),
-                gap(domain.hot, domain.free_lunch),
-                None if domain is inside else gap(inside.hot, domain.hot),
-                None if domain is inside else gap(inside.free_lunch, domain.free_lunch),
-            )
-            for domain in domains
-        ),
-        tuple(notes),
-    )
-    figure = grouped_bars(
-        [domain.label for domain in domains],
-        {
-            "H-OT": [bar(domain.hot) for domain in domains],
-            "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
-        },
-        label="accuracy in %",
-        title=own.title,
-    )
+    title = f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}"
+    table = Table(title, COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
+    accuracies = {
+        "H-OT": [bar(domain.hot) for domain in domains],
+        "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
+    }
+    labels = [domain.label for domain in domains]
+    figure = grouped_bars(labels, accuracies, label="accuracy in %", title=own.title)
     claims = tuple(each for domain in outside.values() for each in _claims(inside, near, domain))
     return Findings(tuple(sentences), (table,), {"cross-domain": figure}, claims=claims)
 
@@ -89,6 +71,15 @@ def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
     hot = setting.evaluate(["hot"], features=features)["hot", 1]
     free_lunch = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
     return Domain(label, base, hot, free_lunch)
+
+
+def _row(domain: Domain, inside: Domain) -> tuple[Cell, ...]:
+    number = Number(len(domain.base.names), places=0)
+    accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
+    lost: tuple[Cell, Cell] = (None, None)
+    if domain is not inside:
+        lost = gap(inside.hot, domain.hot), gap(inside.free_lunch, domain.free_lunch)
+    return (domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost)
 
 
 def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
@@ -111,16 +102,11 @@ def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
 
 def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
     """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
-    results = (near.free_lunch, far.free_lunch, near.hot, far.hot)
-    shared = min(len(result.accuracies) for result in results)
-    lunch_near, lunch_far, hot_near, hot_far = (result.accuracies[:shared] for result in results)
+    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(
+        near.free_lunch, far.free_lunch, near.hot, far.hot
+    )
     return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
 
 
-CROSS_DOMAIN = Experiment(
-    "cross-domain",
-    "Base classes of another dataset",
-    "Figure 1",
-    run,
-    others="base classes of another dataset from the same extractor",
-)
+OTHERS = "base classes of another dataset from the same extractor"
+CROSS_DOMAIN = Experiment("cross-domain", "Base classes of another dataset", "Figure 1", run, OTHERS)

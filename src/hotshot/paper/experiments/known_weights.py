@@ -21,7 +21,8 @@ SHARE_OF_COST = 0.1
 MOST_TASKS = 500
 FREE_LUNCH, EQUAL = "Free-Lunch", "Equal weights"
 OT_PUBLISHED = f"High-level OT, epsilon {EPSILON:g}"
-OT_SCALED = f"High-level OT, epsilon {SHARE_OF_COST:.0%} of the mean cost"
+SCALED_EPSILON = f"{SHARE_OF_COST:.0%} of the mean cost"
+OT_SCALED = f"High-level OT, epsilon {SCALED_EPSILON}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def run(setting: Setting) -> Findings:
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
             {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[OT_SCALED][:, n]},
-            [str(name) for name in base.names[first.classes]],
+            base.names[first.classes],
             title=setting.features.title,
         )
         for n in range(min(2, setting.ways))
@@ -71,20 +72,15 @@ def run(setting: Setting) -> Findings:
         f"epsilon), Free-Lunch {found[FREE_LUNCH]}. Sum of absolute errors: transport {error[OT_SCALED]} "
         f"({error[OT_PUBLISHED]}), Free-Lunch {error[FREE_LUNCH]}, equal weights {error[EQUAL]}."
     )
-    claims = tuple(
-        claim(
-            f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {how}.",
-            {
-                "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
-                "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
-            },
-        )
-        for how, name in (
-            ("as published", OT_PUBLISHED),
-            (f"{SHARE_OF_COST:.0%} of the mean cost", OT_SCALED),
-        )
-    )
-    return Findings((words,), (table,), figures, claims=claims)
+    claims = []
+    for epsilon, name in (("as published", OT_PUBLISHED), (SCALED_EPSILON, OT_SCALED)):
+        closer = {
+            "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
+            "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
+        }
+        text = f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {epsilon}."
+        claims.append(claim(text, closer))
+    return Findings((words,), (table,), figures, claims=tuple(claims))
 
 
 def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixture:
@@ -120,4 +116,4 @@ def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
     return found
 
 
-KNOWN_WEIGHTS = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)
+TOY_WEIGHTS = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)

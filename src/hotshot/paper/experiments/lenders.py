@@ -25,7 +25,7 @@ def run_nearest(setting: Setting) -> Findings:
     first = loans[0]
     names, values = zip(*first.lenders[:TOP], strict=True)
     figure = ranking(
-        [str(name) for name in names],
+        names,
         [100 * value for value in values],
         label=f"lends to {first.label}, % of its borrowed mean",
         title=setting.features.title,

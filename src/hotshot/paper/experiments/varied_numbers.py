@@ -21,7 +21,7 @@ NUMBERS = (10, 50, 100, 250, 750)
 FEW = 50
 
 
-def run_lenders(setting: Setting) -> Findings:
+def run_retrieved(setting: Setting) -> Findings:
     """Accuracy of each method with the nearest 1, 2, 5, 10 and all base classes."""
     numbers = [k for k in TABLE_6_COLUMNS if k is None or k < len(setting.features.base.names)]
     found = {(name, k): _with_lenders(setting, name, k) for name in LENDING for k in numbers}
@@ -46,17 +46,13 @@ def run_lenders(setting: Setting) -> Findings:
         label="accuracy in %",
         title=setting.features.title,
     )
-    claims = [
-        claim(
-            "H-OT and the high-level transport gain where all base classes lend instead of the nearest one.",
-            {ROW_NAMES[name]: gap(found[name, None], found[name, 1]) for name in ("hot", "ot-euclidean")},
-        )
-    ]
+    gained = {ROW_NAMES[name]: gap(found[name, None], found[name, 1]) for name in ("hot", "ot-euclidean")}
+    text = "H-OT and the high-level transport gain where all base classes lend instead of the nearest one."
+    claims = [claim(text, gained)]
     if FREE_LUNCH_NEIGHBOURS in numbers:
         lost = gap(found["free-lunch", FREE_LUNCH_NEIGHBOURS], found["free-lunch", None])
-        claims.append(
-            claim("Free-Lunch loses where all base classes lend instead of the nearest two.", {"": lost})
-        )
+        text = "Free-Lunch loses where all base classes lend instead of the nearest two."
+        claims.append(claim(text, {"": lost}))
     return Findings((), (table,), {"retrieved": figure}, claims=tuple(claims))
 
 
@@ -89,16 +85,14 @@ def run_generated(setting: Setting) -> Findings:
     found = setting.evaluate(methods, tasks=tasks)
     series = {label: [found[f"{label}, {n}", 1] for n in NUMBERS] for label in kinds}
     limits = {label: found[f"{label}, expected", 1] for label in kinds}
+    note = f"{NUMBERS[-1]} is the paper's number; the expected loss is the limit of infinitely many of that weight."
     table = Table(
         f"{setting.ways}-way-1-shot accuracy in %, {tasks} tasks of {setting.features.name}",
         ("method", *(f"{n} features" for n in NUMBERS), "expected loss"),
         tuple(
-            (label, *(percent(each.accuracy) for each in series[label]), percent(limits[label].accuracy))
-            for label in kinds
+            (label, *(percent(each.accuracy) for each in (*series[label], limits[label]))) for label in kinds
         ),
-        (
-            f"{NUMBERS[-1]} is the paper's number; the expected loss is the limit of infinitely many of that weight.",
-        ),
+        (note,),
     )
     figure = lines(
         list(NUMBERS),
@@ -129,7 +123,5 @@ def run_generated(setting: Setting) -> Findings:
     return Findings((words,), (table,), {"generated": figure}, claims=claims)
 
 
-NUMBER_OF_LENDERS = Experiment(
-    "retrieved", "Number of base classes that lend", "Table 6 (appendix)", run_lenders
-)
-NUMBER_OF_GENERATED = Experiment("generated", "Number of generated features", "Figure 2", run_generated)
+RETRIEVED = Experiment("retrieved", "Number of base classes that lend", "Table 6 (appendix)", run_retrieved)
+GENERATED = Experiment("generated", "Number of generated features", "Figure 2", run_generated)

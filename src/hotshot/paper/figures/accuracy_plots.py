@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.errors import ParameterError
 from hotshot.paper.figures.checks import arrays_of, estimates, names_of, numbers, padded, span
-from hotshot.paper.figures.style import COLUMN, HATCHES, POINTS, SOFT, TEXT, colour, drawing, marker
+from hotshot.paper.figures.style import COLUMN, HATCHES, POINTS, SOFT, TEXT, colour, drawing, marker, outlined
 from hotshot.paper.figures.text import (
     add_header,
     keep_height,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Most points of height for each series of a group of dots; between two groups there is as much again.
 TALLEST = 7.5
+DOTS: dict[str, Any] = {"markeredgewidth": 0.9, "elinewidth": 1.1}
 # Of the axes of lines, in inches.
 HEIGHT = 1.75
 LIMIT_DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
@@ -33,7 +34,7 @@ FILLED = 0.84
 
 
 def grouped_bars(
-    groups: Sequence[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = ""
+    groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = ""
 ) -> Figure:
     """Means with their intervals, by group and series, as dots with bars of error.
 
@@ -62,13 +63,7 @@ def grouped_bars(
             places = np.arange(n_groups) + (i - (n_series - 1) / 2) * of_series / pitch
             handles.append(
                 axes.errorbar(
-                    means,
-                    places,
-                    xerr=np.nan_to_num(halves),
-                    fmt=marker(i),
-                    color=colour(i),
-                    markeredgewidth=0.9,
-                    elinewidth=1.1,
+                    means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS
                 )
             )
         for between in range(1, n_groups):
@@ -90,7 +85,7 @@ def lines(
     x_label: str,
     label: str,
     limits: Mapping[str, float] | None = None,
-    x_names: Sequence[Any] | None = None,
+    x_names: Iterable[Any] | None = None,
     log: bool = False,
     title: str = "",
 ) -> Figure:
@@ -129,14 +124,7 @@ def lines(
         for i, (means, halves) in enumerate(estimated.values()):
             known, half = ~np.isnan(means), np.nan_to_num(halves)
             axes.fill_between(places, means - half, means + half, color=colour(i), alpha=0.18, linewidth=0)
-            handles += axes.plot(
-                places[known],
-                means[known],
-                color=colour(i),
-                marker=marker(i),
-                markeredgecolor="white",
-                markeredgewidth=0.4,
-            )
+            handles += axes.plot(places[known], means[known], **outlined(i, 0.4))
         colours = {name: colour(i) for i, name in enumerate(estimated)}
         for i, (name, level) in enumerate(levels.items()):
             dashes = LIMIT_DASHES[i % len(LIMIT_DASHES)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +23,7 @@ MOST_OUTLINED = 6000
 
 
 def heatmap(
-    values: Any, rows: Sequence[Any], columns: Sequence[Any], *, label: str, title: str = ""
+    values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: str, title: str = ""
 ) -> Figure:
     """Values between base classes (rows) and novel samples (columns) as colours, lighter where smaller.
 
@@ -48,17 +48,9 @@ def heatmap(
         low, high = low - 0.5, high + 0.5
     with drawing(width, body + 1.0) as figure:
         axes = figure.subplots()
-        mesh = axes.pcolormesh(
-            np.arange(n_columns + 1) - 0.5,
-            np.arange(n_rows + 1) - 0.5,
-            values,
-            cmap=COLOUR_MAP,
-            vmin=low,
-            vmax=high,
-            edgecolors="white",
-            linewidth=0.3 if n_columns <= 40 else 0,
-            rasterized=values.size > MOST_OUTLINED,
-        )
+        edges = np.arange(n_columns + 1) - 0.5, np.arange(n_rows + 1) - 0.5
+        mesh = axes.pcolormesh(*edges, values, cmap=COLOUR_MAP, vmin=low, vmax=high, edgecolors="white")
+        mesh.set(linewidth=0.3 if n_columns <= 40 else 0, rasterized=values.size > MOST_OUTLINED)
         axes.spines[:].set_visible(False)
         inches = min(NAME, max(0.8, width - BAR - max(CELLS, CELL * n_columns)))
         name_rows(axes, row_names, pitch=pitch, inches=inches)

@@ -66,16 +66,11 @@ SETTINGS: dict[Any, Any] = {
     "figure.titleweight": "bold",
     "figure.constrained_layout.h_pad": 0.03,
     "figure.constrained_layout.w_pad": 0.03,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.major.pad": 2,
-    "ytick.major.pad": 2,
+    **{f"{axis}tick.labelsize": SMALL for axis in "xy"},
+    **{f"{axis}tick.color": INK for axis in "xy"},
+    **{f"{axis}tick.major.width": 0.6 for axis in "xy"},
+    **{f"{axis}tick.major.size": 2.5 for axis in "xy"},
+    **{f"{axis}tick.major.pad": 2 for axis in "xy"},
     "grid.color": GRID,
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
@@ -104,6 +99,12 @@ def colour(series: int) -> str:
 def marker(series: int) -> str:
     """Of the series of that number, counted from 0."""
     return MARKERS[series % len(MARKERS)]
+
+
+def outlined(series: int, width: float) -> dict[str, Any]:
+    """The marker of a series in its colour, with a white outline of so many points."""
+    look = {"color": colour(series), "marker": marker(series), "markeredgecolor": "white"}
+    return {**look, "markeredgewidth": width}
 
 
 @contextmanager

@@ -155,13 +155,11 @@ def name_columns(axes: Axes, places: Any, names: Sequence[str]) -> None:
         return
     pitch = float(np.diff(middles).min())
     if pitch * np.sin(np.pi / 4) >= SLANTED_LINE * SMALL:
-        axes.set_xticks(places, labels=shown)
-        _turn(axes, 45, SMALL)
+        axes.set_xticks(places, labels=shown, **_turned(45, SMALL))
         return
     step = int(np.ceil(LINE * SMALLEST / pitch))
     size = min(SMALL, pitch * step / LINE)
-    axes.set_xticks(places[::step], labels=fitted(names[::step], COLUMN_NAME, size))
-    _turn(axes, 90, size)
+    axes.set_xticks(places[::step], labels=fitted(names[::step], COLUMN_NAME, size), **_turned(90, size))
 
 
 def keep_height(axes: Axes, inches: float) -> None:
@@ -192,15 +190,11 @@ def _middles(axes: Axes, places: Any) -> np.ndarray:
     return pixels * POINTS / figure.dpi
 
 
-def _turn(axes: Axes, angle: float, size: float) -> None:
-    for label in axes.get_xticklabels():
-        label.set(
-            rotation=angle,
-            rotation_mode="anchor",
-            horizontalalignment="right",
-            verticalalignment="center" if angle == 90 else "top",
-            fontsize=size,
-        )
+def _turned(angle: float, size: float) -> dict[str, Any]:
+    """How names below a column are set that are not level."""
+    vertical = "center" if angle == 90 else "top"
+    place = {"rotation_mode": "anchor", "horizontalalignment": "right", "verticalalignment": vertical}
+    return {"rotation": angle, "fontsize": size, **place}
 
 
 def add_header(figure: Figure, title: str, handles: Sequence[Any] = (), names: Iterable[str] = ()) -> None:

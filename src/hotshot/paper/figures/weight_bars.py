@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.errors import ParameterError
 from hotshot.paper.figures.checks import arrays_of, named, names_of, numbers
-from hotshot.paper.figures.style import COLOURS, COLUMN, INK, PAGE, POINTS, TEXT, colour, drawing, marker
+from hotshot.paper.figures.style import COLOURS, COLUMN, INK, PAGE, POINTS, TEXT, drawing, outlined
 from hotshot.paper.figures.text import (
     add_header,
     fitted,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TALLEST = 13.0
 
 
-def ranking(names: Sequence[Any], values: Any, *, label: str, title: str = "") -> Figure:
+def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -> Figure:
     """Values as horizontal bars, the largest on top, each with its number.
 
     Parameters
@@ -56,14 +56,14 @@ def ranking(names: Sequence[Any], values: Any, *, label: str, title: str = "") -
         shown = decimals(heights)
         step, size = row_print(n, pitch)
         for row in range(0, n, step):
-            side = 1 if heights[row] >= 0 else -1
+            side, away = ("left", 2.5) if heights[row] >= 0 else ("right", -2.5)
             axes.annotate(
                 shown[row],
                 (heights[row], row),
-                xytext=(2.5 * side, 0),
+                xytext=(away, 0),
                 textcoords="offset points",
                 fontsize=size,
-                horizontalalignment="left" if side > 0 else "right",
+                horizontalalignment=side,
                 verticalalignment="center_baseline",
             )
         axes.set_xlabel(wrapped(label, 2.2, TEXT))
@@ -75,7 +75,7 @@ def ranking(names: Sequence[Any], values: Any, *, label: str, title: str = "") -
     return figure
 
 
-def weights(truth: Any, learned: Mapping[str, Any], names: Sequence[Any], *, title: str = "") -> Figure:
+def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, title: str = "") -> Figure:
     """True weights of the base classes as bars, and on them what each method has learned.
 
     Parameters
@@ -102,15 +102,7 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Sequence[Any], *, tit
         axes = figure.subplots()
         handles: list[Any] = [axes.barh(rows, true[order], height=0.78, color="#D5D5D5", linewidth=0)]
         for i, each in enumerate(found.values()):
-            handles += axes.plot(
-                each[order],
-                rows,
-                linestyle="none",
-                marker=marker(i),
-                color=colour(i),
-                markeredgecolor="white",
-                markeredgewidth=0.3,
-            )
+            handles += axes.plot(each[order], rows, linestyle="none", **outlined(i, 0.3))
         low = min(0.0, true.min(), *(each.min() for each in found.values()))
         high = max(true.max(), *(each.max() for each in found.values()))
         axes.set_xlim(low - 0.02 * (high - low), high + 0.05 * (high - low) or 1)
@@ -123,7 +115,7 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Sequence[Any], *, tit
 
 
 def plans(
-    panels: Mapping[str, Any], names: Mapping[str, Sequence[Any]], *, label: str, title: str = ""
+    panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, label: str, title: str = ""
 ) -> Figure:
     """Weights of the base classes, largest first, one panel below the other on the same scale.
 
