@@ -46,5 +46,5 @@ def test_kinds_have_their_style():
 
 
 def test_every_verdict_has_a_style():
-    claims = pytest.importorskip("hotshot.paper.experiments.claims")
+    claims = pytest.importorskip("hotshot.paper.claims")
     assert set(STYLES) == {claims.HOLDS, claims.FAILS, claims.UNDECIDED}

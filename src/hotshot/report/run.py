@@ -16,7 +16,7 @@ from hotshot.evaluation.stored import StoredRun
 from hotshot.evaluation.tables import Table
 from hotshot.formatting import count, listed, shots_in_words
 from hotshot.paper.figures import histogram
-from hotshot.paper.figures.saving import file_content
+from hotshot.paper.figures.style import file_content
 from hotshot.report.sentences import beyond_the_mean, summary
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg

@@ -8,23 +8,17 @@ import numpy as np
 import pytest
 from test_table_experiments import feature_set, setting_of, told
 
+from hotshot.paper import other_bases
 from hotshot.paper.experiments import (
+    EXPERIMENTS,
     Number,
     accuracy,
-    backbones,
-    cost,
-    costs,
-    cross_domain,
-    domains,
-    generated,
-    histogram,
-    plan,
-    retrieved,
+    claim,
+    cost_functions,
+    known_weights,
     speed,
-    toy_weights,
-    tsne,
+    varied_numbers,
 )
-from hotshot.paper.experiments.claims import claim
 
 
 def difference(mean, half_width=0.5):
@@ -65,6 +59,10 @@ def setting():
     return setting_of(feature_set())
 
 
+def run(name, setting):
+    return EXPERIMENTS[name].run(setting)
+
+
 def verdicts(findings):
     return [own.verdict for own in findings.claims]
 
@@ -80,7 +78,7 @@ def test_accuracy_judges_free_lunch_and_the_others_by_paired_differences(ahead, 
     hot, other = tasks_of(ahead)
     results = {(name, k): other for name in accuracy.METHODS for k in (1, 5)}
     results["hot", 1] = results["hot", 5] = hot
-    found = accuracy.run(told(results)(feature_set("toys"), tasks=9))
+    found = run("accuracy", told(results)(feature_set("toys"), tasks=9))
     assert verdicts(found) == [verdict, "undecided", verdict] * 2
     assert [own.text.partition(" at ")[2] for own in found.claims] == ["1 shot."] * 3 + ["5 shots."] * 3
     assert found.claims[0].measured == str(found.tables[0].rows[2][4])
@@ -88,23 +86,23 @@ def test_accuracy_judges_free_lunch_and_the_others_by_paired_differences(ahead, 
 
 def test_fewer_tasks_below_the_threshold_is_what_holds():
     results = {("hot", 1): [0.7, 0.8, 0.9, 0.7], ("free-lunch", 1): [0.5, 0.4, 0.3, 0.5]}
-    assert verdicts(histogram.run(told(results)(feature_set(), tasks=4))) == ["holds"]
+    assert verdicts(run("histogram", told(results)(feature_set(), tasks=4))) == ["holds"]
     results = {("hot", 1): results["free-lunch", 1], ("free-lunch", 1): results["hot", 1]}
-    assert verdicts(histogram.run(told(results)(feature_set(), tasks=4))) == ["does not hold"]
+    assert verdicts(run("histogram", told(results)(feature_set(), tasks=4))) == ["does not hold"]
 
 
 def told_costs(**accuracies):
     """Every method of `costs` at 50%, but for those given."""
-    names = ("hot", *costs.methods(feature_set().base))
+    names = ("hot", *cost_functions.methods(feature_set().base))
     results = {(name, 1): tasks_of(0)[1] for name in names}
     for name, ahead in accuracies.items():
         results[name, 1] = tasks_of(ahead)[0]
-    return costs.run(told(results)(feature_set(), tasks=9))
+    return run("costs", told(results)(feature_set(), tasks=9))
 
 
 def test_costs_tell_the_gain_of_the_transport_from_that_of_its_temperature():
     assert verdicts(told_costs(hot=0.1)) == ["holds", "holds", "undecided", "holds"]
-    level = dict.fromkeys((*costs.MATCHED, "hot"), 0.1)
+    level = dict.fromkeys((*cost_functions.MATCHED, "hot"), 0.1)
     assert verdicts(told_costs(**level)) == ["holds", "undecided", "undecided", "holds"]
     # A gain of half a point is not ruled out.
     assert verdicts(told_costs(**{"ot-cosine-weighted": 0.0}))[3] == "undecided"
@@ -114,29 +112,29 @@ def test_costs_tell_the_gain_of_the_transport_from_that_of_its_temperature():
 
 
 def test_claims_show_the_numbers_of_their_tables(setting):
-    found = backbones.run(setting)
+    found = run("backbones", setting)
     assert found.claims[0].measured == f"as given {found.tables[0].rows[0][4]}"
-    found = costs.run(setting)
+    found = run("costs", setting)
     assert f"High-level OT, Euclidean {found.tables[0].rows[1][2]}" in found.claims[0].measured
-    found = toy_weights.run(setting)
+    found = run("toy-weights", setting)
     rows = {row[0]: row for row in found.tables[0].rows}
-    less = rows["Free-Lunch"][2].mean - rows[toy_weights.PUBLISHED][2].mean
+    less = rows["Free-Lunch"][2].mean - rows[known_weights.OT_PUBLISHED][2].mean
     assert f"error less by {less:+.2f} ± " in found.claims[0].measured
-    found = tsne.run(setting)
+    found = run("tsne", setting)
     apart = found.tables[0].rows[1][1].mean - found.tables[0].rows[0][1].mean
     assert found.claims[0].measured.startswith(f"silhouette {apart:+.2f} ± ")
 
 
 def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monkeypatch):
-    found = retrieved.run(setting)
+    found = run("retrieved", setting)
     rows = {row[0]: row for row in found.tables[0].rows}
     gain = rows["H-OT"][-1].mean - rows["H-OT"][1].mean
     assert found.claims[0].measured.startswith(f"H-OT {gain:+.2f} ± ")
     assert found.claims[1].measured.startswith(
         f"{rows['Free-Lunch'][2].mean - rows['Free-Lunch'][-1].mean:+.2f} ± "
     )
-    monkeypatch.setattr(generated, "NUMBERS", (5, 50))
-    found = generated.run(setting)
+    monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 50))
+    found = run("generated", setting)
     hot, lunch = found.tables[0].rows
     assert found.claims[0].measured.startswith(f"H-OT {hot[2].mean - hot[1].mean:+.2f} ± ")
     assert found.claims[1].measured.startswith(f"5 {hot[1].mean - lunch[1].mean:+.2f} ± ")
@@ -145,12 +143,12 @@ def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monke
 
 def test_two_base_classes_have_no_nearest_two():
     toys = feature_set()
-    two = replace(toys, base=domains.only(toys.base, np.array([0, 1])))
-    assert len(retrieved.run(setting_of(two)).claims) == 1
+    two = replace(toys, base=other_bases.only(toys.base, np.array([0, 1])))
+    assert len(run("retrieved", setting_of(two)).claims) == 1
 
 
 def test_across_domains_both_claims_are_about_the_other_base_classes(setting):
-    halves = cross_domain.run(setting)
+    halves = run("cross-domain", setting)
     assert halves.claims[0].measured == str(halves.tables[0].rows[2][4])
     assert all("the farther half" in own.text for own in halves.claims)
     (_, near, far) = halves.tables[0].rows
@@ -158,7 +156,7 @@ def test_across_domains_both_claims_are_about_the_other_base_classes(setting):
         f"{(near[3].mean - far[3].mean) - (near[2].mean - far[2].mean):+.2f} ± "
     )
     other = setting_of(feature_set(), feature_set("other", seed=5))
-    found = cross_domain.run(other)
+    found = run("cross-domain", other)
     assert found.claims[0].measured == str(found.tables[0].rows[1][4])
     assert [("base classes of other" in own.text) for own in found.claims] == [True, True, False]
     lost = [row.mean for row in found.tables[0].rows[1][5:]]
@@ -167,7 +165,7 @@ def test_across_domains_both_claims_are_about_the_other_base_classes(setting):
 
 @pytest.mark.parametrize("others", [(), (feature_set("other", seed=5),)])
 def test_plans_are_compared_in_shares_of_the_base_classes(others):
-    found = plan.run(setting_of(feature_set(), *others))
+    found = run("plan", setting_of(feature_set(), *others))
     share = {row[0]: 100 * row[2].mean / row[1].mean for row in found.tables[0].rows}
     inside, outside = list(share)[-2:]
     (flatter,) = found.claims
@@ -176,7 +174,7 @@ def test_plans_are_compared_in_shares_of_the_base_classes(others):
 
 
 def test_a_smaller_cost_goes_with_a_larger_weight(setting):
-    found = cost.run(setting)
+    found = run("cost", setting)
     assert len(found.numbers["correlation"]) == setting.ways
     assert f" {np.mean(found.numbers['correlation']):.2f} ± " in found.claims[0].measured
 
@@ -185,8 +183,8 @@ def test_a_smaller_cost_goes_with_a_larger_weight(setting):
     ("own", "verdict"), [(0.32, "holds"), (0.29, "undecided"), (0.21, "undecided"), (0.18, "does not hold")]
 )
 def test_times_that_are_close_decide_nothing(own, verdict):
-    seconds = {(f"{name}, timed", k): 0.25 for name in (speed.FREE_LUNCH, speed.DEFAULT) for k in (1, 5)}
-    seconds |= {(f"{speed.PUBLISHED}, timed", k): own for k in (1, 5)}
-    found = speed.run(told(seconds)(feature_set()))
+    seconds = {(f"{name}, timed", k): 0.25 for name in (speed.FREE_LUNCH, speed.HOT) for k in (1, 5)}
+    seconds |= {(f"{speed.HOT_AS_PUBLISHED}, timed", k): own for k in (1, 5)}
+    found = run("speed", told(seconds)(feature_set()))
     assert verdicts(found) == [verdict] * 2
     assert found.claims[0].measured == f"{own / 0.25:.2f} times as long"

@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
+from hotshot.evaluation.statistics import verdict
 from hotshot.evaluation.tables import percent
+from hotshot.paper import claims, other_bases
+from hotshot.paper import setting as settings
 from hotshot.paper.experiments import (
     EXPERIMENTS,
     FeatureSet,
@@ -21,16 +23,13 @@ from hotshot.paper.experiments import (
     Setting,
     accuracy,
     backbones,
-    comparison,
     cross_domain,
-    domains,
-    histogram,
     load_findings,
     save_findings,
     speed,
 )
-from hotshot.paper.experiments.as_published import as_published
-from hotshot.paper.experiments.published import published_backbone, published_systems
+from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
+from hotshot.paper.published import published_backbone, published_systems
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 8, "seed": 3, "n_jobs": 1}
 
@@ -55,7 +54,7 @@ def evaluated(features, methods, **changes):
 @pytest.fixture
 def few(monkeypatch):
     """Slow methods are evaluated on 5 of the 8 tasks."""
-    monkeypatch.setattr(comparison, "LEAST_TASKS", 5)
+    monkeypatch.setattr(settings, "LEAST_TASKS", 5)
     return 5
 
 
@@ -88,34 +87,36 @@ def result(*accuracies):
 
 
 def test_differences_are_over_the_tasks_that_both_have():
-    found = comparison.paired(result(0.9, 0.8, 0.1, 0.2), result(0.5, 0.6))
+    found = claims.paired(result(0.9, 0.8, 0.1, 0.2), result(0.5, 0.6))
     assert found.n == 2
     assert found.mean == pytest.approx(0.3)
-    assert comparison.paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
+    assert claims.paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
 
 
 def test_a_verdict_needs_an_interval_without_zero():
-    assert comparison.verdict(Estimate(0.2, 0.1, 9)) == "ahead"
-    assert comparison.verdict(Estimate(-0.2, 0.1, 9)) == "behind"
-    assert comparison.verdict(Estimate(0.1, 0.1, 9)) == "undecided"
-    assert comparison.verdict(Estimate(0.1, float("inf"), 1)) == "undecided"
+    assert verdict(Estimate(0.2, 0.1, 9)) == "ahead"
+    assert verdict(Estimate(-0.2, 0.1, 9)) == "behind"
+    assert verdict(Estimate(0.1, 0.1, 9)) == "undecided"
+    assert verdict(Estimate(0.1, float("inf"), 1)) == "undecided"
 
 
-def test_verdicts_name_each_method_with_its_difference():
-    words = comparison.verdicts(
-        {"A": Estimate(0.02, 0.01, 9), "B": Estimate(-0.02, 0.01, 9), "C": Estimate(0.03, 0.01, 9)}
+def test_words_name_each_method_with_its_difference():
+    means = {"A": 0.02, "B": -0.02, "C": 0.03, "D": 0.005}
+    words = claims.standing({name: Estimate(mean, 0.01, 9) for name, mean in means.items()})
+    assert words == (
+        "H-OT is ahead of A (+2.00 ± 1.00), C (+3.00 ± 1.00). H-OT is behind B (-2.00 ± 1.00). "
+        "No significant difference from D (+0.50 ± 1.00)."
     )
-    assert words == "H-OT is ahead of A (+2.00 ± 1.00), C (+3.00 ± 1.00); behind B (-2.00 ± 1.00)."
 
 
 def test_few_tasks_are_never_more_than_there_are():
     toys = feature_set()
-    assert [comparison.few_tasks(setting_of(toys, tasks=n)) for n in (5, 100, 500, 2000)] == [
-        5,
-        100,
-        100,
-        250,
-    ]
+    assert [setting_of(toys, tasks=n).few_tasks for n in (5, 100, 500, 2000)] == [5, 100, 100, 250]
+
+
+def test_no_tasks_are_not_taken_for_all_of_them():
+    with pytest.raises(ParameterError, match="tasks"):
+        setting_of(feature_set()).evaluate(["hot"], tasks=0)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_few_tasks_are_never_more_than_there_are():
     [("toys", True, 0.5), ("CIFAR-FS", True, 0.8), ("cub", True, 1.0), ("CIFAR-FS", False, 1.0)],
 )
 def test_the_authors_set_takes_the_power_of_the_dataset(name, positive, power):
-    model = as_published(feature_set(name, positive=positive), head="bound")
+    model = settings.hot_as_published(feature_set(name, positive=positive), head="bound")
     expected = {**parameter_set("authors"), "power": power, "head": "bound"}
     assert {key: value for key, value in model.get_params().items() if key in expected} == expected
 
@@ -136,7 +137,7 @@ def measured():
     """Two feature sets, slow methods on 5 of the 8 tasks, and what `accuracy` found."""
     sets = feature_set(), feature_set("cifar-fs", seed=1, backbone="ResNet12")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(comparison, "LEAST_TASKS", 5)
+        patch.setattr(settings, "LEAST_TASKS", 5)
         return sets, accuracy.run(setting_of(*sets))
 
 
@@ -166,11 +167,13 @@ def test_words_put_each_method_where_its_interval_is(measured):
     for sentence, table, column in zip(
         findings.sentences, np.repeat(findings.tables, 2), (4, 6, 4, 6), strict=True
     ):
-        parts = re.split(r"; |: H-OT is ", sentence.rstrip("."))[1:]
+        parts = re.findall(
+            r"(?:H-OT is ahead of|H-OT is behind|No significant difference from) .*?\)\.", sentence
+        )
         for row in table.rows[1 : len(accuracy.METHODS)]:
             name, gap = row[0].partition(" (")[0], row[column]
             clear = abs(gap.mean) > gap.half_width
-            kind = ("ahead of" if gap.mean > 0 else "behind") if clear else "undecided against"
+            kind = ("H-OT is ahead of" if gap.mean > 0 else "H-OT is behind") if clear else "No significant"
             assert [part.startswith(kind) for part in parts if f"{name} ({gap})" in part] == [True]
             kinds.add(kind)
     assert len(kinds) > 1
@@ -262,7 +265,7 @@ def test_sets_of_another_width_or_extractor_are_left_out_with_the_reason():
         findings.sentences[1]
         == "foreign was left out: its features come from ResNet10, those of toys from Conv4."
     )
-    assert "stand-in" in findings.sentences[2]
+    assert "the half least like them" in findings.sentences[2]
     assert [row[1].mean for row in findings.tables[0].rows] == [8, 4, 4]
 
 
@@ -274,7 +277,7 @@ def test_the_nearer_half_holds_the_base_classes_around_the_novel_ones():
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     X = np.repeat(directions, 20, axis=0) + 0.01 * rng.normal(size=(100, 2))
     novel = np.repeat([[1.0, -0.1], [1.0, 0.1]], 10, axis=0)
-    near, far = domains.halves(
+    near, far = other_bases.halves(
         FeatureSet("angles", BaseClasses.from_samples(X, y), novel, np.repeat(["a", "b"], 10))
     )
     assert list(near.names) == ["near", "nearer", "nearest"]
@@ -282,10 +285,23 @@ def test_the_nearer_half_holds_the_base_classes_around_the_novel_ones():
     assert np.array_equal(near.samples[:20], X[y == "near"])
 
 
+def test_other_sets_of_one_name_are_told_apart_by_their_backbones():
+    others = [feature_set("birds", seed=i, backbone=f"Conv{i}") for i in (4, 6)]
+    rows = cross_domain.run(setting_of(feature_set(), *others, tasks=2)).tables[0].rows
+    assert [row[0] for row in rows] == ["toys, in-domain", "birds, Conv4", "birds, Conv6"]
+
+
+def test_a_single_base_class_needs_another_dataset():
+    toys = feature_set()
+    one = replace(toys, base=other_bases.only(toys.base, np.array([0])))
+    with pytest.raises(ParameterError, match="cannot be halved: give another dataset with --other"):
+        cross_domain.run(setting_of(one))
+
+
 def test_halves_are_compared_with_each_other():
     toys = feature_set()
     findings = cross_domain.run(setting_of(toys))
-    near, far = domains.halves(toys)
+    near, far = other_bases.halves(toys)
     found = evaluated(toys, {"near": HOTClassifier(near), "far": HOTClassifier(far)}, shots=1)
     assert f"H-OT loses {percent(found.difference('far', 1), signed=True)} points" in findings.sentences[1]
 
@@ -294,7 +310,7 @@ def test_a_bank_without_samples_cannot_be_halved(tmp_path):
     toys = feature_set()
     toys.base.save(tmp_path / "bank", samples=False, covariance="diagonal")
     with pytest.raises(ParameterError, match="--other"):
-        domains.only(BaseClasses.load(tmp_path / "bank"), np.array([0]))
+        other_bases.only(BaseClasses.load(tmp_path / "bank"), np.array([0]))
 
 
 # Speed
@@ -314,12 +330,9 @@ def test_ratios_of_speed_are_those_of_the_seconds():
     assert milliseconds == [[250, 500, 2110, 8240], [600, 800, 2600, 11120], [20, 500, None, None]]
     assert [number.published for number in findings.tables[0].rows[1][1:]] == [False, False, True, True]
     one, five = findings.sentences
-    assert "H-OT takes 20 ms a task; as published it takes 30 times as long" in one
-    assert (
-        "the 2.6 s that the paper prints, for a Pentium PC and so another machine, are 130 times as long"
-        in one
-    )
-    assert "as published it takes 1.6 times as long" in five
+    assert "H-OT takes 20 ms a task. As published, it takes 30 times as long" in one
+    assert "The paper prints 2.6 s for a Pentium PC: 130 times as long." in one
+    assert "As published, it takes 1.6 times as long" in five
 
 
 def test_speed_is_measured_in_this_process_on_few_tasks(monkeypatch):
@@ -352,7 +365,7 @@ def test_speed_is_measured_in_this_process_on_few_tasks(monkeypatch):
 
 def test_tasks_are_counted_at_their_accuracies():
     found = {("hot", 1): [0.6, 0.7, 0.29, 1.0, 0.59], ("free-lunch", 1): [0.58, 0.58, 0.3, 0.1, 0.0]}
-    findings = histogram.run(told(found)(feature_set(), tasks=5))
+    findings = HISTOGRAM.run(told(found)(feature_set(), tasks=5))
     counts, below = findings.tables
     found = {row[0]: " ".join(map(str, row[1:])) for row in counts.rows}
     assert {tasks: both for tasks, both in found.items() if both != "0 0"} == {
@@ -377,7 +390,7 @@ def test_histogram_is_of_the_evaluation_that_others_share(tmp_path):
     setting = setting_of(toys, out=tmp_path)
     setting.evaluate(("hot", "free-lunch"))
     before = sorted(path.name for path in (tmp_path / "evaluations").iterdir())
-    findings = histogram.run(setting)
+    findings = HISTOGRAM.run(setting)
     assert sorted(path.name for path in (tmp_path / "evaluations").iterdir()) == before
     found = evaluated(toys, ["hot", "free-lunch"], shots=1)
     counts = np.array([[number.mean for number in row[1:]] for row in findings.tables[0].rows])
@@ -392,7 +405,7 @@ def test_histogram_is_of_the_evaluation_that_others_share(tmp_path):
 @pytest.mark.parametrize("name", ["backbones", "cross-domain", "speed", "histogram"])
 def test_findings_are_kept_as_files(name, tmp_path):
     findings = EXPERIMENTS[name].run(setting_of(feature_set("CUB"), tasks=2))
-    assert all(isinstance(figure, Figure) for figure in findings.figures.values())
+    assert all(figure.get_suptitle() == "CUB" for figure in findings.figures.values())
     save_findings(tmp_path, replace(findings, figures={}), {"experiment": name})
     kept = load_findings(tmp_path)
     assert [table["title"] for table in kept["tables"]] == [table.title for table in findings.tables]
@@ -402,5 +415,5 @@ def test_findings_are_kept_as_files(name, tmp_path):
 def test_a_single_task_has_no_interval_and_nothing_is_decided():
     findings = accuracy.run(setting_of(feature_set(), tasks=1))
     assert all(number.half_width is None for number in numbers_in(findings))
-    assert all(sentence.count("undecided against") == 1 for sentence in findings.sentences)
+    assert all(sentence.count("No significant difference") == 1 for sentence in findings.sentences)
     assert not any("ahead of" in sentence or "behind" in sentence for sentence in findings.sentences)

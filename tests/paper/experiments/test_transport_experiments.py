@@ -9,20 +9,15 @@ from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.base.embedded import load_bank
 from hotshot.paper.experiments import (
+    EXPERIMENTS,
     FeatureSet,
     Number,
     Setting,
-    cost,
-    costs,
-    generated,
-    nearest,
-    plan,
-    retrieved,
-    sample_weights,
-    toy_weights,
-    tsne,
+    generated_features,
+    known_weights,
+    varied_numbers,
 )
-from hotshot.paper.experiments.tasks import fitted
+from hotshot.paper.experiments.cost_and_plan import effective_number
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
 
@@ -40,6 +35,10 @@ def setting():
     return Setting(features_of(), **REQUEST)
 
 
+def run(name, setting):
+    return EXPERIMENTS[name].run(setting)
+
+
 def column(table, index):
     return {row[0]: row[index] for row in table.rows}
 
@@ -48,7 +47,7 @@ def test_where_every_weight_is_equal_all_costs_coincide():
     X, _ = make_bank(1, 14, 6)
     # All base classes hold the same samples, so that whatever the cost, none is nearer than another.
     same = features_of(np.tile(X - X.min(), (5, 1)), np.repeat(np.arange(5), 14))
-    found = costs.run(Setting(same, **REQUEST)).tables[0]
+    found = run("costs", Setting(same, **REQUEST)).tables[0]
     accuracies = column(found, 1)
     free_lunch = accuracies.pop("Free-Lunch")
     assert len(accuracies) == 8
@@ -59,7 +58,7 @@ def test_where_every_weight_is_equal_all_costs_coincide():
 
 
 def test_costs_are_those_of_the_methods_by_name(setting):
-    accuracies = column(costs.run(setting).tables[0], 1)
+    accuracies = column(run("costs", setting).tables[0], 1)
     features = setting.features
     methods = {
         "High-level OT, cosine": HOTClassifier(features.base, cost="cosine"),
@@ -74,7 +73,7 @@ def test_costs_are_those_of_the_methods_by_name(setting):
 
 
 def test_all_base_classes_retrieved_is_the_method_itself(setting):
-    table = retrieved.run(setting).tables[0]
+    table = run("retrieved", setting).tables[0]
     features = setting.features
     methods = {
         "H-OT": "hot",
@@ -92,9 +91,9 @@ def test_all_base_classes_retrieved_is_the_method_itself(setting):
 
 
 def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypatch):
-    monkeypatch.setattr(generated, "NUMBERS", (5, 20000))
-    monkeypatch.setattr(generated, "FEW", 5)
-    found = generated.run(setting)
+    monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 20000))
+    monkeypatch.setattr(varied_numbers, "FEW", 5)
+    found = run("generated", setting)
     for label in ("H-OT", "Free-Lunch"):
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
         # A query in 72 may fall on the other side.
@@ -106,28 +105,28 @@ def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypa
 def test_transport_finds_known_weights_better_than_free_lunch(name):
     bank = load_bank(name)
     features = FeatureSet(name, bank.base, bank.X_novel, bank.y_novel)
-    table = toy_weights.run(Setting(features, tasks=40, n_jobs=1)).tables[0]
+    table = run("toy-weights", Setting(features, tasks=40, n_jobs=1)).tables[0]
     correlations, errors = column(table, 1), column(table, 2)
-    for method in (toy_weights.SCALED, toy_weights.PUBLISHED):
+    for method in (known_weights.OT_SCALED, known_weights.OT_PUBLISHED):
         low = correlations[method].mean - correlations[method].half_width
         assert low > correlations["Free-Lunch"].mean + correlations["Free-Lunch"].half_width
         assert errors[method].mean < errors["Free-Lunch"].mean
-    assert errors[toy_weights.SCALED].mean < errors["Equal weights"].mean
+    assert errors[known_weights.OT_SCALED].mean < errors["Equal weights"].mean
 
 
 def test_weights_are_scored_by_correlation_and_distance():
     truth = np.array([[0.5, 1.0], [0.5, 0.0]])
-    assert toy_weights.correlation(truth, truth) == pytest.approx(
+    assert known_weights.correlation(truth, truth) == pytest.approx(
         0.5
     )  # A column of equal weights counts as 0.
-    assert toy_weights.total_error(truth, truth) == 0
-    assert toy_weights.total_error(truth, truth[::-1]) == pytest.approx(1.0)
+    assert known_weights.total_error(truth, truth) == 0
+    assert known_weights.total_error(truth, truth[::-1]) == pytest.approx(1.0)
 
 
 def test_mixtures_are_of_the_means_and_weights_are_distributions():
     rng = np.random.default_rng(0)
     means = rng.normal(size=(30, 5))
-    mixture = toy_weights.draw_mixture(means, 4, rng)
+    mixture = known_weights.draw_mixture(means, 4, rng)
     assert mixture.truth.shape == (20, 4)
     assert len(set(mixture.classes)) == 20
     for weights in (mixture.truth, *mixture.learned.values()):
@@ -137,30 +136,30 @@ def test_mixtures_are_of_the_means_and_weights_are_distributions():
 
 def test_a_plan_is_told_by_how_many_lend():
     weights = np.array([[0.25] * 4, [1.0, 0, 0, 0], [0.5, 0.5, 0, 0]])
-    np.testing.assert_allclose(plan.perplexity(weights), [4, 1, 2])
+    np.testing.assert_allclose(effective_number(weights), [4, 1, 2])
 
 
 def test_plan_is_compared_across_domains_of_one_width(setting):
     X, y = make_bank(5, 14, 6, seed=9)
     wide, wide_y = make_bank(5, 14, 7)
     others = (features_of(X - X.min(), y, "birds"), features_of(wide - wide.min(), wide_y, "wide"))
-    alone = plan.run(setting)
-    both = plan.run(Setting(setting.features, others, **REQUEST))
+    alone = run("plan", setting)
+    both = run("plan", Setting(setting.features, others, **REQUEST))
     assert [row[0] for row in alone.tables[0].rows] == [
         "toys, in-domain",
         "the nearer half",
         "the farther half",
     ]
     assert set(both.figures) == {"plan", "plan-across-domains"}
-    assert [row[0] for row in both.tables[0].rows] == ["toys, in-domain", "birds, cross-domain"]
-    models = [fitted(setting, index=index) for index in range(6)]
-    effective = np.mean([plan.perplexity(model.transfer_weights_) for model in models])
+    assert [row[0] for row in both.tables[0].rows] == ["toys, in-domain", "birds"]
+    models = [setting.fitted_hot(index) for index in range(6)]
+    effective = np.mean([effective_number(model.transfer_weights_) for model in models])
     assert alone.tables[0].rows[0][2].mean == pytest.approx(effective)
 
 
 def test_cost_is_least_where_the_table_says(setting):
-    found = cost.run(setting)
-    model = fitted(setting)
+    found = run("cost", setting)
+    model = setting.fitted_hot()
     for row, label, own in zip(found.tables[0].rows, model.classes_, model.learned_cost_.T, strict=True):
         assert row[:2] == (str(label), str(model.base_names_[own.argmin()]))
         assert row[2].mean == pytest.approx(3 * own.min())
@@ -169,33 +168,56 @@ def test_cost_is_least_where_the_table_says(setting):
 
 
 def test_nearest_are_the_largest_lenders(setting):
-    found = nearest.run(setting)
-    model = fitted(setting)
+    found = run("nearest", setting)
+    model = setting.fitted_hot()
     for row, weights in zip(found.tables[0].rows, model.transfer_weights_, strict=True):
         lender = model.base_names_[weights.argmax()]
         assert row[1] == f"{lender} {100 * weights.max():.0f}%"
 
 
 def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender(setting):
-    found = sample_weights.run(setting)
+    found = run("sample-weights", setting)
     weights = np.array(found.numbers["weights"])
     assert weights.shape == (3, 14)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-4)
     assert (
-        str(fitted(setting).base_names_[fitted(setting).transfer_weights_[0].argmax()]) in found.sentences[0]
+        str(setting.fitted_hot().base_names_[setting.fitted_hot().transfer_weights_[0].argmax()])
+        in found.sentences[0]
     )
     # The mean over targets of a coupling is the weight of the sample: the same for all here.
     np.testing.assert_allclose(weights.mean(axis=0), 1 / 14, atol=1e-4)
 
 
-def test_generated_features_are_projected_for_both_methods(setting, monkeypatch):
-    monkeypatch.setattr(tsne, "MOST_TASKS", 1)
-    found = tsne.run(setting)
-    assert [row[0] for row in found.tables[0].rows] == ["Free-Lunch", "H-OT"]
-    assert all(-1 <= row[1].mean <= 1 for row in found.tables[0].rows)
-    accuracy = found.tables[0].rows[1][2].mean
+def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once(setting, monkeypatch):
+    monkeypatch.setattr(generated_features, "PER_CLASS", 100_000)
+    model = FreeLunchClassifier(setting.features.base)
+    found = generated_features.generate(setting, model, 0)
     task = setting.task()
-    predicted = fitted(setting).predict(setting.features.X[task.query])
+    model.fit(setting.features.X[task.support], task.support_labels)
+    lent = np.einsum("nb,bvw->nvw", model.transfer_weights_, setting.features.base.covariances)
+    for label, calibrated in enumerate(lent + model.alpha):
+        # Rotated back from the axes of the method.
+        features = found.features[found.labels == label] @ model.transform_.axes.T
+        drawn = np.cov(features, rowvar=False)
+        # Of so many features, the error is about 0.01; alpha is 0.21.
+        np.testing.assert_allclose(drawn, calibrated, atol=0.1)
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.05, 0.6, 1.0), (5.0, -0.2, 0.1)])
+def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, high, monkeypatch):
+    monkeypatch.setattr(generated_features, "MOST_TASKS", 2)
+    X, y = make_bank(12, 14, 6, spread=spread)
+    features = FeatureSet("toys", BaseClasses.from_samples(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
+    rows = run("tsne", Setting(features, **REQUEST)).tables[0].rows
+    assert [row[0] for row in rows] == ["Free-Lunch", "H-OT"]
+    assert low < rows[1][1].mean < high
+
+
+def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, monkeypatch):
+    monkeypatch.setattr(generated_features, "MOST_TASKS", 1)
+    accuracy = run("tsne", setting).tables[0].rows[1][2].mean
+    task = setting.task()
+    predicted = setting.fitted_hot().predict(setting.features.X[task.query])
     assert accuracy == pytest.approx(100 * np.mean(predicted == task.query_labels))
 
 

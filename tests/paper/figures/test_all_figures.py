@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hotshot.paper import figures
-from hotshot.paper.figures.saving import file_content
+from hotshot.paper.figures.style import file_content
 
 every_figure = pytest.mark.parametrize("kind", examples.EXAMPLES)
 

@@ -57,10 +57,6 @@ def embedding(**changes):
         (lambda: figures.grouped_bars(["g"], {"a": [None]}, label=""), "at least one value"),
         (lambda: figures.grouped_bars(["g"], {1: [(1, 1)], "1": [(1, 1)]}, label=""), "different names"),
         (
-            lambda: figures.grouped_bars(["g"], {"a": [(1, 1)]}, label="", published=["b"]),
-            r"published .*some of the series, got \['b'\]",
-        ),
-        (
             lambda: figures.lines([2, 1], {"a": [(1, 1)] * 2}, **LABELS),
             r"x must be increasing, got \[2.0, 1.0\]",
         ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from hotshot.errors import ParameterError
+from hotshot.errors import InputError, ParameterError
 from hotshot.paper.figures import ranking, save
 
 
@@ -46,8 +49,20 @@ def test_files_are_replaced(figure, tmp_path):
 
 def test_places_that_cannot_be_written_are_refused(figure, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match=r"cannot be written to .*file.a.svg.*choose another place"):
+    with pytest.raises(InputError, match=r"file.a\.svg cannot be written: Not a directory"):
         save(figure, tmp_path / "file" / "a")
+
+
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(figure, tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "a.svg").write_text("old")
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(InputError, match=r"a\.svg cannot be written: No space left"):
+        save(figure, tmp_path / "a")
+    assert (tmp_path / "a.svg").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
 def test_empty_stems_are_refused(figure):

@@ -1,4 +1,4 @@
-"""The tables and figures of the paper, each a small module of one shape, on features of your own.
+"""The tables and figures of the paper, each a function from a `Setting` to `Findings`, on features of your own.
 
 >>> from hotshot.paper.experiments import EXPERIMENTS
 >>> EXPERIMENTS["costs"].paper
@@ -8,44 +8,26 @@
 from __future__ import annotations
 
 from hotshot.evaluation.tables import Number, Table
-from hotshot.paper.experiments import (
-    accuracy,
-    backbones,
-    cost,
-    costs,
-    cross_domain,
-    generated,
-    histogram,
-    nearest,
-    plan,
-    retrieved,
-    sample_weights,
-    speed,
-    toy_weights,
-    tsne,
-)
-from hotshot.paper.experiments.claims import Claim
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings, load_findings, save_findings
-from hotshot.paper.experiments.setting import FeatureSet, Setting
+from hotshot.paper.claims import Claim, claim
+from hotshot.paper.experiments.accuracy import ACCURACY
+from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
+from hotshot.paper.experiments.backbones import BACKBONES
+from hotshot.paper.experiments.cost_and_plan import COST, PLAN
+from hotshot.paper.experiments.cost_functions import COSTS
+from hotshot.paper.experiments.cross_domain import CROSS_DOMAIN
+from hotshot.paper.experiments.generated_features import TSNE
+from hotshot.paper.experiments.known_weights import TOY_WEIGHTS
+from hotshot.paper.experiments.lenders import NEAREST, SAMPLE_WEIGHTS
+from hotshot.paper.experiments.speed import SPEED
+from hotshot.paper.experiments.varied_numbers import GENERATED, RETRIEVED
+from hotshot.paper.findings import Experiment, Findings, load_findings, save_findings
+from hotshot.paper.setting import FeatureSet, Setting
 
-_MODULES = (
-    accuracy,
-    costs,
-    backbones,
-    retrieved,
-    generated,
-    cross_domain,
-    speed,
-    histogram,
-    toy_weights,
-    plan,
-    cost,
-    nearest,
-    sample_weights,
-    tsne,
-)
-EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in _MODULES}
+_IN_ORDER = (
+    ACCURACY, COSTS, BACKBONES, RETRIEVED, GENERATED, CROSS_DOMAIN, SPEED, HISTOGRAM, TOY_WEIGHTS,
+    PLAN, COST, NEAREST, SAMPLE_WEIGHTS, TSNE,
+)  # fmt: skip
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _IN_ORDER}
 
 __all__ = [
     "EXPERIMENTS",
@@ -56,6 +38,7 @@ __all__ = [
     "Number",
     "Setting",
     "Table",
+    "claim",
     "load_findings",
     "save_findings",
 ]

@@ -7,14 +7,11 @@ from typing import Any
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Table, percent
-from hotshot.paper.experiments.as_published import as_published
-from hotshot.paper.experiments.claims import Claim, claim
-from hotshot.paper.experiments.comparison import bar, few_tasks, gap, paired, shots_in_words, verdicts
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.published import SHOTS, published_dataset, published_systems
-from hotshot.paper.experiments.setting import FeatureSet, Setting
+from hotshot.paper.claims import Claim, bar, claim, gap, paired, shots_in_words, standing
 from hotshot.paper.figures import grouped_bars
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.published import SHOTS, published_dataset, published_systems
+from hotshot.paper.setting import FeatureSet, Setting, hot_as_published
 
 AUTHORS, TUNED = "hot, authors' set", "hot, tuned"
 # By the names of the command line, with what they stand for among the paper's systems.
@@ -38,32 +35,24 @@ Results = dict[tuple[str, int], MethodResult]
 
 def run(setting: Setting) -> Findings:
     """A table and a figure for each feature set."""
-    sets = (setting.features, *setting.others)
+    sentences, tables, figures = [], [], {}
+    claims: list[Claim] = []
     names = methods(setting)
-    found = [measure(setting, features) for features in sets]
-    return Findings(
-        tuple(
-            _in_words(setting, features, results, k)
-            for features, results in zip(sets, found, strict=True)
-            for k in SHOTS
-        ),
-        tuple(_table(setting, features, results) for features, results in zip(sets, found, strict=True)),
-        {
-            f"accuracy-{i + 1}" if i else "accuracy": grouped_bars(
-                list(names.values()),
-                {shots_in_words(k): [bar(results[name, k]) for name in names] for k in SHOTS},
-                label="accuracy in %",
-                title=_name(features),
-            )
-            for i, (features, results) in enumerate(zip(sets, found, strict=True))
-        },
-        claims=tuple(
-            own
-            for features, results in zip(sets, found, strict=True)
-            for k in SHOTS
-            for own in _claims(results, k, f" on {_name(features)}" if len(sets) > 1 else "")
-        ),
-    )
+    sets = (setting.features, *setting.others)
+    for number, features in enumerate(sets, 1):
+        found = measure(setting, features)
+        where = f" on {features.title}" if len(sets) > 1 else ""
+        for k in SHOTS:
+            sentences.append(_in_words(features, names, found, k))
+            claims += _claims(found, k, where)
+        tables.append(_table(setting, features, found))
+        figures["accuracy" if number == 1 else f"accuracy-{number}"] = grouped_bars(
+            list(names.values()),
+            {shots_in_words(k): [bar(found[name, k]) for name in names] for k in SHOTS},
+            label="accuracy in %",
+            title=features.title,
+        )
+    return Findings(tuple(sentences), tuple(tables), figures, claims=tuple(claims))
 
 
 def methods(setting: Setting) -> dict[str, str]:
@@ -78,66 +67,42 @@ def measure(setting: Setting, features: FeatureSet) -> Results:
     for name in methods(setting):
         method: Any = name
         if name == AUTHORS:
-            method = as_published(features, head="bound")
-        elif name == TUNED:
-            method = HOTClassifier(features.base, **(setting.tuned or {}))
+            method = hot_as_published(features, head="bound")
+        elif name == TUNED and setting.tuned is not None:
+            method = HOTClassifier(features.base, **setting.tuned)
         for k in SHOTS:
-            tasks = few_tasks(setting) if (name, k) in SLOW else None
+            tasks = setting.few_tasks if (name, k) in SLOW else None
             evaluation = setting.evaluate({name: method}, shots=(k,), features=features, tasks=tasks)
             found[name, k] = evaluation[name, k]
     return found
 
 
 def _table(setting: Setting, features: FeatureSet, found: Results) -> Table:
-    measured: list[tuple[Cell, ...]] = [
-        (
-            label,
-            features.backbone or "as given",
-            "here",
-            *(
-                cell
-                for k in SHOTS
-                for cell in (
-                    percent(found[name, k].accuracy),
-                    None if name == "hot" else gap(found["hot", k], found[name, k]),
-                )
-            ),
-        )
-        for name, label in methods(setting).items()
-    ]
-    published: list[tuple[Cell, ...]] = [
-        (
-            system.name,
-            system.backbone,
-            f"published, by {system.source}",
-            *(cell for k in SHOTS for cell in (system.accuracies[k], None)),
-        )
-        for system in published_systems(features.name)
-    ]
-    return Table(
-        f"{setting.ways}-way accuracy in %, {setting.tasks} tasks of {_name(features)}",
-        (
-            "method",
-            "features",
-            "from",
-            *(
-                head
-                for k in SHOTS
-                for head in (shots_in_words(k), f"H-OT minus it, {shots_in_words(k)}, paired")
-            ),
-        ),
-        (*measured, *published),
-        _notes(setting, features),
-    )
+    columns, rows = ["method", "features", "from"], []
+    for k in SHOTS:
+        columns += [shots_in_words(k), f"H-OT minus it, {shots_in_words(k)}, paired"]
+    for name, label in methods(setting).items():
+        row: list[Cell] = [label, features.backbone or "as given", "here"]
+        for k in SHOTS:
+            difference = None if name == "hot" else gap(found["hot", k], found[name, k])
+            row += [percent(found[name, k].accuracy), difference]
+        rows.append(tuple(row))
+    for system in published_systems(features.name):
+        row = [system.name, system.backbone, f"published, by {system.source}"]
+        for k in SHOTS:
+            row += [system.accuracies[k], None]
+        rows.append(tuple(row))
+    title = f"{setting.ways}-way accuracy in %, {setting.tasks} tasks of {features.title}"
+    return Table(title, tuple(columns), tuple(rows), _notes(setting, features))
 
 
 def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     notes = [
         "The authors' set has the closed-form bound of the expected loss in place of 750 generated features a class."
     ]
-    if few_tasks(setting) < setting.tasks:
+    if setting.few_tasks < setting.tasks:
         notes.append(
-            f"The first {few_tasks(setting)} tasks only, as they are slow: the authors' set, and Free-Lunch at 5 shots."
+            f"On the first {setting.few_tasks} tasks only, for their time: the authors' set, and Free-Lunch at 5 shots."
         )
     if published_systems(features.name):
         notes.append(
@@ -150,13 +115,13 @@ def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _in_words(setting: Setting, features: FeatureSet, found: Results, shots: int) -> str:
+def _in_words(features: FeatureSet, names: dict[str, str], found: Results, shots: int) -> str:
     differences = {
         label.partition(" (")[0]: paired(found["hot", shots], found[name, shots])
-        for name, label in methods(setting).items()
+        for name, label in names.items()
         if name != "hot"
     }
-    return f"{_name(features)}, {shots_in_words(shots)}: {verdicts(differences)}"
+    return f"{features.title}, {shots_in_words(shots)}: {standing(differences)}"
 
 
 def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
@@ -174,8 +139,4 @@ def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
     )
 
 
-def _name(features: FeatureSet) -> str:
-    return ", ".join(filter(None, (features.name, features.backbone)))
-
-
-EXPERIMENT = Experiment("accuracy", "Accuracy on each dataset", "Tables 1 and 2", run)
+ACCURACY = Experiment("accuracy", "Accuracy on each dataset", "Tables 1 and 2", run)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hotshot.base import BaseClasses
+from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
-from hotshot.evaluation.tables import Number, Table, percent
-from hotshot.paper.experiments.claims import Claim, claim
-from hotshot.paper.experiments.comparison import bar, few_tasks, gap
-from hotshot.paper.experiments.domains import FARTHER, NEARER, fitting_others, halves
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.setting import Setting
+from hotshot.evaluation.tables import Cell, Number, Table, percent
+from hotshot.paper.claims import Claim, bar, claim, gap, shared_accuracies
 from hotshot.paper.figures import grouped_bars
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.other_bases import FARTHER, NEARER, other_bases
+from hotshot.paper.setting import Setting
+
+COLUMNS = (
+    "base classes", "number", "H-OT", "Free-Lunch", "H-OT minus Free-Lunch", "lost by H-OT against in-domain",
+    "lost by Free-Lunch against in-domain",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -29,80 +33,53 @@ class Domain:
 def run(setting: Setting) -> Findings:
     """Both methods with the dataset's own base classes and with those of others, on the same tasks."""
     own = setting.features
-    others, sentences = fitting_others(setting)
-    banks = [(other.name, other.base) for other in others]
-    halved = not banks
-    if halved:
-        banks = list(zip((NEARER, FARTHER), halves(own), strict=True))
-        sentences.append(
-            "Without another dataset from the same extractor, which --other adds, its stand-in is the half of the base "
-            "classes that are less like the novel classes, beside the half that are more like them."
+    banks, sentences = other_bases(setting)
+    if not banks:
+        raise ParameterError(
+            "A bank of one class or without samples cannot be halved: give another dataset with --other."
         )
     inside = _domain(setting, f"{own.name}, in-domain", own.base)
-    outside = [_domain(setting, name, base) for name, base in banks]
-    domains = (inside, *outside)
-    if halved:
-        near, far = outside
+    outside = {label: _domain(setting, label, base) for label, base in banks.items()}
+    domains = (inside, *outside.values())
+    # Where there are halves, the nearer one is what the farther one is compared with.
+    near = outside.pop(NEARER, inside)
+    if near is not inside:
+        far = outside[FARTHER]
         sentences.append(
             f"From the nearer to the farther half H-OT loses {gap(near.hot, far.hot)} points and Free-Lunch "
             f"{gap(near.free_lunch, far.free_lunch)}."
         )
     notes = ["Differences are paired."]
-    if few_tasks(setting) < setting.tasks:
-        notes.append(f"Free-Lunch, but for in-domain: the first {few_tasks(setting)} tasks only.")
-    table = Table(
-        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}",
-        (
-            "base classes",
-            "number",
-            "H-OT",
-            "Free-Lunch",
-            "H-OT minus Free-Lunch",
-            "lost by H-OT against in-domain",
-            "lost by Free-Lunch against in-domain",
-        ),
-        tuple(
-            (
-                domain.label,
-                Number(len(domain.base.names), places=0),
-                percent(domain.hot.accuracy),
-                percent(domain.free_lunch.accuracy),
-                gap(domain.hot, domain.free_lunch),
-                None if domain is inside else gap(inside.hot, domain.hot),
-                None if domain is inside else gap(inside.free_lunch, domain.free_lunch),
-            )
-            for domain in domains
-        ),
-        tuple(notes),
-    )
-    figure = grouped_bars(
-        [domain.label for domain in domains],
-        {
-            "H-OT": [bar(domain.hot) for domain in domains],
-            "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
-        },
-        label="accuracy in %",
-    )
-    return Findings(
-        tuple(sentences),
-        (table,),
-        {"cross-domain": figure},
-        # The nearer half is what the farther one is compared with.
-        claims=tuple(
-            own
-            for domain in outside[halved:]
-            for own in _claims(inside, outside[0] if halved else inside, domain)
-        ),
-    )
+    if setting.few_tasks < setting.tasks:
+        notes.append(f"Free-Lunch with other base classes: the first {setting.few_tasks} tasks only.")
+    title = f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}"
+    table = Table(title, COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
+    accuracies = {
+        "H-OT": [bar(domain.hot) for domain in domains],
+        "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
+    }
+    labels = [domain.label for domain in domains]
+    figure = grouped_bars(labels, accuracies, label="accuracy in %", title=own.title)
+    claims = tuple(each for domain in outside.values() for each in _claims(inside, near, domain))
+    return Findings(tuple(sentences), (table,), {"cross-domain": figure}, claims=claims)
 
 
 def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
     features = replace(setting.features, base=base)
     # In-domain, Free-Lunch is shared with other experiments.
-    tasks = setting.tasks if base is setting.features.base else few_tasks(setting)
+    tasks = setting.tasks if base is setting.features.base else setting.few_tasks
     hot = setting.evaluate(["hot"], features=features)["hot", 1]
     free_lunch = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
     return Domain(label, base, hot, free_lunch)
+
+
+def _row(domain: Domain, inside: Domain) -> tuple[Cell, ...]:
+    number = Number(len(domain.base.names), places=0)
+    accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
+    lost: tuple[Cell, Cell] = (None, None)
+    if domain is not inside:
+        lost = gap(inside.hot, domain.hot), gap(inside.free_lunch, domain.free_lunch)
+    return (domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost)
 
 
 def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
@@ -125,16 +102,11 @@ def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
 
 def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
     """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
-    results = (near.free_lunch, far.free_lunch, near.hot, far.hot)
-    shared = min(len(result.accuracies) for result in results)
-    lunch_near, lunch_far, hot_near, hot_far = (result.accuracies[:shared] for result in results)
+    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(
+        near.free_lunch, far.free_lunch, near.hot, far.hot
+    )
     return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
 
 
-EXPERIMENT = Experiment(
-    "cross-domain",
-    "Base classes of another dataset",
-    "Figure 1",
-    run,
-    others="base classes of another dataset from the same extractor",
-)
+OTHERS = "base classes of another dataset from the same extractor"
+CROSS_DOMAIN = Experiment("cross-domain", "Base classes of another dataset", "Figure 1", run, OTHERS)

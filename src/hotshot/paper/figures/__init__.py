@@ -8,17 +8,12 @@ Examples
 ['lion', 'wolf', 'couch']
 """
 
-from hotshot.paper.figures.comparisons import grouped_bars
-from hotshot.paper.figures.curves import lines
+from hotshot.paper.figures.accuracy_plots import grouped_bars, histogram, lines
 from hotshot.paper.figures.embeddings import embedding
 from hotshot.paper.figures.heatmaps import heatmap
-from hotshot.paper.figures.histograms import histogram
-from hotshot.paper.figures.rankings import ranking
-from hotshot.paper.figures.recovered import weights
-from hotshot.paper.figures.saving import save
+from hotshot.paper.figures.style import save
 from hotshot.paper.figures.text import short
-from hotshot.paper.figures.transfer import plans
-from hotshot.paper.figures.within_class import sample_weights
+from hotshot.paper.figures.weight_bars import plans, ranking, sample_weights, weights
 
 __all__ = [
     "embedding",

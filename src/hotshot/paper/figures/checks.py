@@ -61,6 +61,11 @@ def named(values: Any, name: str) -> dict[str, Any]:
     return found
 
 
+def arrays_of(values: Any, name: str, letter: str) -> dict[str, np.ndarray]:
+    """A dict by name of arrays with one dimension each."""
+    return {key: numbers(each, f"{name}[{key!r}]", (letter,)) for key, each in named(values, name).items()}
+
+
 def estimates(series: Any, count: int) -> dict[str, np.ndarray]:
     """Means and half widths (2, count) of each series; NaN where there is no value or no interval.
 
@@ -98,7 +103,7 @@ def span(estimated: Iterable[np.ndarray]) -> tuple[float, float]:
     return float(np.nanmin(ends)), float(np.nanmax(ends))
 
 
-def padded(low: float, high: float, share: float = 0.06) -> tuple[float, float]:
+def padded(low: float, high: float) -> tuple[float, float]:
     """Limits a little beyond the data; a single value gets some room too."""
-    room = share * (high - low) or 0.1 * abs(high) or 1.0
+    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
     return low - room, high + room

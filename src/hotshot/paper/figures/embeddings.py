@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from hotshot.errors import ParameterError
 from hotshot.paper.figures.checks import named, names_of, numbers
-from hotshot.paper.figures.header import add_header
-from hotshot.paper.figures.style import COLOURS, COLUMN, PAGE, POINTS, SMALL, SOFT, TEXT, drawing
-from hotshot.paper.figures.text import fitted
+from hotshot.paper.figures.style import COLUMN, PAGE, POINTS, SMALL, SOFT, TEXT, colour, drawing
+from hotshot.paper.figures.text import add_header, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +35,7 @@ class Points:
     labels: np.ndarray
 
 
-def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, title: str = "") -> Figure:
+def embedding(panels: Mapping[str, Mapping[str, Any]], names: Iterable[Any], *, title: str = "") -> Figure:
     """Points in the plane by class, one panel for each method, each on a scale of its own.
 
     Support samples are stars and generated features small diamonds. Each class has a colour, and a number that stands
@@ -69,6 +68,7 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
             _scatter(axes, support, marker="*", s=75, edgecolors="black", linewidths=0.6, zorder=3)
             apart = APART * 2 * reach / (side * POINTS)
             for label, place in _number_places(support, generated, apart).items():
+                circle = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "linewidth": 0.8}
                 axes.annotate(
                     str(label + 1),
                     place,
@@ -76,34 +76,19 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Sequence[Any], *, 
                     horizontalalignment="center",
                     verticalalignment="center_baseline",
                     zorder=4,
-                    bbox={
-                        "boxstyle": "circle,pad=0.2",
-                        "facecolor": "white",
-                        "edgecolor": COLOURS[label % len(COLOURS)],
-                        "linewidth": 0.8,
-                    },
+                    bbox={**circle, "edgecolor": colour(label)},
                 )
-            axes.set(
-                title=name,
-                aspect="equal",
-                xlim=(middle[0] - reach, middle[0] + reach),
-                ylim=(middle[1] - FLATNESS * reach, middle[1] + FLATNESS * reach),
-                xticks=[],
-                yticks=[],
-            )
+            axes.set(title=name, aspect="equal", xticks=[], yticks=[])
+            axes.set_xlim(middle[0] - reach, middle[0] + reach)
+            axes.set_ylim(middle[1] - FLATNESS * reach, middle[1] + FLATNESS * reach)
             axes.spines[:].set(visible=True, color="#BBBBBB")
-        marks = {"support": ("*", 8.0), "generated": ("D", 2.5)}
+        key = {"support": ("*", SOFT, 8.0), "generated": ("D", SOFT, 2.5)}
+        key |= {f"{i} {name}": ("o", colour(i - 1), 3.8) for i, name in enumerate(class_names, 1)}
         handles = [
-            grid[0].plot([], [], linestyle="none", marker=mark, color=SOFT, markersize=size)[0]
-            for mark, size in marks.values()
+            grid[0].plot([], [], linestyle="none", marker=mark, color=own, markersize=size)[0]
+            for mark, own, size in key.values()
         ]
-        handles += [
-            grid[0].plot([], [], linestyle="none", marker="o", color=COLOURS[i % len(COLOURS)])[0]
-            for i in range(len(class_names))
-        ]
-        add_header(
-            figure, title, handles, [*marks, *(f"{i + 1} {name}" for i, name in enumerate(class_names))]
-        )
+        add_header(figure, title, handles, key)
     return figure
 
 
@@ -133,7 +118,7 @@ def _extent(places: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def _scatter(axes: Axes, points: Points, **how: Any) -> None:
-    colours = [COLOURS[label % len(COLOURS)] for label in points.labels]
+    colours = [colour(label) for label in points.labels]
     x, y = points.places.T
     axes.scatter(x, y, c=colours, rasterized=len(colours) > MOST_OUTLINED, **how)
 
@@ -151,9 +136,8 @@ def _number_places(support: Points, generated: Points, apart: float) -> dict[int
                 if distance < apart:
                     # Those on one spot part in different directions.
                     turn = 2.4 * (i + 1)
-                    way = (
-                        way / distance if distance > 1e-3 * apart else np.array([np.cos(turn), np.sin(turn)])
-                    )
+                    elsewhere = np.array([np.cos(turn), np.sin(turn)])
+                    way = way / distance if distance > 1e-3 * apart else elsewhere
                     place += (apart * 1.02 - distance) * way
                     moved = True
         if not moved:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.paper.figures.checks import names_of, numbers
-from hotshot.paper.figures.header import add_header
-from hotshot.paper.figures.naming import keep_height, name_columns, name_rows, row_pitch
 from hotshot.paper.figures.style import COLUMN, PAGE, POINTS, TEXT, drawing
-from hotshot.paper.figures.text import wrapped
+from hotshot.paper.figures.text import add_header, keep_height, name_columns, name_rows, row_pitch, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +23,7 @@ MOST_OUTLINED = 6000
 
 
 def heatmap(
-    values: Any, rows: Sequence[Any], columns: Sequence[Any], *, label: str, title: str = ""
+    values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: str, title: str = ""
 ) -> Figure:
     """Values between base classes (rows) and novel samples (columns) as colours, lighter where smaller.
 
@@ -50,17 +48,9 @@ def heatmap(
         low, high = low - 0.5, high + 0.5
     with drawing(width, body + 1.0) as figure:
         axes = figure.subplots()
-        mesh = axes.pcolormesh(
-            np.arange(n_columns + 1) - 0.5,
-            np.arange(n_rows + 1) - 0.5,
-            values,
-            cmap=COLOUR_MAP,
-            vmin=low,
-            vmax=high,
-            edgecolors="white",
-            linewidth=0.3 if n_columns <= 40 else 0,
-            rasterized=values.size > MOST_OUTLINED,
-        )
+        edges = np.arange(n_columns + 1) - 0.5, np.arange(n_rows + 1) - 0.5
+        mesh = axes.pcolormesh(*edges, values, cmap=COLOUR_MAP, vmin=low, vmax=high, edgecolors="white")
+        mesh.set(linewidth=0.3 if n_columns <= 40 else 0, rasterized=values.size > MOST_OUTLINED)
         axes.spines[:].set_visible(False)
         inches = min(NAME, max(0.8, width - BAR - max(CELLS, CELL * n_columns)))
         name_rows(axes, row_names, pitch=pitch, inches=inches)

@@ -1,4 +1,4 @@
-"""One style for all figures: sizes, colours, markers, and the setting in which every figure is drawn.
+"""One style for all figures: sizes, colours, markers, and the settings in which every figure is drawn and saved.
 
 matplotlib is imported when the first figure is drawn, not when this package is: it takes longer to load than most
 commands run. Nothing of pyplot is used and the user's own matplotlib settings are neither read nor changed.
@@ -9,8 +9,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hotshot.errors import ParameterError
+from hotshot.files.atomic import replace_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,21 +34,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h")
 HATCHES = ("", "/////", ".....", "\\\\\\\\\\", "xxxxx", "-----", "ooo")
 INK, SOFT, GRID = "#222222", "#6B6B6B", "#E3E3E3"
+# Of files: without dates, so that the same figure is the same file.
+METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
 # Fonts for characters that DejaVu Sans lacks, where the machine has them.
 OTHER_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Microsoft YaHei",
-    "PingFang SC",
-    "SimHei",
-    "Hiragino Sans",
-    "Yu Gothic",
-    "IPAexGothic",
-    "Malgun Gothic",
-    "Apple SD Gothic Neo",
-    "Arial Unicode MS",
-)
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "SimHei",
+    "Hiragino Sans", "Yu Gothic", "IPAexGothic", "Malgun Gothic", "Apple SD Gothic Neo", "Arial Unicode MS",
+)  # fmt: skip
 
 SETTINGS: dict[Any, Any] = {
     # DejaVu Sans comes with matplotlib; Verdana has its widths, for browsers without it.
@@ -69,16 +66,11 @@ SETTINGS: dict[Any, Any] = {
     "figure.titleweight": "bold",
     "figure.constrained_layout.h_pad": 0.03,
     "figure.constrained_layout.w_pad": 0.03,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.major.pad": 2,
-    "ytick.major.pad": 2,
+    **{f"{axis}tick.labelsize": SMALL for axis in "xy"},
+    **{f"{axis}tick.color": INK for axis in "xy"},
+    **{f"{axis}tick.major.width": 0.6 for axis in "xy"},
+    **{f"{axis}tick.major.size": 2.5 for axis in "xy"},
+    **{f"{axis}tick.major.pad": 2 for axis in "xy"},
     "grid.color": GRID,
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
@@ -97,6 +89,22 @@ SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "hotshot",
 }
+
+
+def colour(series: int) -> str:
+    """Of the series of that number, counted from 0."""
+    return COLOURS[series % len(COLOURS)]
+
+
+def marker(series: int) -> str:
+    """Of the series of that number, counted from 0."""
+    return MARKERS[series % len(MARKERS)]
+
+
+def outlined(series: int, width: float) -> dict[str, Any]:
+    """The marker of a series in its colour, with a white outline of so many points."""
+    look = {"color": colour(series), "marker": marker(series), "markeredgecolor": "white"}
+    return {**look, "markeredgewidth": width}
 
 
 @contextmanager
@@ -153,3 +161,45 @@ def _settle_ticks(figure: Figure) -> None:
             locator = axis.get_major_locator()
             if isinstance(locator, AutoLocator):
                 locator.set_params(nbins=max(1, min(axis.get_tick_space(), MOST_TICKS)))
+
+
+def save(figure: Figure, path_stem: str | Path, *, pdf: bool = False) -> list[Path]:
+    """Write STEM.svg, STEM.png and, where asked, STEM.pdf; folders are made, and the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure
+    path_stem : str or Path
+        Path without a suffix, such as `figures/plan`.
+    pdf : bool
+        Whether a PDF file is written too.
+
+    Returns
+    -------
+    list of Path
+        The files, in this order.
+    """
+    stem = Path(path_stem)
+    if not stem.name:
+        raise ParameterError(
+            f"path_stem must end in the name of a file without suffix, got {str(path_stem)!r}."
+        )
+    with suppress(OSError):
+        # Where this fails, writing does too, and says so of the file.
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind in ["svg", "png"] + ["pdf"] * pdf:
+        path = stem.with_name(f"{stem.name}.{kind}")
+        content = file_content(figure, kind)
+        with replace_file(path) as file:
+            file.write(content)
+        paths.append(path)
+    return paths
+
+
+def file_content(figure: Figure, kind: str) -> bytes:
+    """A figure as "svg", "png" or "pdf"."""
+    buffer = BytesIO()
+    with settings():
+        figure.savefig(buffer, format=kind, dpi=DOTS_PER_INCH, metadata=METADATA[kind])
+    return buffer.getvalue()

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash
-from hotshot.base import BaseClasses
-from hotshot.estimators import named_method
+from hotshot.base import BaseClasses, PreparedBase
+from hotshot.estimators import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
 from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
+from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.paper.published import published_power
 
 EVALUATIONS = "evaluations"
+# Slow methods are evaluated on an eighth of the tasks, but on so many at least.
+ONE_IN, LEAST_TASKS = 8, 100
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,22 @@ class FeatureSet:
     X: np.ndarray
     y: np.ndarray
     backbone: str = ""
+
+    @property
+    def title(self) -> str:
+        """Dataset and backbone."""
+        return ", ".join(filter(None, (self.name, self.backbone)))
+
+
+@dataclass(frozen=True)
+class FittedTask:
+    """One task in the space of a method: support (S, V), its labels from 0, and what was fitted to it."""
+
+    task: Task
+    prepared: PreparedBase
+    support: np.ndarray
+    labels: np.ndarray
+    fitted: FittedTasks
 
 
 @dataclass(frozen=True)
@@ -74,6 +94,11 @@ class Setting:
     out: Path | None = None
     watch: Watcher | None = None
 
+    @property
+    def few_tasks(self) -> int:
+        """How many tasks a slow method is evaluated on."""
+        return min(self.tasks, max(LEAST_TASKS, self.tasks // ONE_IN))
+
     def evaluate(
         self,
         methods: Mapping[str, Any] | Sequence[str],
@@ -87,7 +112,8 @@ class Setting:
         Methods go by the names they have on the command line, or as a dict of names to estimators. Each is evaluated in
         a folder of its own, so that experiments that ask for the same share it.
         """
-        features = features or self.features
+        features = self.features if features is None else features
+        tasks = self.tasks if tasks is None else tasks
         named = methods if isinstance(methods, Mapping) else {name: name for name in methods}
         results: list[MethodResult] = []
         for k in shots:
@@ -95,7 +121,7 @@ class Setting:
                 estimator = named_method(method, features.base) if isinstance(method, str) else method
                 request: dict[str, Any] = {
                     "methods": {name: estimator}, "shots": k, "ways": self.ways,
-                    "queries": self.queries, "tasks": tasks or self.tasks, "seed": self.seed,
+                    "queries": self.queries, "tasks": tasks, "seed": self.seed,
                 }  # fmt: skip
                 found = evaluate(
                     X_novel=features.X,
@@ -106,12 +132,31 @@ class Setting:
                     **request,
                 )
                 results += found.results
-        return Evaluation(tuple(results), self.ways, tasks or self.tasks, next(iter(named)))
+        return Evaluation(tuple(results), self.ways, tasks, next(iter(named)))
 
-    def task(self, index: int = 0, shots: int = 1, features: FeatureSet | None = None) -> Task:
-        """One of the tasks that methods are evaluated on."""
-        y = (features or self.features).y
-        return Episodes(y, ways=self.ways, shots=shots, queries=self.queries, seed=self.seed)[index]
+    def task(self, index: int = 0) -> Task:
+        """One of the one-shot tasks that methods are evaluated on."""
+        return Episodes(self.features.y, ways=self.ways, shots=1, queries=self.queries, seed=self.seed)[index]
+
+    def fitted_hot(self, index: int = 0, base: BaseClasses | None = None) -> HOTClassifier:
+        """H-OT fitted to a one-shot task, with base classes of its own dataset or with those given."""
+        task = self.task(index)
+        model = HOTClassifier(self.features.base if base is None else base)
+        return model.fit(self.features.X[task.support], task.support_labels)
+
+    def fit_task(
+        self, model: HOTClassifier | FreeLunchClassifier, index: int = 0, *, keep_low_plans: bool = False
+    ) -> FittedTask:
+        """What a method makes of a one-shot task, with the Gaussians and plans that an estimator does not keep."""
+        task = self.task(index)
+        X = self.features.X[task.support].astype(self.features.base.dtype, copy=False)
+        prepared, method = model.parts()
+        support, labels = prepared.transform(X), np.unique(task.support_labels, return_inverse=True)[1]
+        fitted = fit_tasks(
+            prepared, support[None], labels[None], method,
+            n_classes=self.ways, seeds=[self.seed], keep_low_plans=keep_low_plans,
+        )  # fmt: skip
+        return FittedTask(task, prepared, support, labels, fitted)
 
     def _folder(self, request: dict[str, Any], features: FeatureSet) -> Path | None:
         if self.out is None:
@@ -120,3 +165,15 @@ class Setting:
         data = [array_hash(features.X), labels_hash(features.y)]
         key = json.dumps([{**request, "methods": methods}, data])
         return self.out / EVALUATIONS / hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+def hot_as_published(features: FeatureSet, **changes: Any) -> HOTClassifier:
+    """H-OT with the parameters of its authors' program, and the power that the paper took for the dataset.
+
+    The power is 0.5 for datasets that the paper has not. Features with negative entries have no such power and stay
+    as they are.
+    """
+    power, published = features.base.power("auto"), published_power(features.name)
+    if power != 1 and published is not None:
+        power = published
+    return HOTClassifier(features.base, **parameter_set("authors", power=power, **changes))

@@ -8,11 +8,10 @@ import numpy as np
 
 from hotshot.evaluation import mean_interval, paired_difference
 from hotshot.evaluation.tables import Number, Table, percent
-from hotshot.paper.experiments.claims import claim
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.setting import Setting
+from hotshot.paper.claims import claim
 from hotshot.paper.figures import histogram
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.setting import Setting
 
 EDGES = np.arange(0, 101, 10)
 # Below it the paper calls a task badly classified.
@@ -45,25 +44,19 @@ def run(setting: Setting) -> Findings:
             f"Tasks below {100 * THRESHOLD:.0f}%, in % of all, {what}",
             ("method", "share of tasks", "it minus H-OT, paired"),
             tuple(
-                (
-                    label,
-                    percent(mean_interval(own)),
-                    None if own is hot else percent(fewer, signed=True),
-                )
+                (label, percent(mean_interval(own)), None if own is hot else percent(fewer, signed=True))
                 for label, own in below.items()
             ),
         ),
     )
     shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
     sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
-    claims = (
-        claim(
-            f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch.",
-            {"": percent(fewer, signed=True)},
-        ),
+    text = f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch."
+    title = setting.features.title
+    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks", title=title)
+    return Findings(
+        (sentence,), tables, {"histogram": figure}, claims=(claim(text, {"": percent(fewer, signed=True)}),)
     )
-    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks")
-    return Findings((sentence,), tables, {"histogram": figure}, claims=claims)
 
 
-EXPERIMENT = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run)
+HISTOGRAM = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run)

@@ -1,16 +1,19 @@
-"""What an experiment found: claims, sentences, tables and figures, kept as files that the report reads."""
+"""What an experiment is, and what it finds: claims, sentences, tables and figures, kept as files for the report."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotshot.errors import InputError
 from hotshot.evaluation.tables import Table
-from hotshot.paper.experiments.claims import Claim
+from hotshot.files.atomic import write_json
+from hotshot.paper.claims import Claim
 from hotshot.paper.figures import save
+from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,8 +45,32 @@ class Findings:
     claims: tuple[Claim, ...] = ()
 
 
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper.
+
+    Attributes
+    ----------
+    name : str
+        On the command line.
+    title : str
+    paper : str
+        Where it is in the paper, such as "Table 3".
+    run : function of a Setting
+        Gives Findings.
+    others : str
+        What further feature sets it needs, in words; empty where one will do.
+    """
+
+    name: str
+    title: str
+    paper: str
+    run: Callable[[Setting], Findings]
+    others: str = ""
+
+
 def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Path:
-    """Write `findings.json` and the figures; `about` says which experiment it was and what it was run on."""
+    """Write the figures and `findings.json`; `about` says which experiment it was and what it was run on."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in findings.figures.items():
         save(figure, folder / name)
@@ -56,7 +83,7 @@ def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Pa
         "numbers": findings.numbers,
     }
     path = folder / FINDINGS
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_json(path, document)
     return path
 
 

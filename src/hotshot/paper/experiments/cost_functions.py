@@ -9,22 +9,11 @@ from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.statistics import AHEAD, verdict
 from hotshot.evaluation.tables import Table, percent
-from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED, Claim, claim, listed
-from hotshot.paper.experiments.comparison import gap, paired
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.published import published_cost
-from hotshot.paper.experiments.setting import Setting
+from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED, Claim, claim, gap, listed, paired
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.published import ROW_NAMES, published_cost
+from hotshot.paper.setting import Setting
 
-# By the names of the command line, with those of the paper.
-PUBLISHED = {
-    "free-lunch": "Free-Lunch",
-    "ot-euclidean": "High-level OT, Euclidean",
-    "ot-euclidean-weighted": "High-level OT, Euclidean, weighted means",
-    "ot-cosine": "High-level OT, cosine",
-    "ot-cosine-weighted": "High-level OT, cosine, weighted means",
-    "hot": "H-OT",
-}
 # The learned cost is a share of a plan and so a number of targets smaller than a distance: under the same epsilon the
 # plans of the other costs are sharper. Divided by that number too, they show what remains of the difference.
 MATCHED = {
@@ -32,8 +21,7 @@ MATCHED = {
     "ot-cosine, matched": "High-level OT, cosine, matched",
     "ot-mean-cosine": "Mean cosine distance to the samples, matched",
 }
-
-
+LABELS = {**ROW_NAMES, **MATCHED}
 # A gain in accuracy that is as good as none.
 LITTLE = 0.0025
 
@@ -51,10 +39,11 @@ def run(setting: Setting) -> Findings:
                 None if name == "hot" else percent(found.difference(name, 1), signed=True),
                 published_cost(setting.features.name, name),
             )
-            for name, label in {**PUBLISHED, **MATCHED}.items()
+            for name, label in LABELS.items()
         ),
         (
-            "Matched: the cost is divided by the number of targets, as the learned cost is: epsilon means the same.",
+            "Matched: the cost is divided by the number of targets, as the learned cost is, so that epsilon means the "
+            "same.",
         ),
     )
     return Findings((), (table,), claims=_claims(found))
@@ -63,7 +52,7 @@ def run(setting: Setting) -> Findings:
 def methods(base: BaseClasses) -> dict[str, str | HOTClassifier]:
     """Everything in the table but H-OT, which stands first in the comparison."""
     return {
-        **{name: name for name in PUBLISHED if name != "hot"},
+        **{name: name for name in ROW_NAMES if name != "hot"},
         "ot-euclidean, matched": HOTClassifier(base, cost="euclidean", cost_scale="over-targets"),
         "ot-cosine, matched": HOTClassifier(base, cost="cosine", cost_scale="over-targets"),
         "ot-mean-cosine": "ot-mean-cosine",
@@ -71,24 +60,23 @@ def methods(base: BaseClasses) -> dict[str, str | HOTClassifier]:
 
 
 def _claims(found: Evaluation) -> tuple[Claim, ...]:
-    labels = {**PUBLISHED, **MATCHED}
-    by_hand = [name for name in PUBLISHED if name.startswith("ot-")]
+    by_hand = [name for name in ROW_NAMES if name.startswith("ot-")]
     from_weights = {
-        labels[f"{name}-weighted"]: paired(found[f"{name}-weighted", 1], found[name, 1])
+        LABELS[f"{name}-weighted"]: paired(found[f"{name}-weighted", 1], found[name, 1])
         for name in ("ot-euclidean", "ot-cosine")
     }
     return (
         claim(
             "H-OT is ahead of the high-level transport with every cost chosen by hand.",
-            {labels[name]: gap(found["hot", 1], found[name, 1]) for name in by_hand},
+            {LABELS[name]: gap(found["hot", 1], found[name, 1]) for name in by_hand},
         ),
         claim(
-            "It is the low-level transport that gains: H-OT is ahead where epsilon means the same for every cost, too.",
-            {labels[name]: gap(found["hot", 1], found[name, 1]) for name in MATCHED},
+            "The low-level transport makes the gain: H-OT is ahead also where epsilon means the same for every cost.",
+            {LABELS[name]: gap(found["hot", 1], found[name, 1]) for name in MATCHED},
         ),
         claim(
             "The high-level transport is ahead of Free-Lunch even with costs chosen by hand.",
-            {labels[name]: gap(found[name, 1], found["free-lunch", 1]) for name in by_hand},
+            {LABELS[name]: gap(found[name, 1], found["free-lunch", 1]) for name in by_hand},
         ),
         Claim(
             "Weighted means do not improve a cost chosen by hand.",
@@ -106,4 +94,4 @@ def _no_gain(gains: Iterable[Estimate]) -> str:
     return HOLDS if all(gain.high < LITTLE for gain in gains) else UNDECIDED
 
 
-EXPERIMENT = Experiment("costs", "Cost functions of the high-level transport", "Table 3", run)
+COSTS = Experiment("costs", "Cost functions of the high-level transport", "Table 3", run)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 
 from hotshot.evaluation.tables import Number
 
@@ -48,6 +49,16 @@ Free-Lunch | WRN28+RTloss    | H-OT | 74.9 ± 0.4 | 86.2 ± 0.5
 H-OT       | WRN28+RTloss    | H-OT | 75.4 ± 0.3 | 87.5 ± 0.3
 """
 
+# Rows of Tables 3 and 6, by the names of methods on the command line.
+ROW_NAMES = {
+    "free-lunch": "Free-Lunch",
+    "ot-euclidean": "High-level OT, Euclidean",
+    "ot-euclidean-weighted": "High-level OT, Euclidean, weighted means",
+    "ot-cosine": "High-level OT, cosine",
+    "ot-cosine-weighted": "High-level OT, cosine, weighted means",
+    "hot": "H-OT",
+}
+
 # Cost functions at 1 shot: miniImageNet, CUB, CIFAR-FS, tieredImageNet.
 TABLE_3 = """
 free-lunch            | 68.57 ± 0.55 | 79.56 ± 0.87 | 74.94 ± 0.64 | 75.10 ± 0.32
@@ -75,7 +86,8 @@ CUB            | 2.11 | 8.24  | 2.60 | 11.12
 CIFAR-FS       | 2.22 | 8.52  | 3.06 | 9.72
 """
 
-# The nearest 1, 2, 5, 10 and all base classes, on CUB at 1 shot.
+# So many of the nearest base classes lend, None being all of them, on CUB at 1 shot.
+TABLE_6_COLUMNS = (1, 2, 5, 10, None)
 TABLE_6 = """
 free-lunch   | 78.37 ± 0.75 | 79.56 ± 0.87 | 78.97 ± 0.80 | 78.49 ± 0.91 | 69.14 ± 0.88
 ot-euclidean | 80.08 ± 0.24 | 80.11 ± 0.23 | 80.15 ± 0.23 | 80.20 ± 0.26 | 80.29 ± 0.25
@@ -88,15 +100,7 @@ POWERS = {"miniImageNet": 0.5, "tieredImageNet": 1.0, "CUB": 1.0, "CIFAR-FS": 0.
 
 @dataclass(frozen=True)
 class System:
-    """A row of Table 1 or 2 for one dataset.
-
-    Attributes
-    ----------
-    name, backbone : str
-    source : str
-        The system whose authors ran it.
-    accuracies : dict of shots to Number or None
-    """
+    """A row of Table 1 or 2 for one dataset: `source` is the system whose authors ran it, `accuracies` are by shots."""
 
     name: str
     backbone: str
@@ -190,12 +194,10 @@ _BACKBONES = {
 _SPEEDS = {
     (dataset, *key): _number(printed)
     for dataset, *row in cells(TABLE_5)
-    for key, printed in zip(
-        [(method, k) for method in ("free-lunch", "hot") for k in SHOTS], row, strict=True
-    )
+    for key, printed in zip(product(("free-lunch", "hot"), SHOTS), row, strict=True)
 }
 _RETRIEVED = {
     (method, k): _number(printed)
     for method, *row in cells(TABLE_6)
-    for k, printed in zip((1, 2, 5, 10, None), row, strict=True)
+    for k, printed in zip(TABLE_6_COLUMNS, row, strict=True)
 }

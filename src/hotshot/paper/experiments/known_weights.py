@@ -1,4 +1,4 @@
-"""Appendix figure: novel samples mixed from base means by known weights, and whether these are found again."""
+"""Figure 7 of the appendix: novel samples mixed from base means by known weights, and whether these are found again."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import numpy as np
 
 from hotshot.base import Space
 from hotshot.evaluation.tables import Table, interval
-from hotshot.paper.experiments.claims import claim
-from hotshot.paper.experiments.experiment import Experiment
-from hotshot.paper.experiments.findings import Findings
-from hotshot.paper.experiments.setting import Setting
+from hotshot.paper.claims import claim
 from hotshot.paper.figures import weights
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.setting import Setting
 from hotshot.transport import pairwise_cost, solve
 
 # Of the paper: base classes, shape of the gamma distribution of the weights, strength of the entropy.
@@ -21,8 +20,9 @@ CLASSES, SHAPE, EPSILON = 20, 0.8, 0.01
 SHARE_OF_COST = 0.1
 MOST_TASKS = 500
 FREE_LUNCH, EQUAL = "Free-Lunch", "Equal weights"
-PUBLISHED = f"High-level OT, epsilon {EPSILON:g}"
-SCALED = f"High-level OT, epsilon {SHARE_OF_COST:.0%} of the mean cost"
+OT_PUBLISHED = f"High-level OT, epsilon {EPSILON:g}"
+SCALED_EPSILON = f"{SHARE_OF_COST:.0%} of the mean cost"
+OT_SCALED = f"High-level OT, epsilon {SCALED_EPSILON}"
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,29 @@ def run(setting: Setting) -> Findings:
     figures = {
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
-            {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[SCALED][:, n]},
-            [str(name) for name in base.names[first.classes]],
+            {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[OT_SCALED][:, n]},
+            base.names[first.classes],
+            title=setting.features.title,
         )
         for n in range(min(2, setting.ways))
     }
-    best, plain, lunch = (correlations[name].mean() for name in (SCALED, PUBLISHED, FREE_LUNCH))
+    found, error = (
+        {name: f"{own.mean():.2f}" for name, own in kind.items()} for kind in (correlations, errors)
+    )
     words = (
-        f"Weights of the transport have a correlation of {best:.2f} with the truth ({plain:.2f} with the published "
-        f"epsilon), those of Free-Lunch {lunch:.2f}. Their sum of absolute errors is {errors[SCALED].mean():.2f} "
-        f"({errors[PUBLISHED].mean():.2f}), against {errors[FREE_LUNCH].mean():.2f}, and {errors[EQUAL].mean():.2f} of "
-        "equal weights."
+        f"Correlation with the true weights: transport {found[OT_SCALED]} ({found[OT_PUBLISHED]} with the published "
+        f"epsilon), Free-Lunch {found[FREE_LUNCH]}. Sum of absolute errors: transport {error[OT_SCALED]} "
+        f"({error[OT_PUBLISHED]}), Free-Lunch {error[FREE_LUNCH]}, equal weights {error[EQUAL]}."
     )
-    claims = tuple(
-        claim(
-            f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {how}.",
-            {
-                "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
-                "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
-            },
-        )
-        for how, name in (("as published", PUBLISHED), (f"{SHARE_OF_COST:.0%} of the mean cost", SCALED))
-    )
-    return Findings((words,), (table,), figures, claims=claims)
+    claims = []
+    for epsilon, name in (("as published", OT_PUBLISHED), (SCALED_EPSILON, OT_SCALED)):
+        closer = {
+            "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
+            "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
+        }
+        text = f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {epsilon}."
+        claims.append(claim(text, closer))
+    return Findings((words,), (table,), figures, claims=tuple(claims))
 
 
 def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixture:
@@ -91,8 +91,8 @@ def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixt
     cost = pairwise_cost(means[classes], truth.T @ means[classes], "euclidean")
     nearest = cost.argsort(axis=0).argsort(axis=0) < 2
     learned = {
-        SCALED: _transported(cost, SHARE_OF_COST * float(cost.mean())),
-        PUBLISHED: _transported(cost, EPSILON),
+        OT_SCALED: _transported(cost, SHARE_OF_COST * float(cost.mean())),
+        OT_PUBLISHED: _transported(cost, EPSILON),
         FREE_LUNCH: nearest / 2,
         EQUAL: np.full_like(truth, 1 / len(classes)),
     }
@@ -116,4 +116,4 @@ def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
     return found
 
 
-EXPERIMENT = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)
+TOY_WEIGHTS = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)

@@ -1,0 +1,113 @@
+"""Figures 8 and 10 of the appendix: learned cost and plan of a task, and how much flatter plans are across domains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hotshot.estimators import HOTClassifier
+from hotshot.evaluation.tables import Number, Table, interval
+from hotshot.paper.claims import claim
+from hotshot.paper.experiments.known_weights import correlation
+from hotshot.paper.figures import heatmap, plans
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.other_bases import NEARER, other_bases
+from hotshot.paper.setting import Setting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Tasks over which lenders are counted; the first is drawn.
+MOST_TASKS = 20
+
+
+def run_cost(setting: Setting) -> Findings:
+    """Learned cost C_bn (eq. 9) of the first one-shot task, and how closely the weights follow it."""
+    model = setting.fitted_hot()
+    cost = model.learned_cost_
+    rows = []
+    for label, own in zip(model.classes_, setting.ways * cost.T, strict=True):
+        ends = Number(float(own.min())), Number(float(own.max()))
+        rows.append((str(label), str(model.base_names_[own.argmin()]), *ends))
+    table = Table(
+        f"Learned cost times {setting.ways}, first {setting.ways}-way-1-shot task of {setting.features.name}",
+        ("novel class", "base class of least cost", "least", "largest"),
+        tuple(rows),
+        ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
+    )
+    logs = np.log(np.maximum(model.transfer_weights_.T, 1e-30))
+    follows = [correlation(-cost[:, [n]], logs[:, [n]]) for n in range(setting.ways)]
+    smaller = claim(
+        "The smaller the cost of a base class, the larger its weight.",
+        {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
+    )
+    figures = {"cost": _heatmap(setting, model, cost, "learned cost")}
+    return Findings((), (table,), figures, {"correlation": follows}, (smaller,))
+
+
+def run_plan(setting: Setting) -> Findings:
+    """Transfer weights of the first one-shot task, and how many lend over some tasks, in-domain and across domains."""
+    number = min(setting.tasks, MOST_TASKS)
+    own = f"{setting.features.name}, in-domain"
+    banks = {own: setting.features.base, **other_bases(setting)[0]}
+    models = {name: [setting.fitted_hot(i, base) for i in range(number)] for name, base in banks.items()}
+    lenders = {
+        name: np.array([effective_number(model.transfer_weights_).mean() for model in each])
+        for name, each in models.items()
+    }
+    table = Table(
+        f"How many base classes lend, {number} {setting.ways}-way-1-shot tasks of {setting.features.name}",
+        ("base classes of", "base classes", "effective number of lenders", "largest weight in %"),
+        tuple(
+            (
+                name,
+                Number(len(banks[name].names), places=0),
+                interval(lenders[name]),
+                interval(np.array([100 * model.transfer_weights_.max() for model in each])),
+            )
+            for name, each in models.items()
+        ),
+        (
+            "The effective number is the exponential of the entropy of the weights, mean over the novel classes.",
+        ),
+    )
+    first = {name: each[0] for name, each in models.items()}
+    model = first[own]
+    figures = {"plan": _heatmap(setting, model, model.transfer_weights_.T, "transfer weight")}
+    if len(models) > 1:
+        figures["plan-across-domains"] = plans(
+            {name: each.transfer_weights_[0] for name, each in first.items()},
+            {name: each.base_names_ for name, each in first.items()},
+            label=f"transfer weight to {model.classes_[0]}",
+            title=setting.features.title,
+        )
+    shares = {name: 100 * lenders[name] / len(banks[name].names) for name in banks}
+    inside = NEARER if NEARER in banks else own
+    claims = []
+    for name in [name for name in banks if name not in (own, inside)]:
+        more = interval(shares[name] - shares[inside], signed=True)
+        text = f"Base classes of {name} lend more equally than those of {inside}."
+        claims.append(claim(text, {"effective number of lenders, in % of the base classes": more}))
+    largest = int(model.transfer_weights_[0].argmax())
+    words = (
+        f"{model.classes_[0]} borrows most from {model.base_names_[largest]}: "
+        f"{100 * model.transfer_weights_[0, largest]:.0f}%, where equal weights would be "
+        f"{100 / len(model.base_names_):.1f}%."
+    )
+    return Findings((words,), (table,), figures, claims=tuple(claims))
+
+
+def effective_number(weights: np.ndarray) -> np.ndarray:
+    """Exp of the entropy of each row: so many equal weights are as uncertain."""
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.exp(-(weights * logs).sum(axis=1))
+
+
+def _heatmap(setting: Setting, model: HOTClassifier, values: np.ndarray, label: str) -> Figure:
+    """Values between the base classes and the novel classes of a task (B, N)."""
+    return heatmap(values, model.base_names_, model.classes_, label=label, title=setting.features.title)
+
+
+PLAN = Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", run_plan)
+COST = Experiment("cost", "Learned cost of a task", "Figure 8 (appendix)", run_cost)

@@ -1,0 +1,127 @@
+"""Accuracy against a number: of base classes that lend (Table 6), and of generated features (Figure 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.evaluation import MethodResult
+from hotshot.evaluation.tables import Cell, Table, percent
+from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS
+from hotshot.paper.claims import bar, claim, gap
+from hotshot.paper.figures import lines
+from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.published import ROW_NAMES, TABLE_6_COLUMNS, published_retrieved
+from hotshot.paper.setting import Setting
+
+LENDING = ("free-lunch", "ot-euclidean", "hot")
+# Of generated features per class.
+NUMBERS = (10, 50, 100, 250, 750)
+# With so many, the paper has H-OT where Free-Lunch is with the most.
+FEW = 50
+
+
+def run_retrieved(setting: Setting) -> Findings:
+    """Accuracy of each method with the nearest 1, 2, 5, 10 and all base classes."""
+    numbers = [k for k in TABLE_6_COLUMNS if k is None or k < len(setting.features.base.names)]
+    found = {(name, k): _with_lenders(setting, name, k) for name in LENDING for k in numbers}
+    rows: list[tuple[Cell, ...]] = []
+    for name in LENDING:
+        label = ROW_NAMES[name]
+        rows.append((label, *(percent(found[name, k].accuracy) for k in numbers)))
+        rows.append((f"{label}, in the paper (CUB)", *(published_retrieved(name, k) for k in numbers)))
+    heads = ["all" if k is None else str(k) for k in numbers]
+    note = f"Free-Lunch with other than 2 base classes: the first {setting.few_tasks} tasks only."
+    table = Table(
+        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {setting.features.name}",
+        ("method", *(head if head == "all" else f"nearest {head}" for head in heads)),
+        tuple(rows),
+        (note,) if setting.few_tasks < setting.tasks else (),
+    )
+    figure = lines(
+        list(range(len(numbers))),
+        {ROW_NAMES[name]: [bar(found[name, k]) for k in numbers] for name in LENDING},
+        x_names=heads,
+        x_label="base classes that lend",
+        label="accuracy in %",
+        title=setting.features.title,
+    )
+    gained = {ROW_NAMES[name]: gap(found[name, None], found[name, 1]) for name in ("hot", "ot-euclidean")}
+    text = "H-OT and the high-level transport gain where all base classes lend instead of the nearest one."
+    claims = [claim(text, gained)]
+    if FREE_LUNCH_NEIGHBOURS in numbers:
+        lost = gap(found["free-lunch", FREE_LUNCH_NEIGHBOURS], found["free-lunch", None])
+        text = "Free-Lunch loses where all base classes lend instead of the nearest two."
+        claims.append(claim(text, {"": lost}))
+    return Findings((), (table,), {"retrieved": figure}, claims=tuple(claims))
+
+
+def _with_lenders(setting: Setting, name: str, k: int | None) -> MethodResult:
+    """One cell; where it is the method as it comes, the evaluation is the one of the other experiments."""
+    base = setting.features.base
+    method: Any = name
+    tasks = None
+    if name == "free-lunch" and k != FREE_LUNCH_NEIGHBOURS:
+        method = FreeLunchClassifier(base, k=len(base.names) if k is None else k, random_state=0)
+        tasks = setting.few_tasks
+    elif name != "free-lunch" and k is not None:
+        method = HOTClassifier(base, n_retrieved=k, cost="hierarchical" if name == "hot" else "euclidean")
+    label = name if method == name else f"{name}, nearest {'all' if k is None else k}"
+    return setting.evaluate({label: method}, tasks=tasks)[label, 1]
+
+
+def run_generated(setting: Setting) -> Findings:
+    """H-OT and Free-Lunch with heads trained on so many generated features per class, and on their expectation."""
+    base = setting.features.base
+    # Each point fits a logistic regression to generated features, task by task.
+    tasks = setting.few_tasks
+    kinds = {"H-OT": HOTClassifier, "Free-Lunch": FreeLunchClassifier}
+    methods: dict[str, Any] = {}
+    for label, kind in kinds.items():
+        for n in NUMBERS:
+            methods[f"{label}, {n}"] = kind(base, head="sampled", n_generated=n, random_state=0)
+        # The virtual features of the expected loss weigh as much as the most that are drawn.
+        methods[f"{label}, expected"] = kind(base, head="expected", n_generated=NUMBERS[-1], random_state=0)
+    found = setting.evaluate(methods, tasks=tasks)
+    series = {label: [found[f"{label}, {n}", 1] for n in NUMBERS] for label in kinds}
+    limits = {label: found[f"{label}, expected", 1] for label in kinds}
+    note = f"{NUMBERS[-1]} is the paper's number; the expected loss is the limit of infinitely many of that weight."
+    table = Table(
+        f"{setting.ways}-way-1-shot accuracy in %, {tasks} tasks of {setting.features.name}",
+        ("method", *(f"{n} features" for n in NUMBERS), "expected loss"),
+        tuple(
+            (label, *(percent(each.accuracy) for each in (*series[label], limits[label]))) for label in kinds
+        ),
+        (note,),
+    )
+    figure = lines(
+        list(NUMBERS),
+        {label: [bar(result) for result in points] for label, points in series.items()},
+        x_label="generated features per class",
+        label="accuracy in %",
+        limits={f"{label}, expected": bar(limit)[0] for label, limit in limits.items()},
+        log=True,
+        title=setting.features.title,
+    )
+    gaps = [f"{label} {gap(limits[label], series[label][-1])}" for label in kinds]
+    hot, free_lunch = series.values()
+    claims = (
+        claim(
+            f"{NUMBERS[-1]} generated features are better than {NUMBERS[0]}, for both methods.",
+            {label: gap(points[-1], points[0]) for label, points in series.items()},
+        ),
+        claim(
+            "H-OT is ahead of Free-Lunch with as many generated features.",
+            {str(n): gap(*pair) for n, *pair in zip(NUMBERS, hot, free_lunch, strict=True)},
+        ),
+        claim(
+            f"H-OT with {FEW} generated features is ahead of Free-Lunch with {NUMBERS[-1]}.",
+            {"": gap(hot[NUMBERS.index(FEW)], free_lunch[-1])},
+        ),
+    )
+    words = f"Expected loss minus {NUMBERS[-1]} generated features, in points: {'; '.join(gaps)}."
+    return Findings((words,), (table,), {"generated": figure}, claims=claims)
+
+
+RETRIEVED = Experiment("retrieved", "Number of base classes that lend", "Table 6 (appendix)", run_retrieved)
+GENERATED = Experiment("generated", "Number of generated features", "Figure 2", run_generated)

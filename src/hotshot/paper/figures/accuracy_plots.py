@@ -1,0 +1,194 @@
+"""Accuracies of several methods: by dataset, against a number that is varied, and task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.errors import ParameterError
+from hotshot.paper.figures.checks import arrays_of, estimates, names_of, numbers, padded, span
+from hotshot.paper.figures.style import COLUMN, HATCHES, POINTS, SOFT, TEXT, colour, drawing, marker, outlined
+from hotshot.paper.figures.text import (
+    add_header,
+    keep_height,
+    name_columns,
+    name_rows,
+    number_ticks,
+    row_pitch,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Most points of height for each series of a group of dots; between two groups there is as much again.
+TALLEST = 7.5
+DOTS: dict[str, Any] = {"markeredgewidth": 0.9, "elinewidth": 1.1}
+# Of the axes of lines, in inches.
+HEIGHT = 1.75
+LIMIT_DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+# Share of a bin that its bars fill.
+FILLED = 0.84
+
+
+def grouped_bars(
+    groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = ""
+) -> Figure:
+    """Means with their intervals, by group and series, as dots with bars of error.
+
+    Dots, not bars from zero: the differences between methods are small against the values. Groups go down the page,
+    so that their names are level.
+
+    Parameters
+    ----------
+    groups : sequence of names
+        Such as datasets or cost functions.
+    series : dict of name to list of (mean, half_width)
+        One pair for each group, or None where there is no value. The half width may be None.
+    label : str
+        What the values are, such as "accuracy (%)".
+    title : str
+    """
+    group_names = names_of(groups, None, "groups")
+    estimated = estimates(series, len(group_names))
+    n_groups, n_series = len(group_names), len(estimated)
+    of_series = row_pitch(n_groups * (n_series + 1), TALLEST)
+    pitch = max(of_series * (n_series + 1), 13.0)
+    with drawing(COLUMN, n_groups * pitch / POINTS + 0.45) as figure:
+        axes = figure.subplots()
+        handles = []
+        for i, (means, halves) in enumerate(estimated.values()):
+            places = np.arange(n_groups) + (i - (n_series - 1) / 2) * of_series / pitch
+            handles.append(
+                axes.errorbar(
+                    means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS
+                )
+            )
+        for between in range(1, n_groups):
+            axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
+        axes.set_xlim(*padded(*span(estimated.values())))
+        axes.locator_params(axis="x", nbins=6)
+        axes.grid(axis="x")
+        axes.set_xlabel(wrapped(label, 2.2, TEXT))
+        name_rows(axes, group_names, pitch=pitch, inches=1.35)
+        axes.spines["left"].set_visible(False)
+        add_header(figure, title, handles if n_series > 1 else (), estimated)
+    return figure
+
+
+def lines(
+    x: Any,
+    series: Mapping[str, Sequence[Any]],
+    *,
+    x_label: str,
+    label: str,
+    limits: Mapping[str, float] | None = None,
+    x_names: Iterable[Any] | None = None,
+    log: bool = False,
+    title: str = "",
+) -> Figure:
+    """Means against x as lines, their intervals as bands, and limits as dashed levels.
+
+    Parameters
+    ----------
+    x : array (n,)
+        Increasing.
+    series : dict of name to list of (mean, half_width)
+        One pair for each x, or None where there is no value. The half width may be None.
+    x_label, label : str
+        What x and the values are.
+    limits : dict of name to value
+        Levels that the lines are compared with; one with the name of a series has its colour.
+    x_names : sequence of n names, optional
+        Instead of the numbers, such as "all" for the last.
+    log : bool
+        Whether x has a logarithmic scale.
+    title : str
+    """
+    places = numbers(x, "x", ("n",))
+    if (np.diff(places) <= 0).any() or (log and places[0] <= 0):
+        wanted = "positive and increasing on a logarithmic scale" if log else "increasing"
+        raise ParameterError(f"x must be {wanted}, got {places.tolist()}: sort it.")
+    estimated = estimates(series, len(places))
+    levels = {
+        str(name): float(numbers([value], f"limits[{name!r}]", ("1",))[0])
+        for name, value in (limits or {}).items()
+    }
+    names = None if x_names is None else names_of(x_names, len(places), "x_names")
+    low, high = span(estimated.values())
+    with drawing(COLUMN, HEIGHT + 0.5) as figure:
+        axes = figure.subplots()
+        handles = []
+        for i, (means, halves) in enumerate(estimated.values()):
+            known, half = ~np.isnan(means), np.nan_to_num(halves)
+            axes.fill_between(places, means - half, means + half, color=colour(i), alpha=0.18, linewidth=0)
+            handles += axes.plot(places[known], means[known], **outlined(i, 0.4))
+        colours = {name: colour(i) for i, name in enumerate(estimated)}
+        for i, (name, level) in enumerate(levels.items()):
+            dashes = LIMIT_DASHES[i % len(LIMIT_DASHES)]
+            handles.append(axes.axhline(level, color=colours.get(name, SOFT), linewidth=1, linestyle=dashes))
+        axes.set_ylim(*padded(min([low, *levels.values()]), max([high, *levels.values()])))
+        axes.grid(axis="y")
+        axes.set_xlabel(wrapped(x_label, 2.6, TEXT))
+        axes.set_ylabel(wrapped(label, HEIGHT, TEXT))
+        if log:
+            axes.set_xscale("log")
+            axes.minorticks_off()
+        if names is not None:
+            name_columns(axes, places, names)
+        elif log:
+            number_ticks(axes, places)
+        keep_height(axes, HEIGHT)
+        shown = [*estimated, *(f"{name} (limit)" if name in estimated else name for name in levels)]
+        add_header(figure, title, handles if len(shown) > 1 else (), shown)
+    return figure
+
+
+def histogram(values: Mapping[str, Any], *, edges: Any, x_label: str, label: str, title: str = "") -> Figure:
+    """Counts of values between edges, with a bar for each method side by side.
+
+    Parameters
+    ----------
+    values : dict of name to array (tasks,)
+    edges : array (bins + 1,)
+        Increasing; every value lies between the first and the last. A bin holds its lower edge, the last bin both.
+    x_label, label : str
+        What the values are, and what is counted.
+    title : str
+    """
+    bounds = numbers(edges, "edges", ("bins + 1",))
+    if len(bounds) < 2 or (np.diff(bounds) <= 0).any():
+        raise ParameterError(
+            f"edges must be at least two increasing numbers, got {bounds.tolist()}: sort them."
+        )
+    given = arrays_of(values, "values", "tasks")
+    for name, each in given.items():
+        if each.min() < bounds[0] or each.max() > bounds[-1]:
+            raise ParameterError(
+                f"edges must enclose all values, got {bounds[0]:g} to {bounds[-1]:g} where values[{name!r}] go from "
+                f"{each.min():g} to {each.max():g}: widen the edges."
+            )
+    bins = np.diff(bounds)
+    width = FILLED * bins / len(given)
+    with drawing(COLUMN, 2.1) as figure:
+        axes = figure.subplots()
+        handles = []
+        for i, each in enumerate(given.values()):
+            counts, _ = np.histogram(each, bounds)
+            left = bounds[:-1] + (1 - FILLED) / 2 * bins + i * width
+            look: dict[str, Any] = {
+                "color": colour(i),
+                "hatch": HATCHES[i % len(HATCHES)],
+                "edgecolor": "white",
+            }
+            handles.append(axes.bar(left, counts, width, align="edge", linewidth=0.3, **look))
+        axes.set_xlim(bounds[0], bounds[-1])
+        axes.locator_params(axis="y", integer=True)
+        axes.grid(axis="y")
+        axes.set_xlabel(wrapped(x_label, 2.6, TEXT))
+        axes.set_ylabel(wrapped(label, 1.6, TEXT))
+        number_ticks(axes, bounds)
+        add_header(figure, title, handles if len(given) > 1 else (), given)
+    return figure

@@ -1,0 +1,217 @@
+"""Weights as bars: of base classes by size, against the truth, across domains, and of samples within a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.errors import ParameterError
+from hotshot.paper.figures.checks import arrays_of, named, names_of, numbers
+from hotshot.paper.figures.style import COLOURS, COLUMN, INK, PAGE, POINTS, TEXT, drawing, outlined
+from hotshot.paper.figures.text import (
+    add_header,
+    fitted,
+    name_columns,
+    name_rows,
+    row_pitch,
+    row_print,
+    wrapped,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Most points of height of a row of a ranking.
+TALLEST = 13.0
+
+
+def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -> Figure:
+    """Values as horizontal bars, the largest on top, each with its number.
+
+    Parameters
+    ----------
+    names : sequence of n names
+        All rows have name and number up to 120; beyond, every second, third, and so on.
+    values : array (n,)
+    label : str
+        What the values are, such as "transfer weight".
+    title : str
+    """
+    heights = numbers(values, "values", ("n",))
+    row_names = names_of(names, len(heights), "names")
+    order = np.argsort(-heights, kind="stable")
+    heights = heights[order]
+    n = len(heights)
+    pitch = row_pitch(n, TALLEST)
+    with drawing(COLUMN, n * pitch / POINTS + 0.45) as figure:
+        axes = figure.subplots()
+        axes.barh(np.arange(n), heights, height=0.68, color=COLOURS[0], linewidth=0)
+        # Room for the numbers beside the longest bars.
+        low, high = min(0.0, heights.min()), max(0.0, heights.max())
+        room = 0.17 * (high - low) or 1.0
+        axes.set_xlim(low - room * (low < 0), high + room * (high > 0 or low == 0))
+        shown = decimals(heights)
+        step, size = row_print(n, pitch)
+        for row in range(0, n, step):
+            side, away = ("left", 2.5) if heights[row] >= 0 else ("right", -2.5)
+            axes.annotate(
+                shown[row],
+                (heights[row], row),
+                xytext=(away, 0),
+                textcoords="offset points",
+                fontsize=size,
+                horizontalalignment=side,
+                verticalalignment="center_baseline",
+            )
+        axes.set_xlabel(wrapped(label, 2.2, TEXT))
+        axes.locator_params(axis="x", nbins=5)
+        name_rows(axes, [row_names[i] for i in order], pitch=pitch)
+        axes.spines["left"].set_visible(False)
+        axes.axvline(0, color=INK, linewidth=0.6)
+        add_header(figure, title)
+    return figure
+
+
+def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, title: str = "") -> Figure:
+    """True weights of the base classes as bars, and on them what each method has learned.
+
+    Parameters
+    ----------
+    truth : array (B,)
+    learned : dict of name to array (B,)
+    names : sequence of B names
+        Of the base classes, which are shown by true weight, largest on top.
+    title : str
+    """
+    true = numbers(truth, "truth", ("B",))
+    found = arrays_of(learned, "learned", "B")
+    for name, each in found.items():
+        if each.shape != true.shape:
+            raise ParameterError(
+                f"learned[{name!r}] must have a weight for each of the {len(true)} base classes, got {len(each)}."
+            )
+    class_names = names_of(names, len(true), "names")
+    order = np.argsort(-true, kind="stable")
+    n = len(true)
+    pitch = row_pitch(n)
+    rows = np.arange(n)
+    with drawing(COLUMN, n * pitch / POINTS + 0.45) as figure:
+        axes = figure.subplots()
+        handles: list[Any] = [axes.barh(rows, true[order], height=0.78, color="#D5D5D5", linewidth=0)]
+        for i, each in enumerate(found.values()):
+            handles += axes.plot(each[order], rows, linestyle="none", **outlined(i, 0.3))
+        low = min(0.0, true.min(), *(each.min() for each in found.values()))
+        high = max(true.max(), *(each.max() for each in found.values()))
+        axes.set_xlim(low - 0.02 * (high - low), high + 0.05 * (high - low) or 1)
+        axes.grid(axis="x")
+        axes.set_xlabel("weight")
+        name_rows(axes, [class_names[b] for b in order], pitch=pitch)
+        axes.spines["left"].set_visible(False)
+        add_header(figure, title, handles, ["truth", *found])
+    return figure
+
+
+def plans(
+    panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, label: str, title: str = ""
+) -> Figure:
+    """Weights of the base classes, largest first, one panel below the other on the same scale.
+
+    Parameters
+    ----------
+    panels : dict of name to array (B,)
+        By setting, such as "in-domain" and "cross-domain"; each may have base classes of its own.
+    names : dict of name to sequence of B names
+        Of the base classes of each panel. Where not all fit, every second, third, and so on is named.
+    label : str
+        What the weights are.
+    title : str
+    """
+    given = arrays_of(panels, "panels", "B")
+    by_panel = named(names, "names")
+    if missing := given.keys() - by_panel.keys():
+        raise ParameterError(
+            f"names must have the base classes of every panel, got none for {sorted(missing)}."
+        )
+    class_names = [names_of(by_panel[name], len(each), f"names[{name!r}]") for name, each in given.items()]
+    low, high = _range(given.values())
+    with drawing(PAGE, 2.5 * len(given)) as figure:
+        all_axes = figure.subplots(len(given), 1, sharey=True, squeeze=False)[:, 0]
+        orders = [np.argsort(-each, kind="stable") for each in given.values()]
+        titles = fitted(given, 5.5, TEXT)
+        for axes, text, each, order in zip(all_axes, titles, given.values(), orders, strict=True):
+            axes.bar(np.arange(len(each)), each[order], width=0.74, color=COLOURS[0], linewidth=0)
+            equal = _equal_weights(axes, (-0.5, len(each) - 0.5), each)
+            axes.set_title(text, pad=2)
+            axes.set_ylabel(wrapped(label, 1.0, TEXT))
+            axes.set_xlim(-0.6, len(each) - 0.4)
+            axes.set_ylim(low, high + 0.05 * (high - low))
+        for axes, own_names, order in zip(all_axes, class_names, orders, strict=True):
+            name_columns(axes, range(len(order)), [own_names[b] for b in order])
+            axes.tick_params(axis="x", length=0)
+        add_header(figure, title, [equal], ["equal weights"])
+    return figure
+
+
+def sample_weights(panels: Mapping[str, Any], *, label: str, title: str = "") -> Figure:
+    """Weights of the samples within a base class, in their order, one panel below the other on the same scale.
+
+    Parameters
+    ----------
+    panels : dict of name to array (J,)
+        By novel sample.
+    label : str
+        What the weights are.
+    title : str
+    """
+    given = arrays_of(panels, "panels", "J")
+    longest = max(map(len, given.values()))
+    low, high = _range(given.values())
+    with drawing(COLUMN, 1.05 * len(given) + 0.4) as figure:
+        all_axes = figure.subplots(len(given), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        thickness = float(np.clip(0.75 * 2.7 * POINTS / longest, 0.25, 4))
+        for axes, text, each in zip(all_axes, fitted(given, 2.6, TEXT), given.values(), strict=True):
+            axes.vlines(np.arange(1, len(each) + 1), 0, each, color=COLOURS[0], linewidth=thickness)
+            equal = _equal_weights(axes, (0.5, len(each) + 0.5), each)
+            axes.set_title(text, pad=2)
+        axes.set_xlim(0.5, longest + 0.5)
+        axes.set_ylim(low, high + 0.06 * (high - low))
+        axes.set_xlabel("sample of the base class")
+        figure.supylabel(wrapped(label, 0.9 * figure.get_figheight(), TEXT), fontsize=TEXT)
+        add_header(figure, title, [equal], ["equal weights"])
+    return figure
+
+
+def _range(arrays: Iterable[np.ndarray]) -> tuple[float, float]:
+    """The least and the largest value of all, with 0 between them."""
+    joined = np.concatenate([[0.0], *arrays])
+    return float(joined.min()), float(joined.max()) or 1.0
+
+
+def _equal_weights(axes: Axes, ends: tuple[float, float], weights: np.ndarray) -> Any:
+    """A dashed line at the height that all would have if they were equal."""
+    (line,) = axes.plot(ends, [weights.mean()] * 2, "--", color=COLOURS[1], linewidth=0.9)
+    return line
+
+
+def decimals(values: np.ndarray) -> list[str]:
+    """Numbers with the same decimals, three digits for the largest; "<0.001" where that leaves none.
+
+    Examples
+    --------
+    >>> decimals(np.array([0.1024, 0.0872, 0.0002, 0.0]))
+    ['0.102', '0.087', '<0.001', '0']
+    """
+    largest = float(np.abs(values).max()) or 1.0
+    places = 2 - int(np.floor(np.log10(largest)))
+    if -4 <= places <= 6:
+        return [_number(value, max(places, 0)) for value in values]
+    return [f"{value:.2e}" if value else "0" for value in values]
+
+
+def _number(value: float, places: int) -> str:
+    if value and round(value, places) == 0:
+        return f"<{10.0**-places:.{places}f}" if value > 0 else f">\N{MINUS SIGN}{10.0**-places:.{places}f}"
+    return f"{value:.{places}f}".replace("-", "\N{MINUS SIGN}") if value else "0"
