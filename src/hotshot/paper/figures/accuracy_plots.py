@@ -114,7 +114,7 @@ def lines(
     estimated = estimates(series, len(places))
     levels = {
         str(name): float(numbers([value], f"limits[{name!r}]", ("1",))[0])
-        for name, value in (limits or {}).items()
+        for name, value in ({} if limits is None else limits).items()
     }
     names = None if x_names is None else names_of(x_names, len(places), "x_names")
     low, high = span(estimated.values())
