@@ -81,9 +81,7 @@ def folder_size(folder: str) -> float:
 
 def main() -> None:
     """Print one row for each size."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of base classes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

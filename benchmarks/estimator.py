@@ -100,9 +100,7 @@ def main() -> None:
             seconds = median_seconds(
                 lambda model=model, s=support, q=query: model.fit(X[s], labels[s]).predict(X[q]), 7
             )
-            table.add_row(
-                f"{ways}-way-{shots}-shot", setting, f"{1000 * seconds:.1f}", str(model.coef_.shape[1])
-            )
+            table.add_row(f"{ways}-way-{shots}-shot", setting, f"{1000 * seconds:.1f}", str(model.coef_.shape[1]))
     console.print(table)
 
     table = Table(title="bound head alone, one thread, against SciPy's L-BFGS-B on the same objective")

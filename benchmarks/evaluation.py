@@ -116,9 +116,7 @@ def time_reference(
         start = time.perf_counter()
         with threadpool_limits(threads):
             for task in episodes.take(tasks):
-                predicted = procedure(
-                    base, data.X[task.support], task.support_labels, data.X[task.query], rng
-                )
+                predicted = procedure(base, data.X[task.support], task.support_labels, data.X[task.query], rng)
                 accuracies.append(np.mean(predicted == task.query_labels))
         found[threads] = Timing(time.perf_counter() - start, np.array(accuracies))
     return dict(sorted(found.items(), key=lambda item: item[1].seconds))
@@ -158,9 +156,7 @@ def comparison(options: argparse.Namespace) -> None:
         )  # fmt: skip
         notes = []
         for family, settings in families.items():
-            theirs = time_reference(
-                PROCEDURES[family], statistics, data, shots, reference_tasks, options.seed
-            )
+            theirs = time_reference(PROCEDURES[family], statistics, data, shots, reference_tasks, options.seed)
             quickest = next(iter(theirs.values()))
             add_timing(table, f"reference {family}", quickest, quickest)
             notes.append(threads_note(f"Reference {family}", theirs))
@@ -198,9 +194,7 @@ def ratios_note(theirs: dict[int, Timing], own: dict[str, Timing]) -> str:
 
 def threads_note(name: str, timings: dict[int, Timing]) -> str:
     """The reference with one thread and with all, and what a user who starts one process per core could hope for."""
-    times = ", ".join(
-        f"{1e3 * t.per_task:,.0f} ms a task with {n} of {CORES} cores" for n, t in timings.items()
-    )
+    times = ", ".join(f"{1e3 * t.per_task:,.0f} ms a task with {n} of {CORES} cores" for n, t in timings.items())
     shared = 1e3 * timings[1].per_task / CORES
     return f"{name}: {times}; at best {shared:,.0f} in one process per core."
 
@@ -285,9 +279,7 @@ def growth_row(setting: dict[str, int], options: argparse.Namespace) -> tuple[st
 def multiply_rate(options: argparse.Namespace) -> None:
     """Table E: what the machine multiplies."""
     size = 2048 // options.shrink
-    table = make_table(
-        f"product of two {size} x {size} matrices, best of 5", "precision", "threads", "GFLOP/s"
-    )
+    table = make_table(f"product of two {size} x {size} matrices, best of 5", "precision", "threads", "GFLOP/s")
     for dtype in (np.float32, np.float64):
         x = np.random.default_rng(0).normal(size=(size, size)).astype(dtype)
         for threads in sorted({1, CORES}):

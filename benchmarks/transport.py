@@ -184,9 +184,7 @@ def _table(title: str, first: str, *others: str) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--seconds", type=float, default=1.0, help="time to spend on each row, where runs are short"
-    )
+    parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each row, where runs are short")
     options = parser.parse_args()
     console.print(
         f"Python {platform.python_version()}, NumPy {np.__version__}, POT {ot.__version__}, "

@@ -31,6 +31,4 @@ def write_bank(name: str, base: Part, novel: Part, *, about: str, ways: int) -> 
         metadata[f"{part}_names"] = json.dumps(names.tolist())
     path = FOLDER / f"{name}.safetensors"
     write_tensors(path, tensors, metadata)
-    print(
-        f"{path.name}: base {tensors['base'].shape}, novel {tensors['novel'].shape}, {path.stat().st_size:,} bytes"
-    )
+    print(f"{path.name}: base {tensors['base'].shape}, novel {tensors['novel'].shape}, {path.stat().st_size:,} bytes")

@@ -40,9 +40,7 @@ def main() -> None:
             print(f"{kernel}: skipped, this processor lacks {', '.join(sorted(needed - flags))}", flush=True)
             continue
         environment = {**os.environ, "OPENBLAS_CORETYPE": kernel}
-        used = subprocess.run(
-            [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True
-        ).stdout
+        used = subprocess.run([sys.executable, "-c", ASK], env=environment, capture_output=True, text=True).stdout
         if used in done:
             print(f"{kernel}: skipped, these libraries run the kernels of {done[used]} for it", flush=True)
             continue

@@ -40,8 +40,7 @@ def as_array(x: Array, name: str = "x") -> Array:
         raise InputError(f"{name} must be a rectangular array of numbers: {error}.") from None
     if array.dtype.kind not in "fiub" + "c" * isinstance(x, np.ndarray):
         raise InputError(
-            f"{name} must be an array of numbers, got {type(x).__name__} of dtype {array.dtype}: "
-            "convert it first."
+            f"{name} must be an array of numbers, got {type(x).__name__} of dtype {array.dtype}: convert it first."
         )
     return array
 

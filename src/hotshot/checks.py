@@ -86,6 +86,4 @@ def _not_finite(array: np.ndarray) -> bool:
 
 
 def _unsortable(name: str) -> InputError:
-    return InputError(
-        f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type."
-    )
+    return InputError(f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type.")

@@ -12,9 +12,7 @@ LONGEST_NAME = 40
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def with_interval(
-    mean: float, half_width: float | None = None, *, signed: bool = False, places: int = 2
-) -> str:
+def with_interval(mean: float, half_width: float | None = None, *, signed: bool = False, places: int = 2) -> str:
     """A number and the half width of its interval; the number alone where the interval is None or infinite.
 
     Examples

@@ -42,9 +42,7 @@ def test_names_come_back(kind, tmp_path):
     assert loan.lenders == again[0].lenders
 
 
-@pytest.mark.parametrize(
-    "names", [np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"), np.array([b"a", b"b"])]
-)
+@pytest.mark.parametrize("names", [np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"), np.array([b"a", b"b"])])
 def test_names_that_json_has_no_word_for_are_refused(names, tmp_path):
     bank = BaseClasses.from_samples(*make_bank(2, 5, 4))
     bank = BaseClasses.from_samples(bank.samples, names[bank.labels])

@@ -72,9 +72,7 @@ def test_statistics_are_much_smaller_than_samples(tmp_path):
 
 
 def small_bank(tmp_path, **how):
-    return saved(
-        ragged_bank(), tmp_path / "small.bank", **{"samples": False, "covariance": "diagonal", **how}
-    )
+    return saved(ragged_bank(), tmp_path / "small.bank", **{"samples": False, "covariance": "diagonal", **how})
 
 
 NEEDS_SAMPLES = {
@@ -114,9 +112,7 @@ def test_a_bank_of_statistics_saves_again_as_it_was(tmp_path):
     again = saved(small, tmp_path / "again.bank")
     assert again.fingerprint == small.fingerprint
     assert again.samples is None
-    np.testing.assert_array_equal(
-        probabilities(again, cost="mean-cosine"), probabilities(small, cost="mean-cosine")
-    )
+    np.testing.assert_array_equal(probabilities(again, cost="mean-cosine"), probabilities(small, cost="mean-cosine"))
 
 
 def test_counts_and_names_are_kept_without_samples(tmp_path):

@@ -237,9 +237,7 @@ SPACES = {
     "share": plain_space(n_components=0.9),
     "few axes": plain_space(n_components=3),
     "power": plain_space(power=0.5, power_offset=10.0),
-    "published": plain_space(
-        normalize=None, power_on_base=False, sample_weights="classifier", temperature=0.3
-    ),
+    "published": plain_space(normalize=None, power_on_base=False, sample_weights="classifier", temperature=0.3),
     "classifier": plain_space(sample_weights="classifier", temperature=0.1),
 }
 
@@ -379,9 +377,7 @@ def test_normalised_space_does_not_depend_on_the_scale(factor, power):
 @pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 1e-320), (np.float32, 1e-40), (np.float32, 1e38)])
 def test_extreme_magnitudes_are_prepared_too(dtype, factor):
     X, y = make_bank()
-    prepared = BaseClasses.from_samples((X / np.abs(X).max() * factor).astype(dtype), y).prepare(
-        plain_space()
-    )
+    prepared = BaseClasses.from_samples((X / np.abs(X).max() * factor).astype(dtype), y).prepare(plain_space())
     assert np.isfinite(prepared.means).all()
 
 
@@ -462,9 +458,7 @@ def test_pickle_keeps_the_samples_and_leaves_out_what_was_prepared():
     np.testing.assert_array_equal(again.samples, bank.samples)
     np.testing.assert_array_equal(again.counts, bank.counts)
     np.testing.assert_array_equal(again.names, bank.names)
-    np.testing.assert_array_equal(
-        again.prepare(plain_space()).covariances.matrices, prepared.covariances.matrices
-    )
+    np.testing.assert_array_equal(again.prepare(plain_space()).covariances.matrices, prepared.covariances.matrices)
 
 
 def test_repr_counts_classes_samples_and_features():

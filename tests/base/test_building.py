@@ -151,18 +151,14 @@ def test_what_the_features_are_is_kept_with_them(tmp_path):
 @pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
 def test_samples_may_be_left_out_at_once(covariance, tmp_path):
     X, y = shuffled()
-    bank = BaseClasses.from_batches(
-        batches(X, y), tmp_path / "one.bank", samples=False, covariance=covariance
-    )
+    bank = BaseClasses.from_batches(batches(X, y), tmp_path / "one.bank", samples=False, covariance=covariance)
     assert bank.samples is None
     assert not list(tmp_path.rglob("samples*"))
     assert sorted(p.name for p in (tmp_path / "one.bank").iterdir()) == ["bank.json", "space-0.safetensors"]
     BaseClasses.from_samples(X, y).save(tmp_path / "two.bank", samples=False, covariance=covariance)
     expected = BaseClasses.load(tmp_path / "two.bank")
     assert bank.fingerprint == expected.fingerprint
-    np.testing.assert_array_equal(
-        probabilities(bank, cost="mean-cosine"), probabilities(expected, cost="mean-cosine")
-    )
+    np.testing.assert_array_equal(probabilities(bank, cost="mean-cosine"), probabilities(expected, cost="mean-cosine"))
 
 
 # --- what goes wrong leaves nothing behind ------------------------------------------------------------------
@@ -373,8 +369,7 @@ def test_the_centre_of_parts_is_that_of_all_samples(name):
         np.testing.assert_allclose(found.centre(one), expected.centre(one), rtol=1e-9)
     support, labels, queries = task(power=power)
     a, b = (
-        CentroidClassifier(bank, power=power).fit(support, labels).predict_proba(queries)
-        for bank in (found, expected)
+        CentroidClassifier(bank, power=power).fit(support, labels).predict_proba(queries) for bank in (found, expected)
     )
     np.testing.assert_allclose(a, b, atol=1e-9)
 

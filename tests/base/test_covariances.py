@@ -304,9 +304,7 @@ def test_heads_of_approximations_are_those_of_the_same_matrices_dense(form, alph
     problems = []
     for one in (base, replace(base, covariances=Dense(matrices))):
         gaussians = gaussians_of(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
-        problems.append(
-            problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1)
-        )
+        problems.append(problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1))
     W = np.random.default_rng(0).normal(size=(3, 3, 6))
     (a, lent_a), (b, lent_b) = (logit_covariances(problem, W) for problem in problems)
     np.testing.assert_allclose(a, b, atol=1e-12)
@@ -404,9 +402,7 @@ def test_single_precision_keeps_the_deviations_of_samples_far_from_zero():
     bank = ragged_bank(sizes=(6, 5, 4, 6), width=WIDTH)
     far = BaseClasses.from_samples((bank.samples + 50).astype(np.float32), bank.labels)
     spaces = [plain_space(normalize=None, covariance=form) for form in ("dense", "factored")]
-    dense, factored = (
-        far.prepare(space).covariances.mixtures(np.eye(4, dtype=np.float32)) for space in spaces
-    )
+    dense, factored = (far.prepare(space).covariances.mixtures(np.eye(4, dtype=np.float32)) for space in spaces)
     np.testing.assert_allclose(factored, dense, atol=1e-4 * np.abs(dense).max())
 
 

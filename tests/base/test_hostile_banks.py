@@ -371,9 +371,7 @@ def test_other_versions_are_refused_by_their_number(bank_folder, version):
     check_refused(bank_folder, "where this hotshot reads version 1: use the hotshot that wrote it")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}"]
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}"])
 def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
     (bank_folder / "bank.json").write_text(text, encoding="utf-8")
     check_refused(bank_folder, "does not describe a bank")
@@ -424,9 +422,7 @@ def test_content_nested_without_end_is_refused(bank_folder):
     check_refused(bank_folder)
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
-)
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
 def test_what_may_not_be_read_is_one_sentence(bank_folder):
     for name in files_of(bank_folder):
         (bank_folder / name).chmod(0)

@@ -146,9 +146,7 @@ def test_a_bank_says_what_it_keeps_and_where_it_came_from(features, tmp_path, ca
     out = tmp_path / "birds.bank"
     convert(features, out, extractor="DINO")
     said = capsys.readouterr().out
-    assert said.startswith(
-        f"Wrote {out}: a bank of 20 samples, 2 classes, 6 features of float32, with its samples, "
-    )
+    assert said.startswith(f"Wrote {out}: a bank of 20 samples, 2 classes, 6 features of float32, with its samples, ")
     bank = BaseClasses.load(out)
     assert bank.names.tolist() == ["kite", "wren"]
     assert bank.about["extractor"] == "DINO"

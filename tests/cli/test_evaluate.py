@@ -52,9 +52,7 @@ def test_evaluate_prints_tables_and_goes_on_with_its_own_folder(hotshot, files, 
 
 def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files, tmp_path):
     out = tmp_path / "run"
-    run = hotshot(
-        "evaluate", *data(files), *SMALL, "--methods", "hot,ridge", "--shots", "1", "--out", out, "--json"
-    )
+    run = hotshot("evaluate", *data(files), *SMALL, "--methods", "hot,ridge", "--shots", "1", "--out", out, "--json")
     document = json.loads(run.stdout)
     assert document["results"] == json.loads((out / "results.json").read_text())["rows"]
     hot, ridge = document["results"]
@@ -67,14 +65,9 @@ def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files
 def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
     common = ["evaluate", *data(files), "--methods", "centroid", "--jobs", "1", "--json"]
     frozen = tmp_path / "tasks.safetensors"
-    saved = hotshot(
-        *common, *SMALL, "--shots", "2", "--seed", "7", "--save-tasks", frozen, "--out", tmp_path / "a"
-    )
+    saved = hotshot(*common, *SMALL, "--shots", "2", "--seed", "7", "--save-tasks", frozen, "--out", tmp_path / "a")
     loaded = hotshot(*common, "--load-tasks", frozen, "--out", tmp_path / "b")
-    assert (
-        json.loads(saved.stdout)["results"][0]["accuracy"]
-        == json.loads(loaded.stdout)["results"][0]["accuracy"]
-    )
+    assert json.loads(saved.stdout)["results"][0]["accuracy"] == json.loads(loaded.stdout)["results"][0]["accuracy"]
 
 
 def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):

@@ -49,17 +49,13 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
     torch.save({"epoch": 1, "state": theirs}, tmp_path / "best_model.tar")
     run = hotshot("extract", "--weights", "best_model.tar", "--backbone", "conv4", "--size", "20")
     assert run.returncode == 0, run.stderr
-    assert "24 tensors matched, from feature.trunk.0.conv.bias -> blocks.0.conv.bias" in " ".join(
-        run.stdout.split()
-    )
+    assert "24 tensors matched, from feature.trunk.0.conv.bias -> blocks.0.conv.bias" in " ".join(run.stdout.split())
     found = read_features(tmp_path / "features" / "val.safetensors")
     assert found.X.shape == (160, 64)
     assert found.about["network"]["weights"] == "best_model.tar"
 
 
-def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(
-    hotshot, few_glyphs, tmp_path, monkeypatch
-):
+def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
     with monkeypatch.context() as patched:

@@ -122,9 +122,9 @@ def test_lines_fit_the_terminal_and_names_from_files_are_only_shown(hotshot, fil
     assert r"[red]boo[/red] \x1b[31mred\x1b[0m\nnew" in re.sub(r"\s+", " ", run.stdout)
     assert "x" * 100 not in run.stdout
     assert (
-        json.loads(hotshot("inspect", files / "hostile.npz", "--json").stdout)["files"][0]["classes"][
-            "smallest"
-        ]["name"]
+        json.loads(hotshot("inspect", files / "hostile.npz", "--json").stdout)["files"][0]["classes"]["smallest"][
+            "name"
+        ]
         == HOSTILE
     )
 

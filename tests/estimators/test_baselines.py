@@ -67,9 +67,7 @@ def test_matching_survives_a_huge_scale():
 def test_power_transform_is_applied_to_non_negative_features(power):
     model = CosineClassifier(power=power).fit(np.abs(X), Y)
     plain = CosineClassifier(power=1).fit(np.sqrt(np.abs(X)), Y)
-    assert np.allclose(
-        model.decision_function(np.abs(QUERIES)), plain.decision_function(np.sqrt(np.abs(QUERIES)))
-    )
+    assert np.allclose(model.decision_function(np.abs(QUERIES)), plain.decision_function(np.sqrt(np.abs(QUERIES))))
     with pytest.raises(InputError, match="power=1"):
         model.predict(QUERIES)
 

@@ -130,9 +130,7 @@ def test_order_of_support_and_names_of_classes_do_not_matter(random, per):
 def test_unequal_shots_labels_in_any_order():
     X, y = make_bank(9, 20, WIDTH)
     base = BaseClasses.from_samples(X[y < 6], y[y < 6])
-    rows = np.concatenate(
-        [np.flatnonzero(y == 6)[:1], np.flatnonzero(y == 7)[:5], np.flatnonzero(y == 8)[:3]]
-    )
+    rows = np.concatenate([np.flatnonzero(y == 6)[:1], np.flatnonzero(y == 7)[:5], np.flatnonzero(y == 8)[:3]])
     rows = np.random.default_rng(0).permutation(rows)
     for per in ("class", "sample"):
         model = HOTClassifier(base, per=per).fit(X[rows], y[rows])
@@ -205,8 +203,7 @@ def test_sampled_head_is_reproducible_and_seeded():
     (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features())
     base = BaseClasses.from_samples(Xb, yb)
     a, b, c = (
-        HOTClassifier(base, head="sampled", random_state=seed).fit(Xs, ys).predict_proba(Xq)
-        for seed in (0, 0, 1)
+        HOTClassifier(base, head="sampled", random_state=seed).fit(Xs, ys).predict_proba(Xq) for seed in (0, 0, 1)
     )
     assert np.array_equal(a, b)
     assert not np.array_equal(a, c)
@@ -216,9 +213,7 @@ def test_sampled_head_is_reproducible_and_seeded():
 def test_scale_dependent_sets_warn_far_from_their_scale(scale):
     (Xb, yb), (Xs, ys), _ = split(*relu_features())
     with pytest.warns(ScaleWarning, match="normalize='centre-l2'"):
-        HOTClassifier(BaseClasses.from_samples(scale * Xb, yb), **parameter_set("authors")).fit(
-            scale * Xs, ys
-        )
+        HOTClassifier(BaseClasses.from_samples(scale * Xb, yb), **parameter_set("authors")).fit(scale * Xs, ys)
     with pytest.warns(ScaleWarning):
         FreeLunchClassifier(BaseClasses.from_samples(scale * Xb, yb)).fit(scale * Xs, ys)
     with warnings.catch_warnings():

@@ -49,9 +49,7 @@ ESTIMATORS = {
     "hot": HOTClassifier(BASE),
     "hot without base": HOTClassifier(),
     "per sample": HOTClassifier(BASE, per="sample", head="expected", alpha=0.1),
-    "authors": HOTClassifier(
-        BASE, **{**parameter_set("authors", power=1.0), "n_generated": 30}, random_state=3
-    ),
+    "authors": HOTClassifier(BASE, **{**parameter_set("authors", power=1.0), "n_generated": 30}, random_state=3),
     "mean cosine": HOTClassifier(BASE, cost="mean-cosine", n_retrieved=2, n_components=3),
     "nearest": HOTClassifier(BASE, cost="nearest", covariance="factored"),
     "free lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
@@ -443,9 +441,7 @@ def test_every_file_cut_short_anywhere_is_refused(spoilt):
     assert accepted(kind, folder)
 
 
-@pytest.mark.parametrize(
-    "instead", ["nothing", "a folder", "a dangling link", "a pipe", "an empty file", "HTML"]
-)
+@pytest.mark.parametrize("instead", ["nothing", "a folder", "a dangling link", "a pipe", "an empty file", "HTML"])
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
 def test_every_file_replaced_is_refused(sound_models, tmp_path, name, instead):
     shutil.copytree(sound_models / "hot", tmp_path / "one.model")
@@ -509,9 +505,7 @@ def test_every_field_deleted_or_retyped_is_refused_or_harmless(spoilt):
     for path, other in taken:
         # Another power, scale or offset, or other labels, make another model, which is as sound.
         labels = "classes_" in path and isinstance(other, (str, dict))
-        another = other != "delete" and (
-            labels or path[-1] in ("power", "offset", "scale", "unit", "objects")
-        )
+        another = other != "delete" and (labels or path[-1] in ("power", "offset", "scale", "unit", "objects"))
         assert another or not ESSENTIAL & set(path), f"{path} {other!r} was accepted"
         # No parameter falls back to its default.
         assert not (path[0] == "parameters" and other == "delete"), path
@@ -578,9 +572,7 @@ def test_only_fitted_attributes_are_set(sound_models, tmp_path, name, value):
     check_refused(HOTClassifier, tmp_path / "one.model")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("alpha", -1), ("cost", "x"), ("head", None), ("n_generated", 2.5)]
-)
+@pytest.mark.parametrize(("name", "value"), [("alpha", -1), ("cost", "x"), ("head", None), ("n_generated", 2.5)])
 def test_parameters_that_fit_would_refuse_are_refused_on_loading(sound_models, tmp_path, name, value):
     shutil.copytree(sound_models / "hot", tmp_path / "one.model")
     file = tmp_path / "one.model" / "model.json"

@@ -91,9 +91,7 @@ def test_a_cluster_finds_what_one_process_finds(cluster, workers, expected, tmp_
     assert_same(found, expected)
     # The run folder is the same too: here, one process goes on with what the cluster has finished.
     known = []
-    assert_same(
-        run(n_jobs=1, out=tmp_path, watch=lambda record, was_known, _: known.append(was_known)), found
-    )
+    assert_same(run(n_jobs=1, out=tmp_path, watch=lambda record, was_known, _: known.append(was_known)), found)
     assert known == [True] * UNITS
 
 
@@ -148,10 +146,7 @@ def parts_of_a_bank(n_parts=7):
         bank.samples[order],
         np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])[bank.labels[order]],
     )
-    return [
-        lambda rows=rows: (samples[rows], names[rows])
-        for rows in np.array_split(np.arange(len(order)), n_parts)
-    ]
+    return [lambda rows=rows: (samples[rows], names[rows]) for rows in np.array_split(np.arange(len(order)), n_parts)]
 
 
 def probabilities(bank, **settings):
@@ -192,9 +187,7 @@ def test_files_are_read_where_the_workers_are(cluster, workers, tmp_path):
         np.savez(tmp_path / f"{i}.npz", X=features, y=names)
     files = sorted(tmp_path.iterdir())
     there = BaseClasses.from_partitions(files, scheduler=cluster.scheduler_address)
-    np.testing.assert_allclose(
-        probabilities(there), probabilities(BaseClasses.from_partitions(files)), atol=1e-8
-    )
+    np.testing.assert_allclose(probabilities(there), probabilities(BaseClasses.from_partitions(files)), atol=1e-8)
 
 
 def test_a_bad_part_is_one_sentence_from_a_cluster_too(cluster, workers):

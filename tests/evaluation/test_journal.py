@@ -380,9 +380,7 @@ def test_a_record_that_does_not_fit_is_taken_back(tmp_path, full_disk, torn):
     with Journal(tmp_path, {}, {}) as journal:
         journal.append(records[0])
         journal.append(records[1])
-        with pytest.raises(
-            RunError, match=r"\([Nn]o space left on .*device\): all that .* make room and run"
-        ):
+        with pytest.raises(RunError, match=r"\([Nn]o space left on .*device\): all that .* make room and run"):
             journal.append(records[2])
         assert (tmp_path / "journal.jsonl").stat().st_size == 2 * size
         assert list(journal) == records[:2]

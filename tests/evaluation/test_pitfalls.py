@@ -28,9 +28,7 @@ NEAREST = KNeighborsClassifier(1)
 
 
 def few(methods, X=X, y=Y, **request):
-    return evaluate(
-        methods, X, y, **{"ways": 3, "shots": 2, "queries": 4, "tasks": 7, "n_jobs": 1, **request}
-    )
+    return evaluate(methods, X, y, **{"ways": 3, "shots": 2, "queries": 4, "tasks": 7, "n_jobs": 1, **request})
 
 
 def test_plans_hold_the_samples_in_their_own_space():
@@ -60,9 +58,7 @@ def test_an_ensemble_is_one_method():
     assert few(RandomForestClassifier(n_estimators=2)).methods == ["RandomForestClassifier"]
 
 
-@pytest.mark.parametrize(
-    "methods", [KNeighborsClassifier, [KNeighborsClassifier], {"a": KNeighborsClassifier}]
-)
+@pytest.mark.parametrize("methods", [KNeighborsClassifier, [KNeighborsClassifier], {"a": KNeighborsClassifier}])
 def test_a_class_in_place_of_an_estimator_is_refused(methods):
     with pytest.raises(ParameterError):
         few(methods)

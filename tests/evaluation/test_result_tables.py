@@ -23,9 +23,7 @@ ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
 def result(method, accuracies, shots=1, **changes):
     recall = {"cat": 0.5, "a_class_with_a_rather_long_name_" * 3: 0.25}
     options = {"recall": recall, "calibration_error": 0.1234, "statuses": {}, "stopped_early": 0}
-    return MethodResult(
-        method, shots, np.asarray(accuracies), **{**options, "seconds_per_task": 0.005, **changes}
-    )
+    return MethodResult(method, shots, np.asarray(accuracies), **{**options, "seconds_per_task": 0.005, **changes})
 
 
 def evaluation(*results):
@@ -33,9 +31,7 @@ def evaluation(*results):
 
 
 FOUND = evaluation(
-    result(
-        "mine", ACCURACIES, statuses={Status.CONVERGED: 1900, Status.MAX_ITERATIONS: 100}, stopped_early=3
-    ),
+    result("mine", ACCURACIES, statuses={Status.CONVERGED: 1900, Status.MAX_ITERATIONS: 100}, stopped_early=3),
     result("worse", ACCURACIES - 0.02, calibration_error=None),
     result("better", ACCURACIES + 0.03),
 )

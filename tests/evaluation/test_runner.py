@@ -50,10 +50,7 @@ def one_by_one(estimator, tasks, X=X, y=Y, **request):
 
 
 def plain_accuracies(estimator, tasks, **request):
-    return [
-        np.mean(predicted == task.query_labels)
-        for task, _, predicted in one_by_one(estimator, tasks, **request)
-    ]
+    return [np.mean(predicted == task.query_labels) for task, _, predicted in one_by_one(estimator, tasks, **request)]
 
 
 ESTIMATORS = {
@@ -147,9 +144,7 @@ def test_difference_is_paired_over_the_tasks():
     gap = found.difference("ridge", 2)
     low, high = stats.t.interval(0.95, 29, (cosine - ridge).mean(), stats.sem(cosine - ridge))
     assert (gap.low, gap.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.difference("cosine", 2, "hot").mean == pytest.approx(
-        np.mean(found["hot", 2].accuracies - cosine)
-    )
+    assert found.difference("cosine", 2, "hot").mean == pytest.approx(np.mean(found["hot", 2].accuracies - cosine))
 
 
 def test_the_first_method_is_the_reference_by_default():
@@ -493,9 +488,7 @@ def test_the_base_classes_alone_decide_the_automatic_power(sign):
     found = few({"hot": HOTClassifier(bank)}, novel, tasks=20)
     fixed = few({"hot": HOTClassifier(bank, power=0.5 if sign > 0 else 1.0)}, novel, tasks=20)
     assert np.array_equal(found["hot", 2].accuracies, fixed["hot", 2].accuracies)
-    alone = [
-        np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)
-    ]
+    alone = [np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)]
     assert np.array_equal(found["hot", 2].accuracies, alone)
 
 

@@ -19,9 +19,7 @@ def test_interval_is_students():
 
 def test_interval_covers_the_truth_in_about_95_of_100_samples():
     rng = np.random.default_rng(0)
-    covered = [
-        abs(found.mean) <= found.half_width for found in map(mean_interval, rng.normal(size=(2000, 10)))
-    ]
+    covered = [abs(found.mean) <= found.half_width for found in map(mean_interval, rng.normal(size=(2000, 10)))]
     assert 0.93 < np.mean(covered) < 0.97
 
 

@@ -28,9 +28,7 @@ REQUEST = {"ways": 3, "shots": (1, 2), "queries": 4, "tasks": 45, "n_jobs": 1}
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     out = tmp_path_factory.mktemp("stored") / "run"
-    return out, evaluate(
-        METHODS, X, Y, out=out, reference="centroid", about={"source": {"bank": "b"}}, **REQUEST
-    )
+    return out, evaluate(METHODS, X, Y, out=out, reference="centroid", about={"source": {"bank": "b"}}, **REQUEST)
 
 
 @pytest.fixture
@@ -96,9 +94,7 @@ def test_missing_tasks_are_counted(run):
 
 def test_damaged_lines_are_counted(run):
     (run / "journal.jsonl").write_bytes(lines(run)[0].replace(b"1", b"7") + b"".join(lines(run)[1:]))
-    with pytest.raises(
-        InputError, match=r"20 of its 180 tasks are missing \(1 lines of its journal are damaged\)"
-    ):
+    with pytest.raises(InputError, match=r"20 of its 180 tasks are missing \(1 lines of its journal are damaged\)"):
         load_run(run)
 
 

@@ -86,9 +86,7 @@ def test_a_search_goes_on_where_it_stopped(classes, found, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         tune(*classes, **options, out=tmp_path, watch=stop_early)
     known = []
-    again = tune(
-        *classes, **options, out=tmp_path, watch=lambda record, was_known, total: known.append(was_known)
-    )
+    again = tune(*classes, **options, out=tmp_path, watch=lambda record, was_known, total: known.append(was_known))
     assert sum(known) == 12
     assert [c.name for c in again.candidates] == [c.name for c in found.candidates]
     np.testing.assert_array_equal(again.best.accuracies, found.best.accuracies)

@@ -120,9 +120,7 @@ RAW = {
 
 
 def attack(name, marker, protocol=4):
-    return (
-        RAW[name](str(marker)) if name in RAW else pickle.dumps(CALLS[name](str(marker)), protocol=protocol)
-    )
+    return RAW[name](str(marker)) if name in RAW else pickle.dumps(CALLS[name](str(marker)), protocol=protocol)
 
 
 @pytest.fixture

@@ -138,9 +138,7 @@ def test_variables_that_are_no_features(read, variables, message):
         read(variables)
 
 
-@pytest.mark.parametrize(
-    "start", [b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n\x1a\n", bytes(512) + b"\x89HDF\r\n\x1a\n"]
-)
+@pytest.mark.parametrize("start", [b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n\x1a\n", bytes(512) + b"\x89HDF\r\n\x1a\n"])
 def test_version_7_3_is_named(tmp_path, start):
     (tmp_path / "a.mat").write_bytes(start.ljust(1024, b"\0"))
     with pytest.raises(InputError, match=r"MATLAB 7.3 file \(HDF5\): save it with"):

@@ -97,9 +97,7 @@ def test_one_array_per_class_in_the_order_of_the_file(save):
 
 def test_parts_are_chosen_by_name_or_path(save):
     path = save(X_base=X, y_base=WORDS, X_novel=2 * X, y_novel=CODES)
-    with pytest.raises(
-        InputError, match=r"several sets of samples, 'base', 'novel': choose one.*features\.npz:base"
-    ):
+    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one.*features\.npz:base"):
         read_features(path)
     for found in (read_features(path, part="novel"), read_features(f"{path}:novel")):
         np.testing.assert_array_equal(found.X, 2 * X)

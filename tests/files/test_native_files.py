@@ -65,13 +65,9 @@ def test_codes_may_be_of_any_integer_type(path, dtype):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param(
-            {"format": "hotshot features 2"}, "format 2 .* up to 1: install a newer hotshot", id="newer"
-        ),
+        pytest.param({"format": "hotshot features 2"}, "format 2 .* up to 1: install a newer hotshot", id="newer"),
         pytest.param({"format": "hotshot features " + "9" * 5000}, "install a newer", id="much newer"),
-        pytest.param(
-            {"format": "hotshot bank 1"}, "holds no features, its format is 'hotshot bank 1'", id="bank"
-        ),
+        pytest.param({"format": "hotshot bank 1"}, "holds no features, its format is 'hotshot bank 1'", id="bank"),
         pytest.param({"format": None}, "holds no features", id="no format"),
         pytest.param({"format": "hotshot features one"}, "holds no features", id="no number"),
         pytest.param({"classes": "ab"}, "classes are no list of str", id="classes as text"),
@@ -81,9 +77,7 @@ def test_codes_may_be_of_any_integer_type(path, dtype):
         pytest.param({"classes": ["b", 2]}, "no list of str", id="two types"),
         pytest.param({"classes": [True, 1], "label_type": "int"}, "no list of int", id="boolean as integer"),
         pytest.param({"classes": [2**70, 1], "label_type": "int"}, "beyond 64 bits", id="huge integers"),
-        pytest.param(
-            {"classes": [-1, 2**63], "label_type": "int"}, "beyond 64 bits", id="no common integers"
-        ),
+        pytest.param({"classes": [-1, 2**63], "label_type": "int"}, "beyond 64 bits", id="no common integers"),
         pytest.param({"label_type": "object"}, "no list of object", id="unknown type"),
         pytest.param({"label_type": ["str"]}, "no list", id="list as type"),
         pytest.param({"classes": ["b\0", "b"]}, "NUL", id="NUL"),

@@ -29,13 +29,7 @@ def npy(array):
 def npy_of(header, numbers=b"", version=1):
     """An `.npy` array of any header, sound or not."""
     text = header.encode("latin-1")
-    return (
-        b"\x93NUMPY"
-        + bytes([version, 0])
-        + len(text).to_bytes(2 if version == 1 else 4, "little")
-        + text
-        + numbers
-    )
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 if version == 1 else 4, "little") + text + numbers
 
 
 def described(descr="'<f8'", order="False", shape="(4, 3)"):
@@ -70,9 +64,7 @@ def test_arrays_are_read_in_batches(path, save, order):
 
 
 def test_only_what_is_asked_for_is_unpacked(path):
-    np.savez_compressed(
-        path, X=np.zeros((100_000, 8)), y=np.zeros(100_000, np.int8), other=np.zeros((500_000, 8))
-    )
+    np.savez_compressed(path, X=np.zeros((100_000, 8)), y=np.zeros(100_000, np.int8), other=np.zeros((500_000, 8)))
     with at_most(3 * 2**20):
         for part, _ in open_features(path).batches(4096):
             assert part.shape[1] == 8
@@ -243,20 +235,12 @@ def test_an_archive_torn_at_any_byte_is_refused(path):
 
 HEADERS = [
     pytest.param(npy_of(described(shape="(4000000000000, 3)"), X.tobytes()), "announces", id="huge shape"),
-    pytest.param(
-        npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is none", id="beyond memory"
-    ),
-    pytest.param(
-        npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is none", id="beyond 64 bits"
-    ),
-    pytest.param(
-        npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is none", id="huge but empty"
-    ),
+    pytest.param(npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is none", id="beyond memory"),
+    pytest.param(npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is none", id="beyond 64 bits"),
+    pytest.param(npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is none", id="huge but empty"),
     pytest.param(npy_of(described(shape="(-4, -3)"), X.tobytes()), "not readable", id="negative"),
     pytest.param(npy_of(described(shape="(4.0, 3)"), X.tobytes()), "not readable", id="float"),
-    pytest.param(
-        npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is none", id="40 dimensions"
-    ),
+    pytest.param(npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is none", id="40 dimensions"),
     pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "announces", id="one row too many"),
     pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "announces", id="one row too few"),
     pytest.param(npy_of(described("'<f3'")), "type '<f3'", id="unknown type"),
@@ -270,9 +254,7 @@ HEADERS = [
     pytest.param(npy_of("{" + " " * 9000), "not readable", id="blanks"),
     pytest.param(npy_of("{" + "'descr': []," * 800), "not readable", id="repeats"),
     pytest.param(npy_of(" " * 20_000), "header has 20000 bytes", id="long header"),
-    pytest.param(
-        npy_of("{}", version=2)[:8] + b"\xff" * 4, "header has 4294967295 bytes", id="longest header"
-    ),
+    pytest.param(npy_of("{}", version=2)[:8] + b"\xff" * 4, "header has 4294967295 bytes", id="longest header"),
     pytest.param(npy_of(described())[:40], "ends inside its header", id="half a header"),
     pytest.param(b"\x93NUMPY\x09\x00" + bytes(90), "does not start", id="version 9"),
 ]

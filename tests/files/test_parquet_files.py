@@ -74,9 +74,7 @@ def test_layouts_of_columns(path, columns, options):
 @pytest.mark.parametrize("labels", [[3, -1, 3], [2**63, 1, 0], [True, False, True], [0.5, 1.0, 0.5]])
 def test_labels_keep_their_type(path, labels):
     kind = pa.uint64() if labels[0] == 2**63 else None
-    pq.write_table(
-        pa.table({"label": pa.array(labels, kind), "v": lists(pa.list_(pa.float64()), X[:3])}), path
-    )
+    pq.write_table(pa.table({"label": pa.array(labels, kind), "v": lists(pa.list_(pa.float64()), X[:3])}), path)
     y = read_features(path).y.tolist()
     assert y == labels
     assert type(y[0]) is type(labels[0])
@@ -149,9 +147,7 @@ def test_one_long_label_that_repeats_cannot_fill_the_memory(path):
 
 def test_strings_that_repeat_their_start_are_refused(path):
     table = pa.table({"label": Y, "a": X[:, 0]})
-    pq.write_table(
-        table, path, use_dictionary=False, column_encoding={"label": "DELTA_BYTE_ARRAY", "a": "PLAIN"}
-    )
+    pq.write_table(table, path, use_dictionary=False, column_encoding={"label": "DELTA_BYTE_ARRAY", "a": "PLAIN"})
     assert_refused(path, "DELTA_BYTE_ARRAY")
 
 

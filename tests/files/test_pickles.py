@@ -33,9 +33,7 @@ def read(tmp_path):
     """Read the bytes of a pickle as features, or a value, which is written in every protocol and read as the same."""
 
     def run(value, part=None):
-        written = (
-            [value] if isinstance(value, bytes) else [pickle.dumps(value, protocol=p) for p in PROTOCOLS]
-        )
+        written = [value] if isinstance(value, bytes) else [pickle.dumps(value, protocol=p) for p in PROTOCOLS]
         first = None
         for data in written:
             path = tmp_path / "features.plk"
@@ -141,9 +139,7 @@ def test_a_default_dictionary_as_the_authors_of_the_files_use_it(read):
 def test_what_the_file_says_beside_its_vectors_is_kept(tmp_path):
     """Short text and numbers; a half of a character could not be written again."""
     path = tmp_path / "a.pkl"
-    path.write_bytes(
-        pickle.dumps({"X": X, "y": labels(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 1}})
-    )
+    path.write_bytes(pickle.dumps({"X": X, "y": labels(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 1}}))
     assert open_pickle(path).about == {"extractor": "wrn28_10", "epoch": 3}
     path.write_bytes(pickle.dumps({"X": X, "y": labels(), "epoch": 3, "note": "\ud800"}, protocol=0))
     assert open_pickle(path).about == {"epoch": 3}

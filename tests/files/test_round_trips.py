@@ -172,9 +172,7 @@ def test_the_library_reads_the_native_form(tmp_path):
 def test_files_of_the_library_are_read(tmp_path):
     X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float16)
     path = tmp_path / "a.safetensors"
-    safetensors.numpy.save_file(
-        {"embeddings": X, "labels": np.array([3, 1, 3, 2, 1])}, path, {"format": "np"}
-    )
+    safetensors.numpy.save_file({"embeddings": X, "labels": np.array([3, 1, 3, 2, 1])}, path, {"format": "np"})
     source = open_features(path)
     assert source.streams
     assert_same(source.read(), X, np.array([3, 1, 3, 2, 1]))

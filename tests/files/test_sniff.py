@@ -66,9 +66,7 @@ DISGUISED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt", ".mat", ".plk", ".bin"]
-)
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".csv", ".parquet", ".safetensors", ".pt", ".mat", ".plk", ".bin"])
 @pytest.mark.parametrize(("content", "message"), DISGUISED)
 def test_disguises_are_named_whatever_the_suffix(tmp_path, suffix, content, message):
     path = tmp_path / f"features{suffix}"

@@ -18,9 +18,7 @@ from hotshot.files.atomic import replace_file
 from hotshot.files.tensors import DTYPES, Stream, map_tensors, write_tensors
 
 TYPES = [np.dtype(code) for code in DTYPES.values()]
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
-    lambda n: n != "__metadata__"
-)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda n: n != "__metadata__")
 ARRAYS = st.sampled_from(TYPES).flatmap(
     lambda dtype: hnp.arrays(dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
 )
@@ -196,9 +194,7 @@ def test_what_is_no_file_is_one_sentence(tmp_path, name):
 
 def test_streams_are_written_block_by_block(path):
     X = np.arange(20.0).reshape(10, 2)
-    write_tensors(
-        path, {"X": Stream((10, 2), np.dtype(np.float32), (X[i : i + 3] for i in range(0, 10, 3)))}, {}
-    )
+    write_tensors(path, {"X": Stream((10, 2), np.dtype(np.float32), (X[i : i + 3] for i in range(0, 10, 3)))}, {})
     found = map_tensors(path).tensors["X"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, X)
@@ -212,9 +208,7 @@ def test_a_stream_of_another_length_is_refused_and_leaves_nothing(path, rows):
     assert os.listdir(path.parent) == []
 
 
-@pytest.mark.parametrize(
-    "array", [np.array(["a"]), np.array([1j]), np.zeros(1, np.longdouble), np.array([None])]
-)
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([1j]), np.zeros(1, np.longdouble), np.array([None])])
 def test_types_that_the_format_lacks_are_refused_and_leave_nothing(path, array):
     with pytest.raises(InputError, match="safetensors lacks"):
         write_tensors(path, {"X": array}, {})

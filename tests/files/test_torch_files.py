@@ -140,9 +140,7 @@ def test_storages_within_storages_of_very_old_files(tmp_path):
     for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}):
         pickle.dump(value, file, 2)
     pickler = Pickler(file, 2)
-    pickler.save_global = lambda value, name=None: pickler.write(
-        f"c{value.__module__}\n{value.__name__}\n".encode()
-    )
+    pickler.save_global = lambda value, name=None: pickler.write(f"c{value.__module__}\n{value.__name__}\n".encode())
     pickler.dispatch = {**pickle._Pickler.dispatch, type: lambda self, value: pickler.save_global(value)}
     pickler.dump([Tensor(), [1, 2, 1]])
     pickle.dump(["1"], file, 2)

@@ -82,16 +82,12 @@ def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
 def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
     base = prepared_bank()
     targets, labels, weights = random_case(base)
-    np.testing.assert_allclose(
-        gaussians_of(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14
-    )
+    np.testing.assert_allclose(gaussians_of(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14)
     lent = np.swapaxes(weights, 1, 2) @ base.means
     np.testing.assert_allclose(gaussians_of(base, targets, labels, weights, mix=1.0).means, lent, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("rule", "added"), [("entries", 0.21 * np.ones((6, 6))), ("diagonal", 0.21 * np.eye(6))]
-)
+@pytest.mark.parametrize(("rule", "added"), [("entries", 0.21 * np.ones((6, 6))), ("diagonal", 0.21 * np.eye(6))])
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
 def test_alpha_is_added_in_the_original_axes(xp, rule, added, mean_rule):
     base = prepared_bank()
@@ -158,9 +154,7 @@ def test_both_forms_give_the_same_head(xp, objective, alpha_rule, mean_rule, alp
     there, support, labels, weights = in_library(xp, base, support, labels, weights)
     settings = {"mean_rule": mean_rule, "alpha": alpha, "alpha_rule": alpha_rule}
     gaussians = gaussians_of(there, support, labels, weights, **settings)
-    mixed = problem_of(
-        there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0
-    )
+    mixed = problem_of(there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0)
     assert mixed.mixing is not None
     dense = replace(mixed, covariances=Dense(gaussians.covariances(there)), mixing=None)
     theta = like(random_theta(mixed), support)

@@ -73,9 +73,7 @@ def test_a_batch_is_its_tasks_one_at_a_time(base, method, shots):
     together = fit_tasks(base, support, labels, method, n_classes=len(shots), seeds=[4, 5, 6])
     assert together.theta.shape == (3, len(shots), 7)
     for t in range(3):
-        alone = fit_tasks(
-            base, support[t : t + 1], labels[t : t + 1], method, n_classes=len(shots), seeds=[4 + t]
-        )
+        alone = fit_tasks(base, support[t : t + 1], labels[t : t + 1], method, n_classes=len(shots), seeds=[4 + t])
         check_same(together, alone, t, 0, tolerance=1e-3)
 
 
@@ -250,9 +248,7 @@ def test_novel_classes_are_told_apart(base):
 def test_low_level_plans_are_kept_where_asked_for(base):
     support, labels = random_tasks(base, 2, (1, 1))
     assert fit_tasks(base, support, labels, method_with(), n_classes=2).transfer.low_plans is None
-    kept = fit_tasks(
-        base, support, labels, method_with(), n_classes=2, keep_low_plans=True
-    ).transfer.low_plans
+    kept = fit_tasks(base, support, labels, method_with(), n_classes=2, keep_low_plans=True).transfer.low_plans
     assert len(kept) == B
     np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
 

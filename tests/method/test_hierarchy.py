@@ -91,9 +91,7 @@ def run(xp, base, targets, **kwargs):
     reference = xp.asarray([0.0], dtype=xp.float64)
     transfer = transfer_of(base.to(reference), like(targets, reference), **kwargs)
     assert type(transfer.weights) is type(reference)
-    fields = {
-        name: getattr(transfer, name) for name in ("weights", "cost", "plan", "low_status", "high_status")
-    }
+    fields = {name: getattr(transfer, name) for name in ("weights", "cost", "plan", "low_status", "high_status")}
     fields = {name: None if x is None else to_numpy(x) for name, x in fields.items()}
     plans = None if transfer.low_plans is None else [to_numpy(x) for x in transfer.low_plans]
     return replace(transfer, **fields, low_plans=plans)

@@ -183,9 +183,7 @@ class Page:
     def requests(self) -> list[str]:
         """Addresses that were asked for."""
         return [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"] for event in self.events if event["method"] == "Network.requestWillBeSent"
         ]
 
     def screenshot(self, path: Path, whole: bool = True) -> None:

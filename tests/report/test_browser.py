@@ -48,9 +48,7 @@ RESULTS = "#part-1-results table"
 
 
 def methods(page):
-    return page.run(
-        f"[...document.querySelector('{RESULTS}').tBodies[0].rows].map(r => r.cells[0].textContent)"
-    )
+    return page.run(f"[...document.querySelector('{RESULTS}').tBodies[0].rows].map(r => r.cells[0].textContent)")
 
 
 def test_class_names_are_text_and_run_nothing(page):
@@ -67,9 +65,7 @@ def test_class_names_are_text_and_run_nothing(page):
 
 def test_the_table_is_sorted_by_mouse_and_by_keyboard(page):
     heading = f"{RESULTS} th:nth-child(2)"
-    accuracy = (
-        f"[...document.querySelector('{RESULTS}').tBodies[0].rows].map(r => Number(r.cells[1].dataset.value))"
-    )
+    accuracy = f"[...document.querySelector('{RESULTS}').tBodies[0].rows].map(r => Number(r.cells[1].dataset.value))"
     assert page.run(f"document.querySelector('{heading}').ariaSort") == "descending"
     assert page.run(accuracy) == sorted(page.run(accuracy), reverse=True)
     page.click(f"{heading} button")
@@ -149,9 +145,7 @@ def test_a_task_shows_classes_lenders_mistakes_and_other_methods(page):
     for card in range(1, 5):
         bars = f"{EXPLORER} .classes .card:nth-child({card}) .bars"
         assert len(page.texts(f"{bars} li")) == 8
-        assert sum(float(share.strip("<%")) for share in page.texts(f"{bars} .value")) == pytest.approx(
-            100, abs=1
-        )
+        assert sum(float(share.strip("<%")) for share in page.texts(f"{bars} .value")) == pytest.approx(100, abs=1)
     assert sorted(page.texts(f"{EXPLORER} .others .name")) == ["centroid-cl2n", "hot", "logistic"]
     right, asked = map(int, re.search(r"(\d+) of (\d+) queries right", title(page)).groups())
     assert page.run(f"document.querySelectorAll('{EXPLORER} .map .query').length") == asked
@@ -203,12 +197,8 @@ def test_nothing_sticks_out_of_a_narrow_window(page, width):
 def test_ids_are_those_of_one_element_and_labels_lead_somewhere(page):
     ids = page.run("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
-    targets = page.run(
-        "[...document.querySelectorAll('a[href^=\"#\"]')].map(e => e.getAttribute('href').slice(1))"
-    )
+    targets = page.run("[...document.querySelectorAll('a[href^=\"#\"]')].map(e => e.getAttribute('href').slice(1))")
     assert set(targets) <= set(ids)
     uses = page.run("[...document.querySelectorAll('use')].map(e => e.getAttribute('href'))")
     assert {use.removeprefix("#") for use in uses if use} <= set(ids)
-    assert page.run(
-        "[...document.querySelectorAll('button, select, a, summary')].every(e => e.tabIndex >= 0)"
-    )
+    assert page.run("[...document.querySelectorAll('button, select, a, summary')].every(e => e.tabIndex >= 0)")

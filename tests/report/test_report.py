@@ -108,9 +108,7 @@ def test_data_in_a_script_is_data_only():
     assert json.loads(text) == hostile
 
 
-@pytest.mark.parametrize(
-    "text", ["", "__", "names_of-classes/x", f"two  words {'y' * 45}\n z_", IMAGE, *NOVEL]
-)
+@pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", f"two  words {'y' * 45}\n z_", IMAGE, *NOVEL])
 def test_names_may_break_and_stay_whole(text):
     pieces = broken(text).split("<wbr>")
     assert html.unescape("".join(pieces)) == text

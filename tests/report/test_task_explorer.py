@@ -93,9 +93,7 @@ def test_base_classes_named_for_a_class_are_evidence_for_it():
     for task in explore(HOTClassifier(BASE), X, episodes(), range(10)):
         for wrong in task["wrong"]:
             for sign, key in ((1, "for_chosen"), (-1, "for_right")):
-                evidence = [
-                    sign * (chosen - right) * similarity for _, chosen, right, similarity in wrong[key]
-                ]
+                evidence = [sign * (chosen - right) * similarity for _, chosen, right, similarity in wrong[key]]
                 assert all(value > -1e-4 for value in evidence)
                 assert evidence == sorted(evidence, reverse=True) or np.ptp(evidence) < 1e-3
 
@@ -119,10 +117,7 @@ def test_chosen_tasks_are_different_and_in_order(most, tasks):
     if most >= 3 and tasks >= most:
         assert values[0] == accuracies.min()
         assert values[-1] == accuracies.max()
-        assert (
-            np.median(accuracies) in [accuracies[i] for i, g in chosen.items() if g == "median"]
-            or tasks % 2 == 0
-        )
+        assert np.median(accuracies) in [accuracies[i] for i, g in chosen.items() if g == "median"] or tasks % 2 == 0
 
 
 def test_an_explorer_without_an_evaluation_has_the_first_tasks():

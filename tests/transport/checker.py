@@ -44,9 +44,7 @@ def check_solution(cost, a, b, epsilon: float, solution: Solution) -> None:
     assert (error <= (tolerance + rounding) * mass).all(), f"marginals missed by {error.max()}"
     _assert_close(solution.marginal_error, error / mass, rounding, "marginal_error")
 
-    scale = mass * (
-        np.abs(cost).max(axis=(-1, -2)) + epsilon * (np.log(rows * columns) + np.abs(np.log(mass)))
-    )
+    scale = mass * (np.abs(cost).max(axis=(-1, -2)) + epsilon * (np.log(rows * columns) + np.abs(np.log(mass))))
     linear = (cost * plan).sum(axis=(-1, -2))
     _assert_close(solution.cost, linear, rounding * scale, "cost")
     entropy = (plan * np.log(np.where(plan > 0, plan, 1.0))).sum(axis=(-1, -2))

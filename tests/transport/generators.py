@@ -91,9 +91,7 @@ def two_by_two_twice() -> Problem:
     """Two independent problems seen as one: costs add up, masses and plans multiply."""
     one, two = two_by_two(seed=7), two_by_two(seed=8)
     cost = np.kron(one.cost, np.ones((2, 2))) + np.kron(np.ones((2, 2)), two.cost)
-    return Problem(
-        cost, np.kron(one.a, two.a), np.kron(one.b, two.b), one.epsilon, np.kron(one.plan, two.plan)
-    )
+    return Problem(cost, np.kron(one.a, two.a), np.kron(one.b, two.b), one.epsilon, np.kron(one.plan, two.plan))
 
 
 def sorted_line() -> Problem:

@@ -24,9 +24,7 @@ def test_plan_agrees_with_pot_sinkhorn(family, epsilon, method):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_plan_agrees_with_pot_log_sinkhorn_at_small_epsilon(family):
     p = random_problem(family, rows=12, columns=4, epsilon=0.01, seed=12)
-    expected = ot.sinkhorn(
-        p.a, p.b, p.cost, p.epsilon, method="sinkhorn_log", numItermax=100_000, stopThr=1e-10
-    )
+    expected = ot.sinkhorn(p.a, p.b, p.cost, p.epsilon, method="sinkhorn_log", numItermax=100_000, stopThr=1e-10)
     np.testing.assert_allclose(solve(p.cost, p.a, p.b, epsilon=p.epsilon).plan, expected, atol=1e-6)
 
 
@@ -53,8 +51,7 @@ def test_plan_tends_to_the_exact_one():
     p = sorted_line()
     np.testing.assert_allclose(ot.emd(p.a, p.b, p.cost), p.plan, atol=1e-12)
     distances = [
-        np.abs(solve(p.cost, p.a, p.b, epsilon=epsilon).plan - p.plan).max()
-        for epsilon in (0.1, 0.03, 0.01, 1e-4)
+        np.abs(solve(p.cost, p.a, p.b, epsilon=epsilon).plan - p.plan).max() for epsilon in (0.1, 0.03, 0.01, 1e-4)
     ]
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < 1e-6

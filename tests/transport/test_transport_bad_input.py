@@ -66,11 +66,7 @@ BAD_PARAMETERS = {
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        pytest.param(name, value, id=f"{name}={value!r}")
-        for name in BAD_PARAMETERS
-        for value in BAD_PARAMETERS[name]
-    ],
+    [pytest.param(name, value, id=f"{name}={value!r}") for name in BAD_PARAMETERS for value in BAD_PARAMETERS[name]],
 )
 def test_bad_parameters(name, value):
     with pytest.raises(ParameterError, match=f"^{name} must be"):

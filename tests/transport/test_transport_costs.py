@@ -48,9 +48,7 @@ def test_batches_of_points(kind, batch):
 @pytest.mark.parametrize("kind", SCIPY)
 def test_one_set_of_points_is_shared_by_a_batch(kind):
     x, y = points(batch=(3,))
-    np.testing.assert_allclose(
-        pairwise_cost(x, y[0], kind), pairwise_cost(x, np.stack([y[0]] * 3), kind), atol=1e-12
-    )
+    np.testing.assert_allclose(pairwise_cost(x, y[0], kind), pairwise_cost(x, np.stack([y[0]] * 3), kind), atol=1e-12)
 
 
 def test_cosine_is_the_default():

@@ -16,9 +16,7 @@ ATOL = 1e-7
 
 def plan_of(p, cost=None, a=None, b=None, epsilon=None):
     """The plan of a problem, with some of its parts replaced."""
-    cost, a, b = (
-        old if new is None else new for new, old in zip((cost, a, b), (p.cost, p.a, p.b), strict=True)
-    )
+    cost, a, b = (old if new is None else new for new, old in zip((cost, a, b), (p.cost, p.a, p.b), strict=True))
     return solve(cost, a, b, epsilon=epsilon or p.epsilon).plan
 
 

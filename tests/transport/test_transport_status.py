@@ -57,9 +57,7 @@ def test_what_is_called_converged_is_solved_at_the_epsilon_asked_for(method):
 def test_a_loose_tolerance_does_not_stop_at_another_epsilon(method):
     p = random_problem("uniform", 6, 3, epsilon=1e-4)
     for max_iterations in range(1, 12):
-        solution = solve(
-            p.cost, p.a, p.b, epsilon=1e-4, method=method, tolerance=0.2, max_iterations=max_iterations
-        )
+        solution = solve(p.cost, p.a, p.b, epsilon=1e-4, method=method, tolerance=0.2, max_iterations=max_iterations)
         if solution.converged:
             _assert_values_belong_to_the_plan(p, solution)
 

@@ -33,9 +33,7 @@ SPOOL = "arrived.raw"
 Partition = str | Path | Callable[[], Any]
 
 
-def spool_samples(
-    batches: Iterable[tuple[Any, Any]], folder: Path
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Write samples to `folder` class by class, from one pass over batches: samples (mapped), counts, names."""
     index: dict[Any, int] = {}
     arrived: list[np.ndarray] = []
@@ -155,9 +153,7 @@ def prepare_statistics(
     """
     dtype = extent.dtype
     if space.sample_weights != "uniform":
-        raise ParameterError(
-            "Sample weights by a classifier need the samples: pass sample_weights='uniform'."
-        )
+        raise ParameterError("Sample weights by a classifier need the samples: pass sample_weights='uniform'.")
     if space.covariance not in ("dense", "diagonal", "pooled"):
         raise ParameterError(
             f"covariance of a bank without samples must be dense, diagonal or pooled, got {space.covariance!r}."

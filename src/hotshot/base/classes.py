@@ -269,9 +269,7 @@ class BaseClasses:
 
     def __repr__(self) -> str:
         what = "samples" if self.samples is not None else "samples seen"
-        return (
-            f"BaseClasses({len(self.names)} classes, {self.counts.sum()} {what}, {self.n_features} features)"
-        )
+        return f"BaseClasses({len(self.names)} classes, {self.counts.sum()} {what}, {self.n_features} features)"
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
@@ -286,9 +284,7 @@ class BaseClasses:
 
     def _needed_samples(self, what: str) -> np.ndarray:
         if self.samples is None:
-            raise ParameterError(
-                f"This bank keeps no samples, which {what} needs: save it with samples=True."
-            )
+            raise ParameterError(f"This bank keeps no samples, which {what} needs: save it with samples=True.")
         return self.samples
 
     @cached_property
@@ -369,16 +365,10 @@ class BaseClasses:
 
     def _stored_like(self, space: Space) -> PreparedBase:
         """The stored space that is like `space` in all but the form of its covariances, which "auto" leaves open."""
-        like = {
-            key: p
-            for key, p in self._stored.items()
-            if _key(replace(key[0], covariance="auto")) == _key(space)
-        }
+        like = {key: p for key, p in self._stored.items() if _key(replace(key[0], covariance="auto")) == _key(space)}
         if like:
             return next(iter(like.values()))
-        kept = "; ".join(
-            ", ".join(f"{name}={value!r}" for name, value in vars(key[0]).items()) for key in self._stored
-        )
+        kept = "; ".join(", ".join(f"{name}={value!r}" for name, value in vars(key[0]).items()) for key in self._stored)
         raise ParameterError(
             f"This bank keeps no samples and was saved for {kept}: use these parameters, or a bank with samples."
         )
@@ -388,13 +378,10 @@ def _check_form(samples: bool, covariance: str | None) -> None:
     """Raise unless the form of covariances is given exactly where no samples are saved."""
     if not samples and covariance not in STATISTICS_FORMS:
         raise ParameterError(
-            f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, "
-            f"got {covariance!r}."
+            f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, got {covariance!r}."
         )
     if samples and covariance is not None:
-        raise ParameterError(
-            "covariance is for banks saved without samples: pass samples=False, or leave it."
-        )
+        raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it.")
 
 
 def _key(space: Space) -> Key:

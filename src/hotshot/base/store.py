@@ -60,12 +60,8 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         (folder / SAMPLES).unlink(missing_ok=True)
     elif not (folder / SAMPLES).exists():
         write_tensors(folder / SAMPLES, {"samples": bank.samples}, {})
-    if bank.names.dtype.kind not in "OUiufb" or not all(
-        isinstance(n, (str, int, float)) for n in bank.names.tolist()
-    ):
-        raise InputError(
-            f"Class names to save must be text or numbers, got {bank.names.dtype}: convert them first."
-        )
+    if bank.names.dtype.kind not in "OUiufb" or not all(isinstance(n, (str, int, float)) for n in bank.names.tolist()):
+        raise InputError(f"Class names to save must be text or numbers, got {bank.names.dtype}: convert them first.")
     spaces = []
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
@@ -97,9 +93,7 @@ def check_about(about: dict[str, Any] | None) -> None:
     try:
         json.dumps(about)
     except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"about must hold text, numbers, lists and dicts only, as JSON does: {error}."
-        ) from None
+        raise ParameterError(f"about must hold text, numbers, lists and dicts only, as JSON does: {error}.") from None
 
 
 def is_bank(path: str | Path) -> bool:
@@ -166,9 +160,7 @@ def _check_description(found: dict[str, Any]) -> None:
     _need(isinstance(names, list) and isinstance(counts, list), "names and counts are no lists")
     _need(0 < len(names) == len(counts), "names and counts do not fit each other")
     texts = [isinstance(name, str) for name in names]
-    _need(
-        all(texts) or all(type(name) is bool or _is_number(name) for name in names), "names of several kinds"
-    )
+    _need(all(texts) or all(type(name) is bool or _is_number(name) for name in names), "names of several kinds")
     _need(len(set(names)) == len(names), "a name is there twice")
     _need(all(type(count) is int and count > 0 for count in counts), "counts are no counts")
     width = found["n_features"]
@@ -178,9 +170,7 @@ def _check_description(found: dict[str, Any]) -> None:
     _need(isinstance(found["about"], dict), "about is no object")
     _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is no SHA-256")
     _need(isinstance(found["spaces"], list), "spaces are no list")
-    _need(
-        isinstance(centres, dict) and all(map(math.isfinite, map(float, centres))), "centres have no powers"
-    )
+    _need(isinstance(centres, dict) and all(map(math.isfinite, map(float, centres))), "centres have no powers")
     _need(
         all(isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values()),
         "a centre is no vector of the features",

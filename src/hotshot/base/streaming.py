@@ -133,9 +133,7 @@ class ClassStatistics:
             self._means, self._unit_means = np.zeros_like(means[:0]), np.zeros_like(means[:0])
             self._within, self._own = np.zeros_like(within), np.zeros_like(own[:0])
         if self._index and label_kind(next(iter(self._index))) is not label_kind(names[0]):
-            raise InputError(
-                "y mixes labels that cannot be sorted, such as strings and numbers: use one type."
-            )
+            raise InputError("y mixes labels that cannot be sorted, such as strings and numbers: use one type.")
         for name in names:
             self._index.setdefault(name, len(self._index))
         new = len(self._index) - len(self._counts)
@@ -196,9 +194,7 @@ class ClassStatistics:
     def covariances(self) -> np.ndarray:
         """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
         if self.form != "dense":
-            raise ParameterError(
-                f"Statistics of form '{self.form}' keep no covariances: gather them as 'dense'."
-            )
+            raise ParameterError(f"Statistics of form '{self.form}' keep no covariances: gather them as 'dense'.")
         return self._per_class(self._own, self.pooled_covariance)
 
     @property

@@ -41,9 +41,7 @@ _SECONDS_WITHOUT_BAR = 1.0
 def convert(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="IN", help="A feature file of any format, FILE:PART, or a bank.", show_default=False
-        ),
+        typer.Argument(metavar="IN", help="A feature file of any format, FILE:PART, or a bank.", show_default=False),
     ],
     out: Annotated[
         Path,
@@ -53,20 +51,12 @@ def convert(
             show_default=False,
         ),
     ],
-    dtype: Annotated[
-        str | None, typer.Option(help="float16, float32 or float64; as in IN by default.")
-    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="float16, float32 or float64; as in IN by default.")] = None,
     part: Annotated[str | None, typer.Option(help="Which part of a file with several.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Labels of an .npy file, where they have another name.")
-    ] = None,
-    extractor: Annotated[
-        str | None, typer.Option(help="What the features come from, for the header.")
-    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="Labels of an .npy file, where they have another name.")] = None,
+    extractor: Annotated[str | None, typer.Option(help="What the features come from, for the header.")] = None,
     transform: Annotated[str | None, typer.Option(help="What was done to them, for the header.")] = None,
-    samples: Annotated[
-        bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")
-    ] = True,
+    samples: Annotated[bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")] = True,
     covariance: Annotated[
         str | None, typer.Option(help="What a bank without samples keeps: diagonal, pooled or dense.")
     ] = None,
@@ -80,9 +70,7 @@ def convert(
     if to_bank and not samples and covariance is None:
         raise ParameterError("--no-samples needs --covariance diagonal, pooled or dense.")
     if not to_bank and (not samples or covariance is not None):
-        raise ParameterError(
-            f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}."
-        )
+        raise ParameterError(f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}.")
     source, part = split_part(Path(source), part)
     opened = open_samples(source, part, labels)
     _check_out(opened.path, out, force)
@@ -91,9 +79,7 @@ def convert(
         watched = bar.watched(opened)
         if to_bank:
             batches = watched.batches(ROWS_AT_ONCE)
-            BaseClasses.from_batches(
-                batches, out, samples=samples, covariance=covariance, about=about, overwrite=force
-            )
+            BaseClasses.from_batches(batches, out, samples=samples, covariance=covariance, about=about, overwrite=force)
         else:
             write_features(out, watched, dtype=dtype, about=about)
     counts = {"samples": bar.n_samples, "classes": len(bar.classes), "features": opened.n_features}
@@ -109,9 +95,7 @@ def convert(
         said = f"a bank of {said}, {kept}"
     print(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(opened.path))}.")
     if out.suffix.lower() in _WITHOUT_HEADER:
-        print(
-            f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it."
-        )
+        print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
 
 
 def _check_out(source: Path, out: Path, force: bool) -> None:

@@ -54,9 +54,7 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     if not is_bank(path):
         return open_features(path, part=part, labels=labels)
     if part is not None or labels is not None:
-        raise ParameterError(
-            f"{path} is a bank, which has no parts and holds its own labels: leave these out."
-        )
+        raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
     bank = BaseClasses.load(path)
     samples = bank.samples
     if samples is None:
@@ -74,6 +72,4 @@ def numbers(text: str, flag: str = "--shots") -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ParameterError(
-            f"{flag} must be whole numbers with commas, such as 1,5, got {text!r}."
-        ) from None
+        raise ParameterError(f"{flag} must be whole numbers with commas, such as 1,5, got {text!r}.") from None

@@ -28,9 +28,7 @@ def demo(
     methods: Annotated[
         str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
     ] = METHODS,
-    ways: Annotated[
-        int | None, typer.Option(help="Classes per task; 5, or 20 of omniglot, by default.")
-    ] = None,
+    ways: Annotated[int | None, typer.Option(help="Classes per task; 5, or 20 of omniglot, by default.")] = None,
     shots: Shots = "1,5",
     queries: Queries = 15,
     tasks: Annotated[

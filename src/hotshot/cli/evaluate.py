@@ -62,9 +62,7 @@ def evaluate(
     ] = None,
     reference: Reference = None,
     threshold: Threshold = 0.5,
-    save_tasks: Annotated[
-        Path | None, typer.Option(help="Save the tasks to this file, to share them.")
-    ] = None,
+    save_tasks: Annotated[Path | None, typer.Option(help="Save the tasks to this file, to share them.")] = None,
     load_tasks: Annotated[
         Path | None,
         typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks."),

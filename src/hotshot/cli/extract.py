@@ -38,9 +38,7 @@ SIZE = 84
 def extract(
     dataset: Dataset = None,
     kind: Kind = "auto",
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")
-    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")] = None,
     pretrained: Annotated[
         str | None,
         typer.Option(help="Pretrained network: efficientnet-lite0, or minilm for a CSV file of text,label."),
@@ -48,9 +46,7 @@ def extract(
     weights: Annotated[
         Path | None, typer.Option(help="File of published weights, for --backbone or --network.")
     ] = None,
-    backbone: Annotated[
-        str | None, typer.Option(help="Network that takes --weights, such as wrn28_10.")
-    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="Network that takes --weights, such as wrn28_10.")] = None,
     network: Annotated[
         str | None,
         typer.Option(
@@ -179,9 +175,7 @@ def _write_split(
     with bar(console, "images") as progress:
         watch = counting(progress, f"extracting {source['split']}")
         try:
-            share = extract_split(
-                extractor, split, path, about={**about, **_made_now()}, device=device, watch=watch
-            )
+            share = extract_split(extractor, split, path, about={**about, **_made_now()}, device=device, watch=watch)
         except KeyboardInterrupt:
             raise InterruptedRunError(
                 f"Interrupted: what was extracted is in {out}. Rerun the command to resume."
@@ -222,9 +216,7 @@ def _check_same(path: Path, about: dict[str, Any]) -> None:
     """Refuse a file of another extraction: an interrupted one is resumed only beside its own finished files."""
     found = open_features(path).about
     if any(found.get(key) != loads(dumps(value)) for key, value in about.items()):
-        raise ParameterError(
-            f"{path} exists, of other images or another network: pass --force to overwrite it."
-        )
+        raise ParameterError(f"{path} exists, of other images or another network: pass --force to overwrite it.")
 
 
 def _made_now() -> dict[str, str]:

@@ -32,9 +32,7 @@ Dataset = Annotated[
 ]
 Kind = Annotated[
     str,
-    typer.Option(
-        help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."
-    ),
+    typer.Option(help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."),
 ]
 Cache = Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")]
 Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
@@ -52,9 +50,7 @@ def needs_images() -> Iterator[None]:
         yield
     except ImportError as error:
         reason = str(error).split(": pip install")[0]
-        raise RunError(
-            f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'."
-        ) from None
+        raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
 
 
 def keep_freed_memory() -> None:

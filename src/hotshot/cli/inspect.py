@@ -33,9 +33,7 @@ COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 def inspect(
     file: Annotated[
         Path,
-        typer.Argument(
-            help="A feature file of any format; FILE:PART is one of its parts.", show_default=False
-        ),
+        typer.Argument(help="A feature file of any format; FILE:PART is one of its parts.", show_default=False),
     ],
     novel: Annotated[
         Path | None,

@@ -29,9 +29,7 @@ def report(
     bank: Bank = None,
     reference: Reference = None,
     threshold: Threshold = 0.5,
-    tasks: Annotated[
-        int, typer.Option(help="Tasks to look into, for each number of shots; 0 for none.")
-    ] = 24,
+    tasks: Annotated[int, typer.Option(help="Tasks to look into, for each number of shots; 0 for none.")] = 24,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -64,18 +64,12 @@ def reproduce(
         str | None,
         typer.Option(help="Name of the dataset, such as miniImageNet, to compare with the paper's numbers."),
     ] = None,
-    backbone: Annotated[
-        str, typer.Option(help="Name of the backbone of the features, such as WRN28+RTloss.")
-    ] = "",
+    backbone: Annotated[str, typer.Option(help="Name of the backbone of the features, such as WRN28+RTloss.")] = "",
     other: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; repeat it."
-        ),
+        typer.Option(help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; repeat it."),
     ] = None,
-    ways: Annotated[
-        int | None, typer.Option(help="Classes per task; 5, or those of the bank, by default.")
-    ] = None,
+    ways: Annotated[int | None, typer.Option(help="Classes per task; 5, or those of the bank, by default.")] = None,
     queries: Queries = 15,
     tasks: Annotated[
         int | None,
@@ -83,9 +77,9 @@ def reproduce(
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables and figures; rerun the command to resume.")
-    ] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures; rerun the command to resume.")] = Path(
+        "reproduction"
+    ),
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper from your own features, beside the published ones."""

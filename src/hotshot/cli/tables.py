@@ -16,9 +16,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
 
     `styles` says how entries of a kind are shown. Whatever the text is, it is neither markup nor escape codes.
     """
-    shown = RichTable(
-        title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left"
-    )
+    shown = RichTable(title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left")
     for name, numeric in zip(table.columns, table.numeric, strict=True):
         shown.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
     for row in table.entries:

@@ -42,9 +42,7 @@ def train(
     ] = "conv4",
     filters: Annotated[
         str | None,
-        typer.Option(
-            help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."
-        ),
+        typer.Option(help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."),
     ] = None,
     size: Annotated[
         int | None,
@@ -57,12 +55,8 @@ def train(
     optimiser: Annotated[str, typer.Option(help="sgd or adam.")] = "sgd",
     learning_rate: Annotated[float, typer.Option(help="Learning rate of the first step.")] = 0.05,
     weight_decay: Annotated[float, typer.Option(help="Weight decay of all parameters.")] = 5e-4,
-    schedule: Annotated[
-        str, typer.Option(help="How the learning rate falls: cosine, steps or constant.")
-    ] = "cosine",
-    label_smoothing: Annotated[
-        float, typer.Option(help="Share of the target that is spread over all classes.")
-    ] = 0.0,
+    schedule: Annotated[str, typer.Option(help="How the learning rate falls: cosine, steps or constant.")] = "cosine",
+    label_smoothing: Annotated[float, typer.Option(help="Share of the target that is spread over all classes.")] = 0.0,
     rotation: Annotated[
         bool, typer.Option("--rotation", help="Also learn to recognise rotations, as S2M2_R does.")
     ] = False,
@@ -72,9 +66,7 @@ def train(
         typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the weights, the order and the augmentation.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path(
-        "backbone"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path("backbone"),
     cache: Cache = None,
     device: Device = "cpu",
     skip_corrupt: SkipCorrupt = False,

@@ -23,17 +23,13 @@ SHOWN = 15
 
 def tune(
     base: Base = None,
-    val: Annotated[
-        Path | None, typer.Option(help="Features of validation classes, neither base nor novel.")
-    ] = None,
+    val: Annotated[Path | None, typer.Option(help="Features of validation classes, neither base nor novel.")] = None,
     bank: Bank = None,
     grid: Annotated[
         list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02; repeat it.")
     ] = None,
     search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
-    candidates: Annotated[
-        int | None, typer.Option(help="How many combinations a random search tries.")
-    ] = None,
+    candidates: Annotated[int | None, typer.Option(help="How many combinations a random search tries.")] = None,
     ways: Ways = 5,
     shots: Shots = "1,5",
     queries: Queries = 15,
@@ -42,9 +38,7 @@ def tune(
     jobs: Jobs = -1,
     scheduler: Scheduler = None,
     out: Annotated[Path, typer.Option(help="File for the best parameters.")] = Path("tuned.json"),
-    run: Annotated[
-        Path | None, typer.Option(help="Run folder, to resume an interrupted search from.")
-    ] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder, to resume an interrupted search from.")] = None,
     as_json: Json = False,
 ) -> None:
     """Choose parameters of H-OT on validation classes; weak candidates stop early."""

@@ -50,9 +50,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(
-                f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'."
-            )
+            raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
         self._fit(X, labels)
         return self
@@ -119,9 +117,7 @@ class CalibratedClassifier(FewShotClassifier):
     def parts(self) -> tuple[PreparedBase, Method]:
         """The bank in this classifier's space, and the parameters for `fit_tasks`."""
         if not isinstance(self.base, BaseClasses):
-            raise ParameterError(
-                f"{type(self).__name__} without base classes has no calibrated parts: pass base."
-            )
+            raise ParameterError(f"{type(self).__name__} without base classes has no calibrated parts: pass base.")
         return self.base.prepare(self._space(self.base.power(self.power))), self._method()
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
@@ -158,9 +154,7 @@ class CalibratedClassifier(FewShotClassifier):
         self.learned_cost_ = transfer.cost[0]
         self.plan_ = None if transfer.plan is None else transfer.plan[0]
         statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
-        self.status_counts_ = (
-            count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
-        )
+        self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
         self.own_share_ = fitted.gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
 
@@ -204,9 +198,7 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, res
     if hasattr(X, "dtype") and X.dtype == np.float16:
         X = X.astype(np.float32)
     try:
-        checked = validate_data(
-            estimator, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
+        checked = validate_data(estimator, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
     except ValueError as error:
         raise InputError(_one_line(error)) from None
     check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
@@ -237,8 +229,7 @@ def _check_base(base: Any, width: int) -> None:
         )
     if base.n_features != width:
         raise InputError(
-            f"X has {width} features where the base classes have {base.n_features}: "
-            "extract both with the same model."
+            f"X has {width} features where the base classes have {base.n_features}: extract both with the same model."
         )
 
 

@@ -67,9 +67,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
     content = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with sound(folder, WHAT):
         if content["class"] != kind.__name__:
-            raise InputError(
-                f"{folder} holds a {content['class']!r:.40}: load it with the class of that name."
-            )
+            raise InputError(f"{folder} holds a {content['class']!r:.40}: load it with the class of that name.")
         fingerprint = content["base"]
         if not isinstance(fingerprint, (str, type(None))):
             raise ValueError("its base classes have no fingerprint")
@@ -120,9 +118,7 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     # Before an array of that width is made.
     if type(width) is not int or not any(width in x.shape for x in tensors.values()):
         raise ValueError("its number of features is not that of its arrays")
-    if not (
-        isinstance(classes, np.ndarray) and len(classes) > 1 and np.array_equal(np.unique(classes), classes)
-    ):
+    if not (isinstance(classes, np.ndarray) and len(classes) > 1 and np.array_equal(np.unique(classes), classes)):
         raise ValueError("its classes are not sorted labels")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):

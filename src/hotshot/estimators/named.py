@@ -21,12 +21,8 @@ METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "free-lunch": lambda base: FreeLunchClassifier(base, random_state=0),
     "ot-cosine": lambda base: HOTClassifier(base, cost="cosine"),
     "ot-euclidean": lambda base: HOTClassifier(base, cost="euclidean"),
-    "ot-cosine-weighted": lambda base: HOTClassifier(
-        base, cost="cosine-weighted", sample_weights="classifier"
-    ),
-    "ot-euclidean-weighted": lambda base: HOTClassifier(
-        base, cost="euclidean-weighted", sample_weights="classifier"
-    ),
+    "ot-cosine-weighted": lambda base: HOTClassifier(base, cost="cosine-weighted", sample_weights="classifier"),
+    "ot-euclidean-weighted": lambda base: HOTClassifier(base, cost="euclidean-weighted", sample_weights="classifier"),
     "ot-mean-cosine": lambda base: HOTClassifier(base, cost="mean-cosine"),
     "logistic": lambda base: HOTClassifier(None),
     "logistic-raw": lambda base: LogisticRegression(max_iter=1000),
@@ -83,9 +79,7 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
         names = [m if isinstance(m, str) else type(m).__name__ for m in listed]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ParameterError(
-                f"methods has {twice[0]!r} more than once: pass a dict of names to estimators."
-            )
+            raise ParameterError(f"methods has {twice[0]!r} more than once: pass a dict of names to estimators.")
         methods = dict(zip(names, listed, strict=True))
     if not methods:
         raise ParameterError(f"methods is empty: name at least one of {', '.join(METHOD_NAMES)}.")

@@ -209,9 +209,7 @@ def make_runner(
     except HotshotError as error:
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError) as error:
-        raise InputError(
-            f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}"
-        ) from None
+        raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
         return EstimatorRunner(estimator, X)
     X = X.astype(estimator.base.dtype, copy=False)

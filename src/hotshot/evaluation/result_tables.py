@@ -90,9 +90,7 @@ def unsolved(found: Evaluation) -> list[str]:
             if status is not Status.CONVERGED
         ]
         if result.stopped_early:
-            sentences.append(
-                f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before their minimum."
-            )
+            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before their minimum.")
     return sentences
 
 

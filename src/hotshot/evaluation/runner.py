@@ -126,9 +126,7 @@ def evaluate(
         }
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
-            summarise(
-                name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names
-            )
+            summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
             for k in episodes
             for name in estimators
         )
@@ -150,9 +148,7 @@ def write_results(folder: Path, found: Evaluation) -> None:
     try:
         write_json(folder / "results.json", {"rows": found.rows()})
     except InputError as error:
-        raise RunError(
-            f"The run is complete, but {error} Make room and run the same command again."
-        ) from None
+        raise RunError(f"The run is complete, but {error} Make room and run the same command again.") from None
 
 
 def collect(

@@ -53,9 +53,7 @@ def load_run(folder: str | Path) -> StoredRun:
     about = _read(folder / REQUEST)
     request = about.pop("request", None)
     if not isinstance(request, dict) or not isinstance(request.get("methods", {}), dict):
-        raise InputError(
-            f"{folder / REQUEST} cannot be read as a request: copy it again, or run the command again."
-        )
+        raise InputError(f"{folder / REQUEST} cannot be read as a request: copy it again, or run the command again.")
     if "tune" in request or "methods" not in request:
         raise InputError(
             f"{folder} is a search for parameters, not a comparison of methods: name a folder of hotshot evaluate."
@@ -109,9 +107,7 @@ def _check_complete(
     folder: Path, records: list[Record], methods: list[str], shots: list[int], tasks: int, damaged: int
 ) -> None:
     wanted = tasks * len(shots) * len(methods)
-    known = sum(
-        r.chunk.stop - r.chunk.start for r in records if r.chunk.method in methods and r.chunk.shots in shots
-    )
+    known = sum(r.chunk.stop - r.chunk.start for r in records if r.chunk.method in methods and r.chunk.shots in shots)
     if known < wanted:
         lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
         raise InputError(
@@ -163,9 +159,7 @@ def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
             and record.seconds >= 0
         )
         if not sound_record:
-            raise ValueError(
-                f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts"
-            )
+            raise ValueError(f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts")
     return [row for record in records for row in record.classes]
 
 

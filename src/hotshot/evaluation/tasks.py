@@ -58,8 +58,7 @@ class Episodes:
         self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
         if ways > len(self.names):
             raise InputError(
-                f"{ways}-way tasks need {ways} classes, got {len(self.names)}: "
-                "ask for fewer ways or pass more classes."
+                f"{ways}-way tasks need {ways} classes, got {len(self.names)}: ask for fewer ways or pass more classes."
             )
         for name, rows in zip(self.names, self.members, strict=True):
             if len(rows) < shots + queries:
@@ -148,9 +147,7 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
     about = json.loads(header["about"])
     names, labels = check_labels(y, len(y))
     return {
-        k: FrozenEpisodes(
-            names[labels], arrays[f"support_{k}"], arrays[f"query_{k}"], about["ways"], about["seed"]
-        )
+        k: FrozenEpisodes(names[labels], arrays[f"support_{k}"], arrays[f"query_{k}"], about["ways"], about["seed"])
         for k in about["shots"]
     }, header["tasks"]
 

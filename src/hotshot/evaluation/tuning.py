@@ -246,6 +246,4 @@ def _candidates(
 
 
 def _name(choice: dict[str, Any]) -> str:
-    return " ".join(
-        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in choice.items()
-    )
+    return " ".join(f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in choice.items())

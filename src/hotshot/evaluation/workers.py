@@ -107,14 +107,9 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
             for name, runner in runners.items()
             if any(chunk.method == name for chunk in waiting)
         }
-        drawn = {
-            shots: client.scatter(e, broadcast=True, hash=False, direct=False)
-            for shots, e in episodes.items()
-        }
+        drawn = {shots: client.scatter(e, broadcast=True, hash=False, direct=False) for shots, e in episodes.items()}
         futures = {
-            client.submit(
-                run_chunk, kept[chunk.method], drawn[chunk.shots], chunk, pure=False, retries=3
-            ): chunk
+            client.submit(run_chunk, kept[chunk.method], drawn[chunk.shots], chunk, pure=False, retries=3): chunk
             for chunk in chunks
             if chunk in waiting
         }
@@ -128,9 +123,7 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
                 raise future.exception()
         if not waiting:
             return
-    raise RunError(
-        f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times over: look at the logs of its workers."
-    )
+    raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times over: look at the logs of its workers.")
 
 
 def _is_loss(error: BaseException) -> bool:

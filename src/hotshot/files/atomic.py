@@ -87,6 +87,4 @@ def _check_replaceable(path: Path, marker: str, overwrite: bool) -> None:
     if path.exists() and not (path / marker).is_file():
         raise InputError(f"{path} is there already and has no {marker}: choose another name.")
     if path.exists() and not overwrite:
-        raise InputError(
-            f"{path} is there already: pass overwrite=True to replace it, or choose another name."
-        )
+        raise InputError(f"{path} is there already: pass overwrite=True to replace it, or choose another name.")

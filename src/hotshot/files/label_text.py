@@ -29,9 +29,7 @@ def labels_from_text(texts: Sequence[str], mark: str | None, path: Path) -> np.n
     except ValueError:
         pass
     if mark in ("float", "bool"):
-        raise InputError(
-            f"{path} has labels that are not {mark}, such as {quoted(texts[-1])}: correct the mark."
-        )
+        raise InputError(f"{path} has labels that are not {mark}, such as {quoted(texts[-1])}: correct the mark.")
     return label_array(list(texts), "its labels", path)
 
 

@@ -62,9 +62,7 @@ def integer_array(values: Sequence[int], path: Path) -> np.ndarray:
 def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> np.ndarray:
     """The class names of integer labels that count from 0 or, as in MATLAB, from 1."""
     if not np.isfinite(codes).all() or (codes != np.floor(codes)).any():
-        raise InputError(
-            f"{path} has labels that are no integers beside class names {name}: use whole numbers."
-        )
+        raise InputError(f"{path} has labels that are no integers beside class names {name}: use whole numbers.")
     low, high = int(codes.min()), int(codes.max())
     if low >= 1 and high < len(names) and path.suffix.lower() == ".mat":
         raise InputError(

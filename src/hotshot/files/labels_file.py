@@ -33,9 +33,7 @@ def read_labels(path: Path) -> np.ndarray:
     if texts and texts[0].lower() in LABEL_NAMES:
         del texts[0]
     if not all(texts):
-        raise InputError(
-            f"{path} has no label in line {texts.index('') + 1} of them: give every sample a label."
-        )
+        raise InputError(f"{path} has no label in line {texts.index('') + 1} of them: give every sample a label.")
     if not texts:
         raise InputError(f"{path} holds no labels: write one per line.")
     classes = list(dict.fromkeys(texts))

@@ -55,9 +55,7 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
             )
         arrays = _read(readable, path)
     except Unsound as problem:
-        raise InputError(
-            f"{path} is not a sound MATLAB file, {problem}: copy or download it again."
-        ) from None
+        raise InputError(f"{path} is not a sound MATLAB file, {problem}: copy or download it again.") from None
     return features_from_arrays(arrays, path, part=part)
 
 

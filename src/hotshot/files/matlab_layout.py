@@ -63,12 +63,7 @@ def _old(data: memoryview) -> Iterator[Variable]:
             raise Unsound("it ends within a variable")
         kind, rows, columns, imaginary, length = struct.unpack_from(f"{order}5i", data, position)
         position += 20
-        if (
-            not 0 <= kind < 2000
-            or min(rows, columns) < 0
-            or imaginary not in (0, 1)
-            or not 1 <= length <= 256
-        ):
+        if not 0 <= kind < 2000 or min(rows, columns) < 0 or imaginary not in (0, 1) or not 1 <= length <= 256:
             raise Unsound("it has a variable that is none")
         digit, text = kind // 10 % 10, kind % 10
         if digit >= len(_OLD_WIDTHS) or text > 2 or kind // 100 % 10:

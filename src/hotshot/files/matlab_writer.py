@@ -25,9 +25,7 @@ def write_matlab(path: Path, content: Content) -> None:
         raise ParameterError(f"{path} cannot hold float16, which MATLAB lacks: pass dtype='float32'.")
     n_samples, width = content.shape
     if n_samples * width * content.dtype.itemsize > _LARGEST:
-        raise InputError(
-            f"{path} cannot hold more than 2 GiB, the most of its format: write .safetensors instead."
-        )
+        raise InputError(f"{path} cannot hold more than 2 GiB, the most of its format: write .safetensors instead.")
     content.refuse_nul(path)
     variables: dict[str, Any] = {}
     if content.label_type == "str":

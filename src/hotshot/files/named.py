@@ -20,9 +20,7 @@ from hotshot.files.source import Batch, FeatureSource, SeveralPartsError, blocks
 
 __all__ = ["Numbers", "features_from_arrays", "features_from_classes"]
 
-_FEATURES = (
-    "x features feature feats feat embeddings embedding embeds data vectors representations activations"
-)
+_FEATURES = "x features feature feats feat embeddings embedding embeds data vectors representations activations"
 _LABELS = "y labels label targets target classes class category categories"
 _NAMES = "names class_names classnames classes label_names target_names categories"
 FEATURE_NAMES, LABEL_NAMES, CLASS_NAMES = (frozenset(t.split()) for t in (_FEATURES, _LABELS, _NAMES))
@@ -87,9 +85,7 @@ def features_from_arrays(
     chosen = parts[_choose(parts, part, path)]
     name, *others = chosen.features
     if others:
-        raise InputError(
-            f"{path} holds several arrays of features, {listing(map(quoted, chosen.features))}: keep one."
-        )
+        raise InputError(f"{path} holds several arrays of features, {listing(map(quoted, chosen.features))}: keep one.")
     X = arrays[name]
     _check_numbers(X, name, path)
     if len(X.shape) == 3:
@@ -171,9 +167,7 @@ def _choose(parts: Mapping[str, _Part], part: str | None, path: Path) -> str:
 
 def _check_numbers(X: Numbers, name: str, path: Path) -> None:
     if X.dtype.kind == "c":
-        raise InputError(
-            f"{path} holds complex numbers in {quoted(name)}: take their real part or their modulus."
-        )
+        raise InputError(f"{path} holds complex numbers in {quoted(name)}: take their real part or their modulus.")
     if X.dtype.kind not in "fiub":
         raise InputError(f"{path} holds {_described(name, X)} of type {X.dtype}: store features as numbers.")
     if len(X.shape) > 3:
@@ -191,9 +185,7 @@ def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path:
         # As many classes as samples: `classes` beside `y` are their names.
         per_sample = [other for other in per_sample if other not in part.names]
     if len(per_sample) > 1:
-        raise InputError(
-            f"{path} holds several arrays of labels, {listing(map(quoted, per_sample))}: keep one."
-        )
+        raise InputError(f"{path} holds several arrays of labels, {listing(map(quoted, per_sample))}: keep one.")
     if not per_sample:
         others = [other for other in part.labels if other not in part.names]
         if not others:

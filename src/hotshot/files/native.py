@@ -32,8 +32,7 @@ def open_safetensors(path: Path, part: str | None) -> FeatureSource:
     file = map_tensors(path)
     if _KEY not in file.metadata:
         arrays: dict[str, Numbers] = {
-            name: BrainFloats(tensor) if name in file.brain_floats else tensor
-            for name, tensor in file.tensors.items()
+            name: BrainFloats(tensor) if name in file.brain_floats else tensor for name, tensor in file.tensors.items()
         }
         return features_from_arrays(arrays, path, part=part)
     header = _header(file.metadata[_KEY], path)
@@ -112,9 +111,7 @@ def _header(text: str, path: Path) -> dict[str, Any]:
     return header
 
 
-def _checked(
-    file: TensorFile, header: dict[str, Any], path: Path
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X, codes = file.tensors.get("X"), file.tensors.get("y")
     if X is None or codes is None or file.brain_floats:
         raise _damaged(path, "it lacks its features X or the codes y of its labels")

@@ -99,9 +99,7 @@ class Member:
         while room:
             got = file.readinto(room)  # type: ignore[attr-defined]
             if not got:
-                raise InputError(
-                    f"{self.path} ends inside array {quoted(self.name)}: copy or download it again."
-                )
+                raise InputError(f"{self.path} ends inside array {quoted(self.name)}: copy or download it again.")
             room = room[got:]
         return numbers
 
@@ -138,13 +136,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.orig_filename
         who = f"{path} holds a member {quoted(name)}"
-        if (
-            name.startswith("/")
-            or ".." in name.split("/")
-            or "\\" in name
-            or "\0" in name
-            or ":" in name[1:2]
-        ):
+        if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name or ":" in name[1:2]:
             raise InputError(f"{who}, a name that points outside the archive: do not use this file.")
         if name in seen:
             raise InputError(f"{who} twice: write the file again.")

@@ -42,9 +42,7 @@ def _labels(content: Content) -> Iterable[np.ndarray]:
     return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
 
 
-def _write_array(
-    file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]
-) -> None:
+def _write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:
     dtype = dtype.newbyteorder("<")
     header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(file, header)

@@ -55,9 +55,7 @@ def open_parquet(path: Path) -> FeatureSource:
     def pieces(rows: int, width: int | None) -> Iterator[Batch]:
         with _opened(pa, path, dictionary) as file:
             first = 0
-            for batch in file.iter_batches(
-                rows, columns=[columns.label, *columns.features], use_threads=False
-            ):
+            for batch in file.iter_batches(rows, columns=[columns.label, *columns.features], use_threads=False):
                 where = _Where(columns, first, n_samples, width, path)
                 X = _lists(pa, batch, where) if columns.of_lists else _numbers(batch, where)
                 yield X, _labels(pa, batch, where)
@@ -114,9 +112,7 @@ def _columns(pa: Any, schema: Any, path: Path) -> Columns:
     names = [name for name in schema.names if not name.startswith(_INDEX)]
     if len(set(names)) < len(names):
         raise InputError(f"{path} has two columns of one name: rename one.")
-    labels = [
-        name for name in names if name.lower() in LABEL_NAMES and not _is_list(types, schema.field(name).type)
-    ]
+    labels = [name for name in names if name.lower() in LABEL_NAMES and not _is_list(types, schema.field(name).type)]
     if not labels:
         labels = [name for name in names if _is_text(pa, schema.field(name).type)]
     if len(labels) != 1:
@@ -165,9 +161,7 @@ def _lists(pa: Any, batch: Any, where: _Where) -> np.ndarray:
     column = batch.column(name)
     where.missing(column)
     if not _is_numeric(pa.types, column.type.value_type):
-        raise InputError(
-            f"{where.path} holds {column.type} in column {quoted(name)}: store lists of numbers."
-        )
+        raise InputError(f"{where.path} holds {column.type} in column {quoted(name)}: store lists of numbers.")
     lengths = pa.compute.list_value_length(column).to_numpy(zero_copy_only=False)
     width = where.width or int(lengths[0])
     if (lengths != width).any() or width == 0:
@@ -199,9 +193,7 @@ def _labels(pa: Any, batch: Any, where: _Where) -> np.ndarray:
     name = quoted(where.columns.label)
     if not pa.types.is_dictionary(column.type):
         if not _is_numeric(pa.types, column.type):
-            raise InputError(
-                f"{where.path} has labels of type {column.type} in {name}: use strings or integers."
-            )
+            raise InputError(f"{where.path} has labels of type {column.type} in {name}: use strings or integers.")
         return label_array(column.to_numpy(zero_copy_only=False), name, where.path)
     where.missing(column.dictionary)
     values = column.dictionary

@@ -59,9 +59,7 @@ def _check(data: Data, path: Path) -> int:
                 n_bytes += page.n_bytes
                 values += page.values
                 if page.encoding == _DELTA_BYTE_ARRAY:
-                    raise InputError(
-                        f"{path} is encoded by DELTA_BYTE_ARRAY: write it again in a usual encoding."
-                    )
+                    raise InputError(f"{path} is encoded by DELTA_BYTE_ARRAY: write it again in a usual encoding.")
             if values != _count(announced, 5):
                 raise ThriftError(f"a column announces {_count(announced, 5)} values and its pages {values}")
             check_size(path, max(n_bytes, _BYTES_PER_VALUE * values), "columns")

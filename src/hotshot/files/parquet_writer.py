@@ -27,9 +27,7 @@ def write_parquet(path: Path, content: Content) -> None:
     )
     with replace_file(path) as file:
         try:
-            with pa.parquet.ParquetWriter(
-                file, schema, use_dictionary=["label"], write_page_checksum=True
-            ) as writer:
+            with pa.parquet.ParquetWriter(file, schema, use_dictionary=["label"], write_page_checksum=True) as writer:
                 for X, codes in content.batches():
                     writer.write_batch(_batch(pa, schema, classes[codes], X))
         except (pa.ArrowException, UnicodeEncodeError) as error:

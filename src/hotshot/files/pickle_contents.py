@@ -54,9 +54,7 @@ class Reader:
             return features_from_arrays(
                 {"X": self._array(value[0], "0"), "y": self._array(value[1], "1")}, self.path, part=part
             )
-        what = {2: "vectors without labels", 1: "one list of values"}.get(
-            self._axes(value), "no vectors by class"
-        )
+        what = {2: "vectors without labels", 1: "one list of values"}.get(self._axes(value), "no vectors by class")
         raise InputError(
             f"{self.path} holds {what}: store a dictionary of label to vectors, or of 'X' (samples, features) and "
             "'y' (samples)."
@@ -64,9 +62,7 @@ class Reader:
 
     # --- dictionaries
 
-    def _from_dictionary(
-        self, items: dict[Any, Any], part: str | None, may_have_parts: bool
-    ) -> FeatureSource:
+    def _from_dictionary(self, items: dict[Any, Any], part: str | None, may_have_parts: bool) -> FeatureSource:
         if not items:
             raise InputError(f"{self.path} holds an empty dictionary: store vectors by class.")
         arrays = {key: value for key, value in items.items() if self._axes(value)}
@@ -80,9 +76,7 @@ class Reader:
             return features_from_arrays(named, self.path, part=part, about=about)
         if part is not None:
             raise InputError(f"{self.path} has no part {quoted(part)}: it holds vectors by class.")
-        return features_from_classes(
-            {label: self._class(value, label) for label, value in items.items()}, self.path
-        )
+        return features_from_classes({label: self._class(value, label) for label, value in items.items()}, self.path)
 
     def _labelled(self, pairs: Pairs) -> dict[Any, Any]:
         """Keys as labels, text or integers; any other key has no place in a feature file."""

@@ -54,11 +54,7 @@ class DTypeRecord:
         if len(state) == 9 and state[8] is not None:
             raise Unsound("it has a type of numbers that is not plain")
         order = as_text(state[1])
-        if (
-            order not in ("<", ">", "|", "=")
-            or type(state[5]) is not int
-            or state[5] not in (-1, self.dtype.itemsize)
-        ):
+        if order not in ("<", ">", "|", "=") or type(state[5]) is not int or state[5] not in (-1, self.dtype.itemsize):
             raise Unsound("it has a type of numbers that is not plain")
         self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
 

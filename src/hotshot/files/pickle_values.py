@@ -74,11 +74,7 @@ def _run_of_numbers(state: State) -> bool:
 def float_line(state: State) -> None:
     """Protocol 0 writes a list of floats as lines, each followed by the opcode that appends it."""
     start = state.position - 1
-    if (
-        state.stack
-        and type(state.stack[-1]) is list
-        and (run := _FLOAT_LINES.match(state.data, start, state.end))
-    ):
+    if state.stack and type(state.stack[-1]) is list and (run := _FLOAT_LINES.match(state.data, start, state.end)):
         state.position = run.end()
         texts = run[0][1:-2].split(b"\naF")
         state.stack[-1].append(np.fromiter(map(_as_float, texts), np.float64, len(texts)))

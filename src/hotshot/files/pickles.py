@@ -46,6 +46,4 @@ def open_pickle(path: str | Path, part: str | None = None) -> FeatureSource:
     try:
         return Reader(path, MOST_GROWTH * len(data) + GROWTH_ALWAYS).features(value, part)
     except Unsound as problem:
-        raise InputError(
-            f"{path} is not a sound pickle of features, {problem}: save its vectors again."
-        ) from None
+        raise InputError(f"{path} is not a sound pickle of features, {problem}: save its vectors again.") from None

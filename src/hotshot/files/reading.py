@@ -45,9 +45,7 @@ class FeatureFile:
         return iter((self.X, self.y))
 
 
-def read_features(
-    path: str | Path, *, part: str | None = None, labels: str | Path | None = None
-) -> FeatureFile:
+def read_features(path: str | Path, *, part: str | None = None, labels: str | Path | None = None) -> FeatureFile:
     """Features and labels of a file in any format, checked; nothing that is in the file is ever run.
 
     Parameters
@@ -89,9 +87,7 @@ def read_features(
     return FeatureFile(X, names[members], source.about)
 
 
-def open_features(
-    path: str | Path, *, part: str | None = None, labels: str | Path | None = None
-) -> FeatureSource:
+def open_features(path: str | Path, *, part: str | None = None, labels: str | Path | None = None) -> FeatureSource:
     """Look at a feature file of any format: its size, its type and what it says, and batches to go through it.
 
     Parameters are those of `read_features`. Values are not checked, and stay in the type they are stored in.

@@ -114,6 +114,4 @@ def sound(folder: Path, what: str) -> Iterator[None]:
         OSError,
     ) as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
-        raise InputError(
-            f"{folder} is not a sound {what} ({reason}): copy it again, or make it again."
-        ) from None
+        raise InputError(f"{folder} is not a sound {what} ({reason}): copy it again, or make it again.") from None

@@ -122,20 +122,14 @@ def _kind(file: BinaryIO, size: int, path: Path) -> Kind:
     if not start.strip(b"\x00"):
         raise InputError(f"{path} starts with zeros only: copy or download it again.")
     if by_suffix in (Kind.NPZ, Kind.NPY, Kind.PARQUET):
-        raise InputError(
-            f"{path} is not {_a(by_suffix)}, it starts with {start[:12]!r}: copy or download it again."
-        )
+        raise InputError(f"{path} is not {_a(by_suffix)}, it starts with {start[:12]!r}: copy or download it again.")
     return by_suffix
 
 
 def _refuse_pages(start: bytes, path: Path) -> None:
     """Text that a server sent in place of the file."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if (
-        text[:64]
-        .lower()
-        .startswith((b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script"))
-    ):
+    if text[:64].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script")):
         raise InputError(f"{path} is a web page, not a feature file: download the file itself.")
     if text[:1] in (b"{", b"["):
         shown = " ".join(text[:80].decode(errors="replace").split())
@@ -159,9 +153,7 @@ def _kind_of_zip(path: Path) -> Kind:
     by_suffix = SUFFIXES.get(path.suffix.lower())
     if not names and by_suffix in (Kind.NPZ, Kind.TORCH):
         return by_suffix
-    shown = (
-        f" of {', '.join(repr(name[:60]) for name in names[:3])}" + " …" * (len(names) > 3) if names else ""
-    )
+    shown = f" of {', '.join(repr(name[:60]) for name in names[:3])}" + " …" * (len(names) > 3) if names else ""
     raise InputError(f"{path} is a zip archive{shown}: unpack it and pass the feature file.")
 
 

@@ -136,9 +136,7 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
     kind: Any = entry.get("dtype")
     code = "<u2" if kind == BRAIN_FLOAT else DTYPES.get(kind) if isinstance(kind, str) else None
     if code is None:
-        raise InputError(
-            f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32."
-        )
+        raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
     dtype = np.dtype(code)
     # NumPy refuses shapes that would be too large if they were not empty.
     sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
@@ -155,17 +153,13 @@ def _damaged(path: Path, what: str) -> InputError:
     return InputError(f"{path} is not a sound safetensors file, {what}: copy or download it again.")
 
 
-def write_tensors(
-    path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]
-) -> None:
+def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
     """Write tensors in the order given; `path` appears, or changes, only when all of it is on the disk."""
     with replace_file(path) as file:
         write_tensors_to(file, tensors, metadata)
 
 
-def write_tensors_to(
-    file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]
-) -> None:
+def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file to an open one."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
@@ -173,9 +167,7 @@ def write_tensors_to(
         size = math.prod(tensor.shape) * tensor.dtype.itemsize
         dtype = NAMES.get(tensor.dtype.newbyteorder("<"))
         if dtype is None:
-            raise InputError(
-                f"Tensor '{name}' is of type {tensor.dtype}, which safetensors lacks: convert it first."
-            )
+            raise InputError(f"Tensor '{name}' is of type {tensor.dtype}, which safetensors lacks: convert it first.")
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + size]}
         end += size
     try:

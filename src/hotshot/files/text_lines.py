@@ -23,9 +23,7 @@ def lines(path: Path) -> Iterator[str]:
                         f"{path} has more than {LONGEST_LINE} characters in line {number}: it is no table."
                     )
                 if "\0" in line:
-                    raise InputError(
-                        f"{path} has a NUL character in line {number}: it is damaged or no text."
-                    )
+                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged or no text.")
                 yield line
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None

@@ -32,9 +32,7 @@ def write_text(path: Path, content: Content) -> None:
                     writer.writerow([labels[code], *row])
             text.flush()
         except UnicodeEncodeError as error:
-            raise InputError(
-                f"{path} cannot hold a label that is no valid text: {error.object[:60]!r}."
-            ) from None
+            raise InputError(f"{path} cannot hold a label that is no valid text: {error.object[:60]!r}.") from None
         finally:
             text.detach()
 
@@ -42,7 +40,5 @@ def write_text(path: Path, content: Content) -> None:
 def _numbers(X: np.ndarray, path: Path) -> list[list[float]]:
     """Rows of numbers that Python writes in full."""
     if X.dtype.kind in "iu" and (X.max() > _LARGEST_INTEGER or X.min() < -_LARGEST_INTEGER):
-        raise InputError(
-            f"{path} cannot hold integers above 2**53, which are read as floats: pass dtype='float64'."
-        )
+        raise InputError(f"{path} cannot hold integers above 2**53, which are read as floats: pass dtype='float64'.")
     return (X if X.dtype.kind in "iu" else X.astype(np.float64)).tolist()

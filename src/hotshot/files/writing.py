@@ -60,9 +60,7 @@ def write_features(
     suffix = path.suffix.lower()
     if suffix not in WRITERS:
         why = "hotshot never writes a pickle" if suffix in _PICKLES else f"got {suffix or path.name!r}"
-        raise ParameterError(
-            f"Features are written as {', '.join(WRITERS)}; {why}: choose one of these suffixes."
-        )
+        raise ParameterError(f"Features are written as {', '.join(WRITERS)}; {why}: choose one of these suffixes.")
     if not isinstance(source, FeatureSource):
         X, y = source
         said = source.about if isinstance(source, FeatureFile) else {}
@@ -78,9 +76,7 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
     """Arrays in memory as a source; they need not be finite, but must be features and labels."""
     features = to_numpy(as_array(X, "X"))
     if features.ndim != 2 or 0 in features.shape or features.dtype.kind not in "fiub":
-        raise InputError(
-            f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}."
-        )
+        raise InputError(f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}.")
     if isinstance(y, (list, tuple)) and all(type(label) is int for label in y):
         # NumPy would make floats of integers of which one needs all of 64 bits.
         y = integer_array(y, Path("y"))

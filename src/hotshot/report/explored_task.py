@@ -75,16 +75,13 @@ def _explore_task(
         "right": int(np.sum(chosen == truth)),
         "asked": len(truth),
         "names": np.searchsorted(episodes.names, classes).tolist(),
-        "classes": [
-            _class_of(c, model, task, explanation, weights, truth, chosen) for c in range(len(classes))
-        ],
+        "classes": [_class_of(c, model, task, explanation, weights, truth, chosen) for c in range(len(classes))],
         "support": [
             [*place, int(np.searchsorted(classes, label)), int(row)]
             for place, label, row in zip(support.tolist(), task.support_labels, task.support, strict=True)
         ],
         "queries": [
-            [*place, int(truth[i]), int(chosen[i]), int(task.query[i])]
-            for i, place in enumerate(queries.tolist())
+            [*place, int(truth[i]), int(chosen[i]), int(task.query[i])] for i, place in enumerate(queries.tolist())
         ],
         "wrong": [
             {
@@ -125,9 +122,7 @@ def _class_of(
     }
 
 
-def _evidence(
-    reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray
-) -> dict[str, list[list[float]]]:
+def _evidence(reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray) -> dict[str, list[list[float]]]:
     """Base classes by their evidence for the class chosen over the right one, as `Reason` has it over the rival."""
     similar = {lender.name: lender.similarity for lender in reason.lenders}
     similarity = np.array([similar.get(name, 0.0) for name in names])
@@ -147,9 +142,7 @@ def _rounded(share: Any) -> float:
     return round(float(share), 4)
 
 
-def _project(
-    model: CalibratedClassifier, support: np.ndarray, queries: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _project(model: CalibratedClassifier, support: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places in [0, 1] x [0, 1] of support (S, 2) and queries (Q, 2).
 
     The plane is that of the two principal axes of the logits, in which classes that the model confuses overlap. Two

@@ -22,9 +22,7 @@ def render(title: str, lead: str, parts: Sequence[Any]) -> str:
     """The HTML of a report. Whatever is text stays text: the template escapes it, and a policy in its head lets the
     browser run this package's script and load nothing at all.
     """
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(as_data=as_data, broken=broken, typeset=typeset)
     script = _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

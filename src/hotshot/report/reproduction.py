@@ -21,9 +21,7 @@ from hotshot.report.svg import inline_svg
 from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
 
 # What a section shows by itself; all else in its document says what was run.
-SHOWN = frozenset(
-    ("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source")
-)
+SHOWN = frozenset(("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source"))
 
 
 @dataclass(frozen=True)
@@ -64,18 +62,14 @@ def about_reproduction(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def reproduction_part(
-    folder: Path, part_id: str, source: Source, read: Reader, most: int
-) -> ReproductionPart:
+def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int) -> ReproductionPart:
     """The part of a reproduction, its experiments in the order of the paper."""
     about = about_reproduction(folder)
     order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
     names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment_part(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = explorer_or_reason(
-        lambda: reproduction_explorer(folder, about, source, read, most), most
-    )
+    explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, read, most), most)
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return ReproductionPart(
         id=part_id,

@@ -132,9 +132,7 @@ def _facts(run: StoredRun) -> dict[str, str]:
 
 
 def _described(method: dict[str, Any]) -> str:
-    parameters = (
-        f"{key} = {json.dumps(own, ensure_ascii=False)}" for key, own in method["parameters"].items()
-    )
+    parameters = (f"{key} = {json.dumps(own, ensure_ascii=False)}" for key, own in method["parameters"].items())
     return "\n  ".join([str(method["class"]), *parameters])
 
 

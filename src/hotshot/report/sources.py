@@ -77,9 +77,7 @@ def method_to_explore(request: dict[str, Any]) -> str:
 def check_novel(request: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
     """Raise unless these are the novel samples of the run."""
     if request["data"] != {"X_novel": array_hash(X), "y_novel": labels_hash(y)}:
-        raise InputError(
-            "The novel samples are not those of the run by their hash: pass the file of the run."
-        )
+        raise InputError("The novel samples are not those of the run by their hash: pass the file of the run.")
 
 
 def has_base(described: dict[str, Any], base: BaseClasses) -> bool:

@@ -79,8 +79,7 @@ def solve(
     cost = as_floats(cost, "cost")
     if cost.ndim < 2 or 0 in cost.shape:
         raise InputError(
-            f"cost must be an (…, J, S) array with at least one problem, row and column, "
-            f"got shape {tuple(cost.shape)}."
+            f"cost must be an (…, J, S) array with at least one problem, row and column, got shape {tuple(cost.shape)}."
         )
     a, b = (mass if mass is None else as_floats(mass, name) for mass, name in ((a, "a"), (b, "b")))
     xp = namespace(cost, a, b)
@@ -152,9 +151,7 @@ def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations:
         raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
     if tolerance is not None and not _is_positive(tolerance):
         raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
-    if max_iterations is not None and not (
-        _is_positive(max_iterations) and max_iterations == int(max_iterations)
-    ):
+    if max_iterations is not None and not (_is_positive(max_iterations) and max_iterations == int(max_iterations)):
         raise ParameterError(f"max_iterations must be a positive integer, got {max_iterations!r}.")
 
 
@@ -171,9 +168,7 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
     try:
         return xp.broadcast_to(mass, shape) + xp.zeros(shape, dtype=cost.dtype, device=device(cost))
     except (ValueError, RuntimeError):
-        raise InputError(
-            f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}."
-        ) from None
+        raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
 
 def _set_bad_problems_aside(
@@ -256,9 +251,7 @@ def _solve_block(
     dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
     # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
     primal = dual + xp.sum(lack_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
-    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(
-        small + lack_small, axis=1
-    )
+    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(small + lack_small, axis=1)
     iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
     return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)

@@ -49,9 +49,7 @@ def test_large_banks_are_slow_to_weigh(monkeypatch):
 def test_published_sets_are_refused_where_they_refuse():
     X, y = classes()
     for shift in (0, 1):
-        model = HOTClassifier(
-            BaseClasses.from_samples(X - shift, y), **parameter_set("paper"), random_state=0
-        )
+        model = HOTClassifier(BaseClasses.from_samples(X - shift, y), **parameter_set("paper"), random_state=0)
         advice = next(a for a in inspected((X - shift, y)).advice if "parameter_set('paper')" in a.methods)
         if shift:
             assert advice.verdict == "refused"

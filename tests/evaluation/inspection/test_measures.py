@@ -39,9 +39,7 @@ def test_measures_equal_plain_computations(table, rows):
             "class": y[row],
         }
     one_value = [len(np.unique(column[np.isfinite(column)])) == 1 for column in X.T]
-    only_zero = [
-        bool(one) and bool((c[np.isfinite(c)] == 0).all()) for one, c in zip(one_value, X.T, strict=True)
-    ]
+    only_zero = [bool(one) and bool((c[np.isfinite(c)] == 0).all()) for one, c in zip(one_value, X.T, strict=True)]
     assert constant["columns"] == np.flatnonzero(one_value).tolist()
     assert (constant["count"], constant["all_zero"]) == (sum(one_value), sum(only_zero))
     names, counts = np.unique(y, return_counts=True)

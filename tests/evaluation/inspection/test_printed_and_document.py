@@ -101,9 +101,7 @@ def test_the_document_has_the_keys_it_promises():
     assert file["classes"]["smallest"] == {"name": "class 0", "samples": 30}
     assert file["power"] == {"auto": 0.5, "half": True, "log": True}
     assert file["costs"]["plan"] == "selective"
-    assert [set(finding) for finding in found["findings"]] == [
-        {"severity", "code", "sentence", "file", "role"}
-    ]
+    assert [set(finding) for finding in found["findings"]] == [{"severity", "code", "sentence", "file", "role"}]
     assert all(set(row) == {"methods", "verdict", "sentence"} for row in found["methods"])
     for key in KEYS | set(found) | set(file["entries"]) | set(file["costs"]) | set(file["classes"]):
         assert f"`{key}`" in document.__doc__

@@ -29,8 +29,7 @@ def renamed(state, prefix):
     """The same tensors in the same order under names of another program."""
     layers = list(dict.fromkeys(name.rpartition(".")[0] for name in state))
     return {
-        f"{prefix}{layers.index(name.rpartition('.')[0])}.{name.rpartition('.')[2]}": x
-        for name, x in state.items()
+        f"{prefix}{layers.index(name.rpartition('.')[0])}.{name.rpartition('.')[2]}": x for name, x in state.items()
     }
 
 

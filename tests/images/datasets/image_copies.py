@@ -67,9 +67,7 @@ PACKERS = {
     "tar.xz": lambda where, files, name="copy": pack_tar(where / f"{name}.tar.xz", files, "w:xz"),
     "tar.bz2": lambda where, files, name="copy": pack_tar(where / f"{name}.tar.bz2", files, "w:bz2"),
     "zip": lambda where, files, name="copy": pack_zip(where / f"{name}.zip", files),
-    "stored zip": lambda where, files, name="copy": pack_zip(
-        where / f"{name}.zip", files, zipfile.ZIP_STORED
-    ),
+    "stored zip": lambda where, files, name="copy": pack_zip(where / f"{name}.zip", files, zipfile.ZIP_STORED),
 }
 
 
@@ -79,11 +77,7 @@ WNIDS = {"train": ("n01532829", "n01558993"), "val": ("n01855672",), "test": ("n
 
 
 def class_folders(classes=("ant", "bee"), each=3, prefix=""):
-    return {
-        f"{prefix}{name}/{name}{i}.jpg": jpeg(10 * c + i)
-        for c, name in enumerate(classes)
-        for i in range(each)
-    }
+    return {f"{prefix}{name}/{name}{i}.jpg": jpeg(10 * c + i) for c, name in enumerate(classes) for i in range(each)}
 
 
 def split_folders(wnids=WNIDS, each=2):

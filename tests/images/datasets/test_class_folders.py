@@ -40,9 +40,7 @@ def test_splits_are_named_as_this_library_does(tmp_path, pack):
 
 
 def test_the_same_pixels_come_from_every_packing(tmp_path):
-    opened = [
-        open_dataset(pack(tmp_path, class_folders(), f"x{i}")) for i, pack in enumerate(PACKERS.values())
-    ]
+    opened = [open_dataset(pack(tmp_path, class_folders(), f"x{i}")) for i, pack in enumerate(PACKERS.values())]
     first = opened[0].splits["all"]
     for other in opened[1:]:
         for one, two in zip(first.images, other.splits["all"].images, strict=True):
@@ -132,9 +130,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
             "train has the image 'ant/more/x.jpg' deeper",
             id="nested in a split",
         ),
-        pytest.param(
-            class_folders() | {"cow/x.txt": b"x"}, "1 folders without images, 'cow' first", id="empty"
-        ),
+        pytest.param(class_folders() | {"cow/x.txt": b"x"}, "1 folders without images, 'cow' first", id="empty"),
         pytest.param(
             split_folders({"train": ("a", "b"), "test": ("b", "c")}),
             "1 classes in both 'base' and 'novel', 'b' first: a class belongs to one split",

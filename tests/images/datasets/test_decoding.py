@@ -138,9 +138,7 @@ def test_a_file_that_vanishes_is_named(tmp_path):
     path = as_folder(tmp_path, class_folders())
     split = split_of(path)
     (path / "bee" / "bee2.jpg").unlink()
-    with pytest.raises(
-        InputError, match=r"1 corrupt images, first bee/bee2.jpg \(it cannot be read, No such file"
-    ):
+    with pytest.raises(InputError, match=r"1 corrupt images, first bee/bee2.jpg \(it cannot be read, No such file"):
         decode(split, 16, tmp_path / "cache")
 
 

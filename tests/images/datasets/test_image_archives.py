@@ -101,9 +101,7 @@ def test_a_zip_member_that_is_not_what_it_announces_is_a_corrupt_image(tmp_path)
     data[60] ^= 0xFF
     path.write_bytes(data)
     image = open_dataset(path).splits["all"].images[0]
-    with pytest.raises(
-        InputError, match=r"x.zip:a/1.jpg is not a readable image.*damaged inside its archive"
-    ):
+    with pytest.raises(InputError, match=r"x.zip:a/1.jpg is not a readable image.*damaged inside its archive"):
         image.read()
 
 

@@ -114,9 +114,7 @@ class Runs:
             "lacks 1 of the 8 images that its lists name, 'n018556720.jpg' first",
             id="an image is lost",
         ),
-        pytest.param(
-            ravi_images() | {"train.csv": b"name;class\n"}, "not a list of 'filename,label'", id="other list"
-        ),
+        pytest.param(ravi_images() | {"train.csv": b"name;class\n"}, "not a list of 'filename,label'", id="other list"),
         pytest.param(
             split_folders() | {"val.csv": b"filename,label\nx.jpg,n99999999\n"},
             "class 'n01855672' in val, which val.csv does not name",
@@ -132,9 +130,7 @@ class Runs:
         pytest.param(cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) where", id="flat"),
         pytest.param(cache(image_data=[1, 2]), "not an array of numbers", id="list"),
         pytest.param(cache(image_data=Runs()), "eval.*nothing of it was run", id="hostile"),
-        pytest.param(
-            {"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "has no 'image_data'", id="other"
-        ),
+        pytest.param({"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "has no 'image_data'", id="other"),
         pytest.param({"mini-imagenet-cache-val.pkl": b""}, "empty", id="empty"),
     ],
 )
@@ -233,12 +229,9 @@ def without(files, name):
         pytest.param(
             tiered_arrays(lambda file, images: np.savez(file, X=images)), "no array 'images'", id="other name"
         ),
+        pytest.param(tiered_arrays(lambda file, images: np.savez(file, images=images / 255)), "float64", id="floats"),
         pytest.param(
-            tiered_arrays(lambda file, images: np.savez(file, images=images / 255)), "float64", id="floats"
-        ),
-        pytest.param(
-            tiered_arrays()
-            | {"train_labels.pkl": pickle.dumps({"label_specific": [0], "label_specific_str": []})},
+            tiered_arrays() | {"train_labels.pkl": pickle.dumps({"label_specific": [0], "label_specific_str": []})},
             "no numbers of its 0 classes",
             id="no names",
         ),
@@ -285,12 +278,8 @@ def test_all_200_classes_are_split_as_published(tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        pytest.param(
-            without(cub(prefix=""), "classes.txt"), "is not CUB-200-2011, it lacks classes.txt", id="list"
-        ),
-        pytest.param(
-            class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"
-        ),
+        pytest.param(without(cub(prefix=""), "classes.txt"), "is not CUB-200-2011, it lacks classes.txt", id="list"),
+        pytest.param(class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"),
         pytest.param(
             without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"),
             "lacks 1 of the 16 images in images.txt, '002.Bird_1/Bird_1_0000.jpg' first",
@@ -373,14 +362,12 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
             id="shared class",
         ),
         pytest.param(
-            cifar_pickles("")
-            | {"train": pickle.dumps({"fine_labels": [0], "data": np.zeros((1, 5), np.uint8)})},
+            cifar_pickles("") | {"train": pickle.dumps({"fine_labels": [0], "data": np.zeros((1, 5), np.uint8)})},
             r"uint8 \(1, 5\) and 1 labels where uint8 \(images, 3072\)",
             id="shape",
         ),
         pytest.param(
-            cifar_pickles("")
-            | {"train": pickle.dumps({"fine_labels": [100], "data": np.zeros((1, 3072), np.uint8)})},
+            cifar_pickles("") | {"train": pickle.dumps({"fine_labels": [100], "data": np.zeros((1, 3072), np.uint8)})},
             "labels beyond its 100 classes",
             id="label",
         ),

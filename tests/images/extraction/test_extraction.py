@@ -157,9 +157,7 @@ def test_other_weights_of_the_same_network_never_go_on_with_what_was_begun(tmp_p
 
     out = tmp_path / "a.safetensors"
     with pytest.raises(KeyboardInterrupt):
-        extract_split(
-            checkpoint_extractor(tmp_path / "seed0" / "best"), split, out, about={}, watch=interrupt
-        )
+        extract_split(checkpoint_extractor(tmp_path / "seed0" / "best"), split, out, about={}, watch=interrupt)
     extract_split(checkpoint_extractor(tmp_path / "seed1" / "best"), split, out, about={})
     network, recipe, _ = load_backbone(tmp_path / "seed1" / "best")
     np.testing.assert_allclose(read_features(out).X, features_of(network, split, 20), rtol=1e-4, atol=1e-5)

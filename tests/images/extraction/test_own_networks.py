@@ -127,9 +127,7 @@ def test_features_of_a_module_are_what_it_gives_and_maps_are_averaged(networks, 
     assert extractor.name == f"their_networks.py:{which}"
 
 
-@pytest.mark.parametrize(
-    "name", ["their_networks:pool", "their_networks:Convolution", "their_networks:seeded"]
-)
+@pytest.mark.parametrize("name", ["their_networks:pool", "their_networks:Convolution", "their_networks:seeded"])
 def test_modules_of_the_working_folder_are_found_and_the_search_path_is_left_as_it_was(networks, name):
     before = list(sys.path)
     extractor, _ = module_extractor(name, 14)
@@ -165,9 +163,7 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
     assert len(report.matched) == 2
     inputs = extractor.prepare(pixels_of(extractor))
     with torch.no_grad():
-        expected = (
-            network(inputs).relu().mean(dim=(2, 3)) if which == "Convolution" else network(inputs.flatten(1))
-        )
+        expected = network(inputs).relu().mean(dim=(2, 3)) if which == "Convolution" else network(inputs.flatten(1))
     np.testing.assert_allclose(features_of(extractor), expected.numpy(), rtol=1e-3, atol=1e-5)
     assert extractor.about["weights"] == "w.pt"
     assert extractor.about["fingerprint"] != first.about["fingerprint"]
@@ -188,9 +184,7 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
     extractor, _ = module_extractor(networks(which), 14)
     extractor = replace(extractor, name=begun.name)
     seen = []
-    extract_split(
-        extractor, split, tmp_path / "f.safetensors", about={}, watch=lambda done, _: seen.append(done)
-    )
+    extract_split(extractor, split, tmp_path / "f.safetensors", about={}, watch=lambda done, _: seen.append(done))
     assert seen[0] == first_done
 
 
@@ -297,9 +291,7 @@ def test_an_onnx_file_gives_the_features_of_the_same_module(onnx, networks, batc
     assert len(extractor.about["sha256"]) == 64
     same, _ = module_extractor(networks("pool"), 14)
     for count in (1, 5, 8):
-        np.testing.assert_allclose(
-            features_of(extractor, count), features_of(same, count), rtol=1e-4, atol=1e-6
-        )
+        np.testing.assert_allclose(features_of(extractor, count), features_of(same, count), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "FLOAT16"])
@@ -382,9 +374,7 @@ def test_damaged_and_absent_files_are_one_sentence(onnx, tmp_path, capfd):
     unnamed = whole.replace(b"GlobalAveragePool", b"GlobalAverage\xff\xfe\xfd\xfc")
     for content in (b"", b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
         damaged.write_bytes(content)
-        with pytest.raises(
-            InputError, match=r"damaged.onnx is not an ONNX file that onnxruntime .* can run"
-        ) as raised:
+        with pytest.raises(InputError, match=r"damaged.onnx is not an ONNX file that onnxruntime .* can run") as raised:
             onnx_extractor(damaged)
         one_sentence(raised)
     assert capfd.readouterr() == ("", "")

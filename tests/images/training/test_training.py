@@ -101,9 +101,7 @@ def test_mixup_with_a_share_of_none_is_training_on_the_partners():
     partner = torch.tensor([3, 4, 5, 1, 2, 0])
     expected = nn.functional.cross_entropy(classifier(network(images[partner])), labels[partner])
     for point in (0, 1, 3):
-        mixed = mixup_loss(
-            network, classifier, images, labels, share=0.0, partner=partner, point=point, smoothing=0.0
-        )
+        mixed = mixup_loss(network, classifier, images, labels, share=0.0, partner=partner, point=point, smoothing=0.0)
         assert mixed.item() == pytest.approx(expected.item(), rel=1e-5)
 
 
@@ -142,9 +140,7 @@ class StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"optimiser": "adam", "learning_rate": 1e-3, "rotation": True, "mixup": 2.0}]
-)
+@pytest.mark.parametrize("options", [{}, {"optimiser": "adam", "learning_rate": 1e-3, "rotation": True, "mixup": 2.0}])
 @pytest.mark.parametrize("stop", [1, 3, 4, 8])
 def test_training_that_was_killed_ends_with_the_same_weights(tmp_path, options, stop):
     recipe = Recipe(**SMALL, epochs=3, **options)

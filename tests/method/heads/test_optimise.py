@@ -273,9 +273,7 @@ def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
     for reference in (np.zeros(1), xp.asarray([0.0], dtype=xp.float64)):
         there = base.to(reference)
         x, y, w = (like(array, reference) for array in (support, labels, weights))
-        theta = heads_of(
-            there, gaussians_of(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head
-        ).theta
+        theta = heads_of(there, gaussians_of(there, x, y, w, alpha=0.1), x, y, n_classes=len(shots), head=head).theta
         assert type(theta) is type(reference)
         fitted.append(to_numpy(theta))
     for t in range(2):

@@ -73,9 +73,7 @@ def test_logit_covariances_are_w_sigma_w(gaussian_shots):
             if problem.mixing is None:
                 covariance = problem.covariances.matrices[t, g]
             else:
-                covariance = sum(
-                    m * s for m, s in zip(problem.mixing[t, g], problem.covariances.matrices, strict=True)
-                )
+                covariance = sum(m * s for m, s in zip(problem.mixing[t, g], problem.covariances.matrices, strict=True))
             expected = weights[t] @ covariance @ weights[t].T
             np.testing.assert_allclose(spread[t, g], expected, rtol=1e-9, atol=1e-12)
 
@@ -107,8 +105,6 @@ def test_through_covariances_is_the_gradient_through_the_spread(n_classes):
     slope = slope + np.swapaxes(slope, 2, 3)
     spread, lent = logit_covariances(problem, weights)
     step = 1e-6 * rng.normal(size=weights.shape)
-    change = sum(
-        np.sum(slope * sign * logit_covariances(problem, weights + sign * step)[0]) for sign in (1, -1)
-    )
+    change = sum(np.sum(slope * sign * logit_covariances(problem, weights + sign * step)[0]) for sign in (1, -1))
     assert np.sum(through_covariances(problem, slope, lent) * step) == pytest.approx(change / 2, rel=1e-5)
     assert spread.shape == slope.shape

@@ -122,12 +122,8 @@ def recorded_fits(monkeypatch):
     return fits
 
 
-@pytest.mark.parametrize(
-    ("n_generated", "per_gaussian"), [(60, (60, 30, 20)), (1, (1, 1, 1)), (5, (5, 2, 2))]
-)
-def test_the_gaussians_of_a_class_share_its_features_and_support_has_its_weight(
-    monkeypatch, n_generated, per_gaussian
-):
+@pytest.mark.parametrize(("n_generated", "per_gaussian"), [(60, (60, 30, 20)), (1, (1, 1, 1)), (5, (5, 2, 2))])
+def test_the_gaussians_of_a_class_share_its_features_and_support_has_its_weight(monkeypatch, n_generated, per_gaussian):
     fits = recorded_fits(monkeypatch)
     task = random_task()
     fit(task, n_generated=n_generated, support_weight=7.0)
@@ -169,9 +165,7 @@ def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature()
         step = np.zeros_like(theta)
         step[(0, *place)] = 1e-6
         ahead, behind = (
-            sampled.sampled_objective(problem, theta + sign * step, generated=generated, counts=counts).value[
-                0
-            ]
+            sampled.sampled_objective(problem, theta + sign * step, generated=generated, counts=counts).value[0]
             for sign in (1, -1)
         )
         assert here.gradient[(0, *place)] == pytest.approx((ahead - behind) / 2e-6, rel=1e-4, abs=1e-4)

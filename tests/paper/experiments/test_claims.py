@@ -130,9 +130,7 @@ def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monke
     rows = {row[0]: row for row in found.tables[0].rows}
     gain = rows["H-OT"][-1].mean - rows["H-OT"][1].mean
     assert found.claims[0].measured.startswith(f"H-OT {gain:+.2f} ± ")
-    assert found.claims[1].measured.startswith(
-        f"{rows['Free-Lunch'][2].mean - rows['Free-Lunch'][-1].mean:+.2f} ± "
-    )
+    assert found.claims[1].measured.startswith(f"{rows['Free-Lunch'][2].mean - rows['Free-Lunch'][-1].mean:+.2f} ± ")
     monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 50))
     found = run("generated", setting)
     hot, lunch = found.tables[0].rows

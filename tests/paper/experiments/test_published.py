@@ -104,10 +104,7 @@ def test_the_paper_has_its_method_ahead_of_free_lunch_everywhere(dataset):
     own, other = published_cost(dataset, "hot"), published_cost(dataset, "free-lunch")
     assert all(other.mean < published_cost(dataset, name).mean < own.mean for name in COSTS)
     # And slower.
-    assert all(
-        published_speed(dataset, "hot", k).mean > published_speed(dataset, "free-lunch", k).mean
-        for k in SHOTS
-    )
+    assert all(published_speed(dataset, "hot", k).mean > published_speed(dataset, "free-lunch", k).mean for k in SHOTS)
 
 
 @pytest.mark.parametrize("backbone", ["Conv4", "Conv6", "ResNet10", "ResNet18", "WRN28+RTloss"])

@@ -59,9 +59,7 @@ def few(monkeypatch):
 
 
 def numbers_in(findings):
-    return [
-        cell for table in findings.tables for row in table.rows for cell in row if isinstance(cell, Number)
-    ]
+    return [cell for table in findings.tables for row in table.rows for cell in row if isinstance(cell, Number)]
 
 
 def told(results):
@@ -164,12 +162,8 @@ def test_accuracies_are_those_of_evaluate_on_the_same_tasks(measured):
 def test_words_put_each_method_where_its_interval_is(measured):
     _, findings = measured
     kinds = set()
-    for sentence, table, column in zip(
-        findings.sentences, np.repeat(findings.tables, 2), (4, 6, 4, 6), strict=True
-    ):
-        parts = re.findall(
-            r"(?:H-OT is ahead of|H-OT is behind|No significant difference from) .*?\)\.", sentence
-        )
+    for sentence, table, column in zip(findings.sentences, np.repeat(findings.tables, 2), (4, 6, 4, 6), strict=True):
+        parts = re.findall(r"(?:H-OT is ahead of|H-OT is behind|No significant difference from) .*?\)\.", sentence)
         for row in table.rows[1 : len(accuracy.METHODS)]:
             name, gap = row[0].partition(" (")[0], row[column]
             clear = abs(gap.mean) > gap.half_width
@@ -261,10 +255,7 @@ def test_sets_of_another_width_or_extractor_are_left_out_with_the_reason():
     wide, foreign = feature_set("wide", width=9), feature_set("foreign", backbone="ResNet10")
     findings = cross_domain.run(setting_of(toys, wide, foreign, tasks=2))
     assert findings.sentences[0] == "wide was left out: its features have 9 entries, those of toys 6."
-    assert (
-        findings.sentences[1]
-        == "foreign was left out: its features come from ResNet10, those of toys from Conv4."
-    )
+    assert findings.sentences[1] == "foreign was left out: its features come from ResNet10, those of toys from Conv4."
     assert "the half least like them" in findings.sentences[2]
     assert [row[1].mean for row in findings.tables[0].rows] == [8, 4, 4]
 

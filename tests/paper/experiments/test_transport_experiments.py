@@ -62,9 +62,7 @@ def test_costs_are_those_of_the_methods_by_name(setting):
     features = setting.features
     methods = {
         "High-level OT, cosine": HOTClassifier(features.base, cost="cosine"),
-        "High-level OT, cosine, matched": HOTClassifier(
-            features.base, cost="cosine", cost_scale="over-targets"
-        ),
+        "High-level OT, cosine, matched": HOTClassifier(features.base, cost="cosine", cost_scale="over-targets"),
         "H-OT": HOTClassifier(features.base),
     }
     found = evaluate(methods, features.X, features.y, shots=1, **REQUEST)
@@ -116,9 +114,7 @@ def test_transport_finds_known_weights_better_than_free_lunch(name):
 
 def test_weights_are_scored_by_correlation_and_distance():
     truth = np.array([[0.5, 1.0], [0.5, 0.0]])
-    assert known_weights.correlation(truth, truth) == pytest.approx(
-        0.5
-    )  # A column of equal weights counts as 0.
+    assert known_weights.correlation(truth, truth) == pytest.approx(0.5)  # A column of equal weights counts as 0.
     assert known_weights.total_error(truth, truth) == 0
     assert known_weights.total_error(truth, truth[::-1]) == pytest.approx(1.0)
 
@@ -181,8 +177,7 @@ def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender
     assert weights.shape == (3, 14)
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-4)
     assert (
-        str(setting.fitted_hot().base_names_[setting.fitted_hot().transfer_weights_[0].argmax()])
-        in found.sentences[0]
+        str(setting.fitted_hot().base_names_[setting.fitted_hot().transfer_weights_[0].argmax()]) in found.sentences[0]
     )
     # The mean over targets of a coupling is the weight of the sample: the same for all here.
     np.testing.assert_allclose(weights.mean(axis=0), 1 / 14, atol=1e-4)
@@ -223,9 +218,7 @@ def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, m
 
 def test_an_evaluation_is_done_once_for_all_experiments(tmp_path):
     seen = []
-    watched = Setting(
-        features_of(), **REQUEST, out=tmp_path, watch=lambda record, known, total: seen.append(known)
-    )
+    watched = Setting(features_of(), **REQUEST, out=tmp_path, watch=lambda record, known, total: seen.append(known))
     first = watched.evaluate(("hot", "centroid"))
     assert not any(seen)
     again = watched.evaluate({"centroid": "centroid", "hot": "hot"})

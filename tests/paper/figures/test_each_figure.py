@@ -45,9 +45,7 @@ def test_a_single_value_has_the_middle_of_the_colours():
 
 
 def test_all_of_64_rows_are_named_on_one_page():
-    figure = figures.heatmap(
-        np.eye(64, 5), [f"name_of_class_{i}" for i in range(64)], list("abcde"), label=""
-    )
+    figure = figures.heatmap(np.eye(64, 5), [f"name_of_class_{i}" for i in range(64)], list("abcde"), label="")
     assert len(ticks(figure.axes[0].yaxis)) == 64
     assert figure.get_figheight() < 9.4
     assert figure.get_figwidth() == 3.4
@@ -121,9 +119,7 @@ def test_a_single_line_needs_no_legend():
 
 
 def test_numbers_on_a_logarithmic_axis_are_plain():
-    figure = figures.lines(
-        [1, 10, 1000], {"a": examples.estimates(3)}, x_label="n", label="accuracy", log=True
-    )
+    figure = figures.lines([1, 10, 1000], {"a": examples.estimates(3)}, x_label="n", label="accuracy", log=True)
     assert ticks(figure.axes[0].xaxis) == ["1", "10", "1000"]
 
 
@@ -272,9 +268,7 @@ def test_plans_go_down_on_one_scale_and_names_follow():
 
 
 def test_all_of_64_lenders_are_named():
-    figure = figures.plans(
-        {"in": np.ones(64)}, {"in": [f"name_of_class_{i}" for i in range(64)]}, label="weight"
-    )
+    figure = figures.plans({"in": np.ones(64)}, {"in": [f"name_of_class_{i}" for i in range(64)]}, label="weight")
     assert len(ticks(figure.axes[0].xaxis)) == 64
 
 

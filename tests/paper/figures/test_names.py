@@ -15,9 +15,7 @@ from hotshot.paper.figures.text import clean, fitted, text_width, wrapped
 
 
 def columns(text):
-    return sum(
-        2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text if not unicodedata.combining(c)
-    )
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text if not unicodedata.combining(c))
 
 
 @pytest.mark.parametrize(

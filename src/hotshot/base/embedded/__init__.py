@@ -47,8 +47,7 @@ def load_bank(name: str) -> EmbeddedBank:
     about = file.metadata
     X_base, X_novel = (file.tensors[part].astype(np.float32) for part in ("base", "novel"))
     y_base, y_novel = (
-        np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"])
-        for part in ("base", "novel")
+        np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"]) for part in ("base", "novel")
     )
     base = BaseClasses.from_samples(X_base, y_base)
     return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))

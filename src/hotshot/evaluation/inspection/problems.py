@@ -30,9 +30,7 @@ FAULT, WARNING, NOTE = "fault", "warning", "note"
 BAD = "{n:entry is|entries are} {kind}, in {samples:sample} and {features:feature}, {where}: {remedy}."
 ALIKE = "{n:class has|classes have} nearly the name of {whose}, such as '{second:name}' and '{first:name}'"
 ORIGIN = "The {key} is '{own:name}' in the base file and '{other:name}' in the novel file: use one kind of features."
-LENDERS = (
-    "effective number of lenders {costs[lenders]:.0f} of {costs[base_classes]} with epsilon {costs[epsilon]}"
-)
+LENDERS = "effective number of lenders {costs[lenders]:.0f} of {costs[base_classes]} with epsilon {costs[epsilon]}"
 SENTENCES = {
     FAULT: {
         "nan": BAD,
@@ -118,9 +116,7 @@ def _bad_entries(file: InspectedFile) -> Iterator[Problem]:
         if kind == "infinite" and file.values["dtype"] == "float16":
             remedy = "extract the features again in float32, as float16 ends at 65504"
         elif bad["samples"] == file.values["samples"] and bad["features"] < file.values["features"]:
-            remedy = (
-                f"leave out {'this feature' if bad['features'] == 1 else 'these features'} or extract again"
-            )
+            remedy = f"leave out {'this feature' if bad['features'] == 1 else 'these features'} or extract again"
         of_class = "" if bad["class"] is None else f", class '{shortened(bad['class'])}'"
         where = f"the first in row {bad['row']}, column {bad['column']}{of_class}"
         yield code, {**bad, "n": bad["count"], "kind": kind, "where": where, "remedy": remedy}
@@ -148,10 +144,7 @@ def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
         yield "constant-features", {"n": n, "what": what, "columns": columns}
     if np.dtype(values["dtype"]).kind in "iub":
         yield "whole-numbers", {}
-    if (
-        0 < entries["negative_share"] < STRAY_NEGATIVES
-        and -entries["smallest"] < STRAY_SIZE * entries["largest"]
-    ):
+    if 0 < entries["negative_share"] < STRAY_NEGATIVES and -entries["smallest"] < STRAY_SIZE * entries["largest"]:
         yield "stray-negatives", {"share": entries["negative_share"]}
     (low, high), deviation = USUAL_DEVIATION, values["deviation_within_classes"]
     if file.role != NOVEL and deviation and not low <= deviation <= high:

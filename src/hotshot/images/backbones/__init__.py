@@ -89,9 +89,7 @@ def require_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError):  # The latter where PyTorch is built without CUDA.
-        raise ParameterError(
-            f"device must be one that PyTorch has here, such as cpu, got {device!r}."
-        ) from None
+        raise ParameterError(f"device must be one that PyTorch has here, such as cpu, got {device!r}.") from None
 
 
 __all__ = [

@@ -35,9 +35,7 @@ class Residual(nn.Module):
         stride 2 and pooling.
     """
 
-    def __init__(
-        self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False
-    ) -> None:
+    def __init__(self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> None:
         super().__init__()
         entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
         self.stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
@@ -68,9 +66,7 @@ class BasicBlock(nn.Module):
         self.relu = nn.ReLU()
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                _convolution(inputs, outputs, 1, stride=stride), nn.BatchNorm2d(outputs)
-            )
+            self.shortcut = nn.Sequential(_convolution(inputs, outputs, 1, stride=stride), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
         """The block's map."""

@@ -138,9 +138,7 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         content = {}
     found = {str(name): x for name, x in content.items() if isinstance(x, Tensor) and _is_plain(x)}
     if not found:
-        raise InputError(
-            f"{path} holds no weights by name: save the state_dict of the network with torch.save."
-        )
+        raise InputError(f"{path} holds no weights by name: save the state_dict of the network with torch.save.")
     return found
 
 

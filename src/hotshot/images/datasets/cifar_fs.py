@@ -107,9 +107,7 @@ def _python_version(tree: Tree) -> Tree | None:
 def _from_pickles(tree: Tree, pickles: Tree, lists: dict[str, list[str]]) -> Found:
     meta = pickles.files["meta"]
     key = "fine_label_names"
-    names = pickled.texts(
-        pickled.item(pickled.read_dictionary(meta), key, meta.name), f"{meta.name}, '{key}'"
-    )
+    names = pickled.texts(pickled.item(pickled.read_dictionary(meta), key, meta.name), f"{meta.name}, '{key}'")
     classes: dict[str, list[ArrayImage]] = {name: [] for name in names}
     for name in ("train", "test"):
         entry = pickles.files[name]
@@ -130,7 +128,5 @@ def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
             "published: copy or download it again."
         )
     if labels.min() < 0 or labels.max() >= n_classes:
-        raise InputError(
-            f"{entry.name} has labels beyond its {n_classes} classes: copy or download it again."
-        )
+        raise InputError(f"{entry.name} has labels beyond its {n_classes} classes: copy or download it again.")
     return flat.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

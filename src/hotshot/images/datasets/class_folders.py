@@ -77,13 +77,9 @@ def _classes_of(tree: Tree, where: str) -> tuple[dict[str, list[EncodedImage]], 
     return classes, others
 
 
-def images_by_folder(
-    tree: Tree, depth: int, where: str, remedy: str
-) -> tuple[dict[str, list[EncodedImage]], int]:
+def images_by_folder(tree: Tree, depth: int, where: str, remedy: str) -> tuple[dict[str, list[EncodedImage]], int]:
     """Images by their folders, which are all `depth` deep, and how many files are no images."""
-    folders: dict[str, list[EncodedImage]] = {
-        name: [] for name in tree.folders if name.count("/") == depth - 1
-    }
+    folders: dict[str, list[EncodedImage]] = {name: [] for name in tree.folders if name.count("/") == depth - 1}
     others = 0
     for path, entry in tree.files.items():
         if not is_image(path):

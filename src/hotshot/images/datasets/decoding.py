@@ -86,9 +86,7 @@ class DecodedSplit:
         return len(self.images)
 
 
-def decode(
-    split: ImageSplit, size: int, folder: str | Path, progress: Progress | None = None
-) -> DecodedSplit:
+def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress | None = None) -> DecodedSplit:
     """The images of a split as squares of `size` pixels, from the cache in `folder` where they are there already.
 
     Each image is resized so that its shorter side is `size` (bicubic, with antialiasing) and cropped to the centre.

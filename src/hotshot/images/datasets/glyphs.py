@@ -32,9 +32,7 @@ SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {
         "Lao": (0x0E81, 0x0EAE),
     },
 }
-FACES = tuple(
-    f"DejaVu{face}" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "SansMono")
-)
+FACES = tuple(f"DejaVu{face}" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "SansMono"))
 # Drawn so many times larger than wanted, and reduced after the jitter.
 OVERSAMPLING = 3
 
@@ -83,18 +81,14 @@ def _faces() -> Faces:
         import matplotlib
         from matplotlib.ft2font import FT2Font
     except ImportError:
-        raise RunError(
-            "Synthetic characters need matplotlib's fonts: pip install 'hotshot[images]'."
-        ) from None
+        raise RunError("Synthetic characters need matplotlib's fonts: pip install 'hotshot[images]'.") from None
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
     paths = {face: folder / f"{face}.ttf" for face in FACES}
     return {face: (path, frozenset(FT2Font(str(path)).get_charmap())) for face, path in paths.items()}
 
 
-def _characters(
-    scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[bytes]
-) -> Iterator[tuple[str, str]]:
+def _characters(scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[bytes]) -> Iterator[tuple[str, str]]:
     """Letters of some scripts by name; those that look like one seen before, such as Greek Alpha, are left out."""
     path, known = faces[FACES[0]]
     for script, (first, last) in scripts.items():

@@ -91,9 +91,7 @@ def _cached(entry: Entry) -> Classes:
 def check_partition(numbers: dict[str, np.ndarray], n_images: int, where: str) -> None:
     """Refuse numbers of images that are not there, or in two classes."""
     total = sum(map(len, numbers.values()))
-    joined = (
-        np.sort(np.concatenate([np.zeros(0, np.int64), *numbers.values()])) if total <= n_images else None
-    )
+    joined = np.sort(np.concatenate([np.zeros(0, np.int64), *numbers.values()])) if total <= n_images else None
     if joined is None or (
         total and (joined[0] < 0 or joined[-1] >= n_images or any(a == b for a, b in pairwise(joined)))
     ):
@@ -106,9 +104,7 @@ def check_partition(numbers: dict[str, np.ndarray], n_images: int, where: str) -
 
 
 def _is_list(tree: Tree, name: str) -> bool:
-    return name in tree.files and tree.files[name].data()[:64].lstrip(b"\xef\xbb\xbf").startswith(
-        b"filename,label"
-    )
+    return name in tree.files and tree.files[name].data()[:64].lstrip(b"\xef\xbb\xbf").startswith(b"filename,label")
 
 
 def _read_list(entry: Entry) -> dict[str, str]:

@@ -69,9 +69,7 @@ def _archives(tree: Tree) -> dict[str, Entry]:
 def _labels_of(tree: Tree, split: str) -> Entry:
     name = f"{DISK_NAMES[split]}_labels.pkl"
     if name not in tree.files:
-        raise InputError(
-            f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
-        )
+        raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images.")
     return tree.files[name]
 
 
@@ -104,8 +102,7 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
     if "label_specific_str" in items:
         words = pickled.texts(items["label_specific_str"], f"{entry.name}, 'label_specific_str'")
         names = [
-            f"{word} ({DISK_NAMES[split]} {code})" if word in _HOMONYMS else word
-            for code, word in enumerate(words)
+            f"{word} ({DISK_NAMES[split]} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)
         ]
     else:
         known, codes = np.unique(codes, return_inverse=True)

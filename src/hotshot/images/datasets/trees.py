@@ -65,9 +65,7 @@ def subtree(tree: Tree, name: str) -> Tree | None:
     if name not in tree.opened:
         entry = tree.files[archives[0]]
         if not isinstance(entry, FileEntry):
-            raise InputError(
-                f"{tree.path} holds the archive {quoted(archives[0])} inside it: unpack it first."
-            )
+            raise InputError(f"{tree.path} holds the archive {quoted(archives[0])} inside it: unpack it first.")
         inside = whole = archive_tree(entry.path, entry.name)
         while (around := inside.only_folder()) is not None:
             inside = inside.below(around)
@@ -88,9 +86,7 @@ def folder_tree(path: Path) -> Tree:
             prefix = waiting.pop()
             # A link to a folder around it is nested without end.
             if prefix.count("/") > _DEEPEST:
-                raise InputError(
-                    f"{path / prefix} is nested too deep, or a link to a folder around it: remove it."
-                )
+                raise InputError(f"{path / prefix} is nested too deep, or a link to a folder around it: remove it.")
             for item in os.scandir(path / prefix):
                 name = f"{prefix}{item.name}"
                 if is_litter(item.name) or not (item.is_dir() or item.is_file()):

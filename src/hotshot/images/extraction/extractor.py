@@ -66,9 +66,7 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     )
 
 
-def weights_extractor(
-    backbone: str, path: str | Path, size: int, device: str = "cpu"
-) -> tuple[Extractor, Report]:
+def weights_extractor(backbone: str, path: str | Path, size: int, device: str = "cpu") -> tuple[Extractor, Report]:
     """A backbone by name with weights that others have published, and how they were matched."""
     side = side_of(size)
     network = create(backbone, **options_for(backbone, size))

@@ -106,9 +106,7 @@ def _open(path: Path, device: str) -> tuple[Any, list[_Value], list[_Value], str
     options.log_severity_level = _SILENT
     provider = _provider(device, onnxruntime.get_available_providers())
     try:
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=[provider], enable_fallback=False
-        )
+        session = onnxruntime.InferenceSession(str(path), options, providers=[provider], enable_fallback=False)
         inputs, outputs = (
             [_Value(x.name, x.type, list(x.shape or ())) for x in values]
             for values in (session.get_inputs(), session.get_outputs())
@@ -149,9 +147,7 @@ def _image_input(inputs: list[_Value], path: Path) -> _Images:
     sides = {side for side in (shape[1:3] if channels_last else shape[2:]) if side is not None}
     if len(sides) > 1:
         raise InputError(f"{path} must take square images, and takes {given}: export it so.")
-    return _Images(
-        given.name, _DTYPES[given.type], channels_last, batch=shape[0], side=sides.pop() if sides else None
-    )
+    return _Images(given.name, _DTYPES[given.type], channels_last, batch=shape[0], side=sides.pop() if sides else None)
 
 
 def _features_output(outputs: list[_Value], path: Path) -> str:

@@ -66,9 +66,7 @@ def extract_split(
                     "network whose features have one width."
                 )
             if not np.isfinite(features).all():
-                raise InputError(
-                    f"{extractor.name} gave NaN or infinity near image {done}: check its weights."
-                )
+                raise InputError(f"{extractor.name} gave NaN or infinity near image {done}: check its weights.")
             file.write(np.ascontiguousarray(features, dtype=np.float32).data)
             done = rows.stop
             if watch is not None:
@@ -113,13 +111,9 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
         raise InputError(f"There is no file {path}.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
-    columns = [
-        next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)
-    ]
+    columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)]
     if -1 in columns:
-        raise InputError(
-            f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}."
-        )
+        raise InputError(f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}.")
     texts, labels = [], []
     for number, row in rows:
         text, label = (row[i] if len(row) == len(header) else "" for i in columns)

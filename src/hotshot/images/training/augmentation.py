@@ -24,9 +24,7 @@ def augment(images: Tensor, size: int, generator: torch.Generator, *, flip: bool
     return normalise(_colour(images.float() / 255, generator))
 
 
-def as_input(
-    images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION
-) -> Tensor:
+def as_input(images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
     """Images for validation and extraction: the middle (batch, 3, size, size) of the pixels, normalised."""
     top, left = ((side - size) // 2 for side in images.shape[2:])
     middle = images[:, :, top : top + size, left : left + size]
@@ -48,9 +46,7 @@ def _random_crop(images: Tensor, size: int, generator: torch.Generator) -> Tenso
     rows = (top[:, None] + torch.arange(size)).to(images.device)
     columns = (left[:, None] + torch.arange(size)).to(images.device)
     which = torch.arange(batch, device=images.device)
-    return images.permute(0, 2, 3, 1)[which[:, None, None], rows[:, :, None], columns[:, None, :]].permute(
-        0, 3, 1, 2
-    )
+    return images.permute(0, 2, 3, 1)[which[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 def _flip(images: Tensor, generator: torch.Generator) -> Tensor:

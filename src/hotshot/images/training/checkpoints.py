@@ -79,14 +79,10 @@ class Recipe:
             if not getattr(self, name) >= 0:
                 raise ParameterError(f"{name} must not be negative, got {getattr(self, name)!r}.")
         if self.batch_size < 2:
-            raise ParameterError(
-                f"batch_size must be at least 2, to normalise over a batch, got {self.batch_size!r}."
-            )
+            raise ParameterError(f"batch_size must be at least 2, to normalise over a batch, got {self.batch_size!r}.")
         for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
-                raise ParameterError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}."
-                )
+                raise ParameterError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
 
     @property
     def cached_size(self) -> int:
@@ -103,11 +99,7 @@ def save_checkpoint(
     path: Path, modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer | None, about: dict[str, Any]
 ) -> None:
     """Write modules and optimiser; the checkpoint of that name is replaced when all is on the disk."""
-    tensors = {
-        f"{name}/{key}": value
-        for name, module in modules.items()
-        for key, value in module.state_dict().items()
-    }
+    tensors = {f"{name}/{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
     scalars: dict[str, Any] = {}
     if optimiser is not None:
         for index, state in optimiser.state_dict()["state"].items():
@@ -145,9 +137,7 @@ def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
     try:
         recipe = Recipe(**about["recipe"])
     except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{path} holds no recipe that this hotshot knows ({error}): train it again."
-        ) from None
+        raise InputError(f"{path} holds no recipe that this hotshot knows ({error}): train it again.") from None
     network = create(recipe.backbone, **recipe.options)
     restore_module(network, "backbone", tensors, path)
     return network.eval(), recipe, about
@@ -160,18 +150,14 @@ def restore_module(module: nn.Module, name: str, tensors: dict[str, torch.Tensor
         module.load_state_dict(own)
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"{path} holds other weights than its {name} needs ({reason}): train it again."
-        ) from None
+        raise InputError(f"{path} holds other weights than its {name} needs ({reason}): train it again.") from None
 
 
 def restore_optimiser(
     optimiser: torch.optim.Optimizer, about: dict[str, Any], tensors: dict[str, torch.Tensor]
 ) -> None:
     """Give an optimiser the state it had; rates come from the schedule."""
-    kept = {
-        name.removeprefix("optimiser/"): x for name, x in tensors.items() if name.startswith("optimiser/")
-    }
+    kept = {name.removeprefix("optimiser/"): x for name, x in tensors.items() if name.startswith("optimiser/")}
     state: dict[int, dict[str, Any]] = {}
     for name, value in (*kept.items(), *about["optimiser"].items()):
         index, key = name.split("/", 1)

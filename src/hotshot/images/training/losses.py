@@ -56,9 +56,7 @@ def rotation_loss(
     """Half the loss of the classes and half that of the rotations, over all four turns of the images."""
     turned, turn = rotations(images)
     features = network(turned)
-    of_classes = functional.cross_entropy(
-        classifier(features), labels.repeat(ROTATIONS), label_smoothing=smoothing
-    )
+    of_classes = functional.cross_entropy(classifier(features), labels.repeat(ROTATIONS), label_smoothing=smoothing)
     return 0.5 * of_classes + 0.5 * functional.cross_entropy(turns(features), turn)
 
 
@@ -100,9 +98,7 @@ def mixing_points(network: nn.Module) -> list[nn.Module]:
     return list(stages)[:-1] if isinstance(stages, nn.Sequential) else []
 
 
-def draw_mix(
-    network: nn.Module, batch: int, strength: float, rng: random.Random
-) -> tuple[float, Tensor, int]:
+def draw_mix(network: nn.Module, batch: int, strength: float, rng: random.Random) -> tuple[float, Tensor, int]:
     """A share from Beta(strength, strength), partners, and a point."""
     share = rng.betavariate(strength, strength)
     partner = torch.tensor(rng.sample(range(batch), batch))

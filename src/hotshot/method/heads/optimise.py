@@ -86,9 +86,7 @@ def minimise(
     return Minimum(theta, iteration, converged)
 
 
-def refined(
-    problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum
-) -> FittedHeads:
+def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum) -> FittedHeads:
     """The minimum as found; in double from there where a weak penalty or long axes used up single precision."""
     xp, dtype = namespace(found.theta), found.theta.dtype
     if not bool(xp.all(found.converged)) and is_single(found.theta):

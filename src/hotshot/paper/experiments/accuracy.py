@@ -109,9 +109,7 @@ def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
             "The published systems had other features and other tasks, of 5 ways: no difference is paired with them."
         )
     if published_dataset(features.name) == "CIFAR-FS":
-        notes.append(
-            "For Free-Lunch on WRN28+RTloss at 1 shot, Table 3 of the paper prints 74.94 ± 0.64 instead."
-        )
+        notes.append("For Free-Lunch on WRN28+RTloss at 1 shot, Table 3 of the paper prints 74.94 ± 0.64 instead.")
     return tuple(notes)
 
 

@@ -28,8 +28,7 @@ def run(setting: Setting) -> Findings:
         hot, free_lunch = found["hot", 1], found["free-lunch", 1]
         differences[label] = gap(hot, free_lunch)
         published = [
-            published_backbone(features.backbone, method) if in_paper else None
-            for method in ("free-lunch", "hot")
+            published_backbone(features.backbone, method) if in_paper else None for method in ("free-lunch", "hot")
         ]
         width = Number(features.base.n_features, places=0)
         accuracies = percent(free_lunch.accuracy), percent(hot.accuracy)

@@ -68,9 +68,7 @@ def run_plan(setting: Setting) -> Findings:
             )
             for name, each in models.items()
         ),
-        (
-            "The effective number is the exponential of the entropy of the weights, mean over the novel classes.",
-        ),
+        ("The effective number is the exponential of the entropy of the weights, mean over the novel classes.",),
     )
     first = {name: each[0] for name, each in models.items()}
     model = first[own]

@@ -102,9 +102,7 @@ def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
 
 def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
     """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
-    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(
-        near.free_lunch, far.free_lunch, near.hot, far.hot
-    )
+    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(near.free_lunch, far.free_lunch, near.hot, far.hot)
     return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
 
 

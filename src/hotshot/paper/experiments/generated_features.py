@@ -44,9 +44,7 @@ def run(setting: Setting) -> Findings:
     base = setting.features.base
     number = min(setting.tasks, MOST_TASKS)
     models = {"Free-Lunch": FreeLunchClassifier(base), "H-OT": HOTClassifier(base)}
-    found = {
-        name: [generate(setting, model, index) for index in range(number)] for name, model in models.items()
-    }
+    found = {name: [generate(setting, model, index) for index in range(number)] for name, model in models.items()}
     apart = {name: np.array([own.silhouette for own in tasks]) for name, tasks in found.items()}
     table = Table(
         f"Generated features, {number} {setting.ways}-way-1-shot tasks of {setting.features.name}",

@@ -49,8 +49,7 @@ def run(setting: Setting) -> Findings:
         f"{len(mixtures[0].classes)} base means of {setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
-            (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name]))
-            for name in errors
+            (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name])) for name in errors
         ),
         ("The error is between 0 and 2. Means are those of the features as they are, without a power.",),
     )
@@ -64,9 +63,7 @@ def run(setting: Setting) -> Findings:
         )
         for n in range(min(2, setting.ways))
     }
-    found, error = (
-        {name: f"{own.mean():.2f}" for name, own in kind.items()} for kind in (correlations, errors)
-    )
+    found, error = ({name: f"{own.mean():.2f}" for name, own in kind.items()} for kind in (correlations, errors))
     words = (
         f"Correlation with the true weights: transport {found[OT_SCALED]} ({found[OT_PUBLISHED]} with the published "
         f"epsilon), Free-Lunch {found[FREE_LUNCH]}. Sum of absolute errors: transport {error[OT_SCALED]} "

@@ -89,9 +89,7 @@ def run_generated(setting: Setting) -> Findings:
     table = Table(
         f"{setting.ways}-way-1-shot accuracy in %, {tasks} tasks of {setting.features.name}",
         ("method", *(f"{n} features" for n in NUMBERS), "expected loss"),
-        tuple(
-            (label, *(percent(each.accuracy) for each in (*series[label], limits[label]))) for label in kinds
-        ),
+        tuple((label, *(percent(each.accuracy) for each in (*series[label], limits[label]))) for label in kinds),
         (note,),
     )
     figure = lines(

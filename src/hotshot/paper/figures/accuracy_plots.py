@@ -33,9 +33,7 @@ LIMIT_DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 FILLED = 0.84
 
 
-def grouped_bars(
-    groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = ""
-) -> Figure:
+def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = "") -> Figure:
     """Means with their intervals, by group and series, as dots with bars of error.
 
     Dots, not bars from zero: the differences between methods are small against the values. Groups go down the page,
@@ -62,9 +60,7 @@ def grouped_bars(
         for i, (means, halves) in enumerate(estimated.values()):
             places = np.arange(n_groups) + (i - (n_series - 1) / 2) * of_series / pitch
             handles.append(
-                axes.errorbar(
-                    means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS
-                )
+                axes.errorbar(means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS)
             )
         for between in range(1, n_groups):
             axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
@@ -160,9 +156,7 @@ def histogram(values: Mapping[str, Any], *, edges: Any, x_label: str, label: str
     """
     bounds = numbers(edges, "edges", ("bins + 1",))
     if len(bounds) < 2 or (np.diff(bounds) <= 0).any():
-        raise ParameterError(
-            f"edges must be at least two increasing numbers, got {bounds.tolist()}: sort them."
-        )
+        raise ParameterError(f"edges must be at least two increasing numbers, got {bounds.tolist()}: sort them.")
     given = arrays_of(values, "values", "tasks")
     for name, each in given.items():
         if each.min() < bounds[0] or each.max() > bounds[-1]:

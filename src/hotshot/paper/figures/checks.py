@@ -38,9 +38,7 @@ def numbers(values: Any, name: str, shape: tuple[str, ...]) -> np.ndarray:
 def names_of(names: Iterable[Any], count: int | None, name: str) -> list[str]:
     """`names` as strings, one for each of `count` things."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
-        raise ParameterError(
-            f"{name} must be a list of names, got {type(names).__name__}: wrap it in a list."
-        )
+        raise ParameterError(f"{name} must be a list of names, got {type(names).__name__}: wrap it in a list.")
     given = [str(each) for each in names]
     if not given or (count is not None and len(given) != count):
         wanted = "at least one name" if count is None else f"{count} names"
@@ -55,9 +53,7 @@ def named(values: Any, name: str) -> dict[str, Any]:
         raise ParameterError(f"{name} must be a dict by name with at least one entry, got {got}.")
     found = {str(key): value for key, value in values.items()}
     if len(found) < len(values):
-        raise ParameterError(
-            f"{name} must have different names, got {[*values]}: rename those that print alike."
-        )
+        raise ParameterError(f"{name} must have different names, got {[*values]}: rename those that print alike.")
     return found
 
 
@@ -74,9 +70,7 @@ def estimates(series: Any, count: int) -> dict[str, np.ndarray]:
     """
     found = {}
     for name, pairs in named(series, "series").items():
-        rows = (
-            [pairs] if not isinstance(pairs, Iterable) else [(None, None) if p is None else p for p in pairs]
-        )
+        rows = [pairs] if not isinstance(pairs, Iterable) else [(None, None) if p is None else p for p in pairs]
         try:
             array = np.array(rows, dtype=np.float64)
         except (TypeError, ValueError):
@@ -87,9 +81,7 @@ def estimates(series: Any, count: int) -> dict[str, np.ndarray]:
                 f"got {len(rows)} entries such as {rows[0] if rows else None!r}."
             )
         if np.isinf(array[:, 0]).any() or (array[:, 1] < 0).any():
-            raise ParameterError(
-                f"series[{name!r}] must hold finite means and half widths of at least 0, got {rows}."
-            )
+            raise ParameterError(f"series[{name!r}] must hold finite means and half widths of at least 0, got {rows}.")
         array[np.isinf(array[:, 1]), 1] = np.nan
         found[name] = array.T
     if all(np.isnan(array[0]).all() for array in found.values()):

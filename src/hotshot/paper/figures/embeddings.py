@@ -94,9 +94,7 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Iterable[Any], *, 
 
 def _points(panel: Any, name: str, part: str, n_classes: int) -> Points:
     if not isinstance(panel, Mapping) or not {part, f"{part}_labels"} <= panel.keys():
-        raise ParameterError(
-            f"panels[{name!r}] must be a dict with {part!r} and '{part}_labels', got {panel!r:.80}."
-        )
+        raise ParameterError(f"panels[{name!r}] must be a dict with {part!r} and '{part}_labels', got {panel!r:.80}.")
     places = numbers(panel[part], f"panels[{name!r}][{part!r}]", ("points", "2"))
     labels = numbers(panel[f"{part}_labels"], f"panels[{name!r}]['{part}_labels']", ("points",))
     if places.shape != (len(labels), 2):

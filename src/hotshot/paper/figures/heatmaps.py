@@ -22,9 +22,7 @@ CELL, CELLS, BAR, BAR_HEIGHT, NAME = 0.18, 0.95, 0.62, 3.0, 2.1
 MOST_OUTLINED = 6000
 
 
-def heatmap(
-    values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: str, title: str = ""
-) -> Figure:
+def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: str, title: str = "") -> Figure:
     """Values between base classes (rows) and novel samples (columns) as colours, lighter where smaller.
 
     Parameters

@@ -181,9 +181,7 @@ def save(figure: Figure, path_stem: str | Path, *, pdf: bool = False) -> list[Pa
     """
     stem = Path(path_stem)
     if not stem.name:
-        raise ParameterError(
-            f"path_stem must end in the name of a file without suffix, got {str(path_stem)!r}."
-        )
+        raise ParameterError(f"path_stem must end in the name of a file without suffix, got {str(path_stem)!r}.")
     with suppress(OSError):
         # Where this fails, writing does too, and says so of the file.
         stem.parent.mkdir(parents=True, exist_ok=True)

@@ -114,9 +114,7 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
     return figure
 
 
-def plans(
-    panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, label: str, title: str = ""
-) -> Figure:
+def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, label: str, title: str = "") -> Figure:
     """Weights of the base classes, largest first, one panel below the other on the same scale.
 
     Parameters
@@ -132,9 +130,7 @@ def plans(
     given = arrays_of(panels, "panels", "B")
     by_panel = named(names, "names")
     if missing := given.keys() - by_panel.keys():
-        raise ParameterError(
-            f"names must have the base classes of every panel, got none for {sorted(missing)}."
-        )
+        raise ParameterError(f"names must have the base classes of every panel, got none for {sorted(missing)}.")
     class_names = [names_of(by_panel[name], len(each), f"names[{name!r}]") for name, each in given.items()]
     low, high = _range(given.values())
     with drawing(PAGE, 2.5 * len(given)) as figure:
