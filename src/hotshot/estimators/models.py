@@ -16,7 +16,7 @@ from hotshot.estimators.explanation import Explanation
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.records import describe, file_in, read_description, restore, sound
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 from hotshot.version import __version__
 
 WHAT, VERSION = "model", 1
