@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,13 @@ class StoredBank:
     names: np.ndarray
     counts: np.ndarray
     samples: np.ndarray | None
-    spaces: dict[Space, PreparedBase]
-    centres: dict[float, np.ndarray]
     n_features: int
     dtype: np.dtype
     smallest: float
-    fingerprint: str
-    about: dict[str, Any]
+    spaces: dict[Space, PreparedBase] = field(default_factory=dict)
+    centres: dict[float, np.ndarray] = field(default_factory=dict)
+    fingerprint: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
