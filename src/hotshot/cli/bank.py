@@ -11,7 +11,7 @@ from hotshot.base import BaseClasses
 from hotshot.cli.convert import ReadingBar, provenance, size_of
 from hotshot.cli.data import open_samples
 from hotshot.errors import ParameterError
-from hotshot.files.limits import readable_size
+from hotshot.files.names import readable_size
 
 SUFFIX = ".bank"
 ROWS_AT_ONCE = 2**13

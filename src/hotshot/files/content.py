@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.files.source import ROWS_AT_ONCE, FeatureSource
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}

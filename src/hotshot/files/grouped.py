@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import label_array, quoted
+from hotshot.files.labels import label_array
 from hotshot.files.limits import check_size
+from hotshot.files.names import quoted
 from hotshot.files.source import Batch, FeatureSource, blocks, from_disk, rebatch
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import integer_array, label_array, quoted
+from hotshot.files.labels import integer_array, label_array
+from hotshot.files.names import quoted
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 # Marks of a column of labels, as in `label:text`: its labels are taken as they stand, without guessing.

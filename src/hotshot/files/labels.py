@@ -1,8 +1,8 @@
-"""Labels as files hold them, and words for them in sentences."""
+"""Labels as files hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,6 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.limits import check_size
-
-_SHOWN = 8
-_LONGEST = 60
 
 
 def label_array(values: Any, name: str, path: Path) -> np.ndarray:
@@ -79,18 +76,6 @@ def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> 
         )
     check_size(path, len(codes) * names.itemsize, "labels")
     return names[codes.astype(np.int64) - first]
-
-
-def quoted(label: Any) -> str:
-    """A label or a name from a file, safe to print whatever is in it."""
-    text = repr(label.item() if isinstance(label, np.generic) else label)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def listing(items: Iterable[str]) -> str:
-    """The first few of many things, with commas."""
-    items = list(items)
-    return ", ".join(items[:_SHOWN]) + (f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else "")
 
 
 def _kind(value: Any) -> type | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hotshot.errors import InputError
+from hotshot.files.names import readable_size
 
 # Compressed features shrink by a small factor, a bomb by a thousand and more.
 MOST_EXPANSION = 200
@@ -24,11 +25,3 @@ def check_size(path: Path, n_bytes: int, what: str) -> None:
             f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
             "yourself and store it uncompressed."
         )
-
-
-def readable_size(n_bytes: int) -> str:
-    """Bytes as a person says them: 1.5 MB."""
-    if n_bytes < 1000:
-        return f"{n_bytes} bytes"
-    power = min((len(str(n_bytes)) - 1) // 3, 6)
-    return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"

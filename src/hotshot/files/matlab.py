@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import listing, quoted
 from hotshot.files.limits import check_size
 from hotshot.files.mapped import map_bytes
 from hotshot.files.matlab_layout import Variable, variables
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
+from hotshot.files.names import listing, quoted
 from hotshot.files.pickle_records import Unsound
 from hotshot.files.source import FeatureSource
 

@@ -14,8 +14,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.grouped import features_from_classes
-from hotshot.files.labels import label_array, listing, name_labels, quoted
+from hotshot.files.labels import label_array, name_labels
 from hotshot.files.limits import check_size
+from hotshot.files.names import listing, quoted
 from hotshot.files.source import Batch, FeatureSource, SeveralPartsError, blocks, from_disk
 
 __all__ = ["Numbers", "features_from_arrays", "features_from_classes"]

@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.limits import readable_size
+from hotshot.files.names import readable_size
 
 _MAGIC = b"\x93NUMPY"
 # numpy's own limit; a header of plain numbers is far shorter.

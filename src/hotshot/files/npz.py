@@ -15,9 +15,9 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
 from hotshot.files.limits import check_size
 from hotshot.files.named import features_from_arrays
+from hotshot.files.names import quoted
 from hotshot.files.npy_format import NpyHeader, read_npy_header
 from hotshot.files.source import FeatureSource
 

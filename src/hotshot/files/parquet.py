@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import HotshotError, InputError
-from hotshot.files.labels import label_array, listing, quoted
+from hotshot.files.labels import label_array
 from hotshot.files.limits import check_size
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
+from hotshot.files.names import listing, quoted
 from hotshot.files.parquet_footer import check_parquet
 from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, rebatch
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import listing, quoted
-from hotshot.files.limits import most_bytes, readable_size
+from hotshot.files.limits import most_bytes
 from hotshot.files.named import FEATURE_NAMES, features_from_arrays, features_from_classes
+from hotshot.files.names import listing, quoted, readable_size
 from hotshot.files.pickle_records import ArrayRecord, Name, Pairs, as_text, checked_text
 from hotshot.files.pickle_rows import Rows, Vectors
 from hotshot.files.source import FeatureSource, SeveralPartsError

@@ -13,9 +13,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.label_text import MARKS, labels_from_text
-from hotshot.files.labels import listing, quoted
 from hotshot.files.limits import check_size
 from hotshot.files.named import LABEL_NAMES
+from hotshot.files.names import listing, quoted
 from hotshot.files.source import Batch, FeatureSource
 from hotshot.files.text_lines import lines
 

@@ -9,8 +9,8 @@ import zlib
 from pathlib import Path
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
 from hotshot.files.limits import check_size
+from hotshot.files.names import quoted
 from hotshot.files.pickle_records import Unsound
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")

@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from hotshot.errors import HotshotError, InputError
-from hotshot.files.records import sound
+from hotshot.files.objects import refuse_damage
 from hotshot.paper.experiments import EXPERIMENTS, Claim, Number, Table, load_findings
 from hotshot.paper.experiments.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments.findings import FINDINGS
@@ -119,7 +119,7 @@ def _verdicts(experiments: list[ExperimentPart]) -> str:
 
 def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
     document = load_findings(folder)
-    with sound(folder, "experiment"):
+    with refuse_damage(folder, "experiment"):
         return ExperimentPart(
             id=part_id,
             title=str(document.get("title", document["experiment"])),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.folders import part
 from hotshot.images.datasets.layout import ALIASES, Found
 from hotshot.images.datasets.references import EncodedImage

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.references import ImageReference
 
 # The literature's train, val and test, in the vocabulary of this library; "all" where nothing is split.

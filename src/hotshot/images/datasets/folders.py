@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.tars import is_tar, tar_tree
 from hotshot.images.datasets.tree import Tree, is_litter, make_tree

@@ -8,7 +8,7 @@ called by its alphabet too, "Greek/character01".
 from __future__ import annotations
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.folders import part
 from hotshot.images.datasets.layout import Found
 from hotshot.images.datasets.references import EncodedImage

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.files.npy_format import read_npy_header
 from hotshot.files.pickle_records import ArrayRecord
 from hotshot.images.datasets import pickled

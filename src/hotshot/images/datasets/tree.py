@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.entries import Entry
 from hotshot.images.datasets.pixels import SUFFIXES
 
