@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.sparse
+from children import no_child  # noqa: F401
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import savemat

@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from bounded import assert_refused
+from children import no_child  # noqa: F401
 
 from hotshot.errors import InputError
 from hotshot.files import open_features, read_features, write_features

@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from children import no_child  # noqa: F401
 
 from hotshot.errors import InputError
 from hotshot.files.pickles import open_pickle
@@ -315,8 +316,8 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({True: [X[0]]}, "label that is of type bool"),
         ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),
         ({2**63: [X[0]]}, "label that is of type int"),
-        ({0: X[0].tolist()}, "no vectors in class 0 but one list"),
-        ({0: [["a", "b"]]}, "a list of text in 0 where a vector"),
+        ({0: X[0].tolist()}, r"no vectors in class 0 but an array \(12,\)"),
+        ({0: [["a", "b"]]}, "text in 0 where a vector"),
         ({0: [[1.0, "b"]]}, "neither of numbers nor of text"),
         ({0: [[1.0, None]]}, "neither of numbers nor of text"),
         ({0: [[1, 2**64]]}, "neither of numbers nor of text"),
@@ -327,7 +328,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
         ({"X": X, "y": ["a\0"] * 7}, "labels that are no text"),
         ({0: [{1: 2}]}, "a dictionary in 0"),
-        ({0: [np.array(["a"])]}, "an array"),
+        ({0: [np.array(["a"])]}, "text in 0 where a vector"),
     ],
     ids=str,
 )
@@ -358,7 +359,7 @@ def test_files_that_go_on_after_the_first_pickle_are_refused(read):
         (b"<html>", "is not a pickle, it starts with b'<html>'"),
         (b"\x00" * 50, "is not a pickle"),
         (b"", "is empty"),
-        (b"\x80\x06N.", "protocol 6 where 5 is the newest"),
+        (b"\x80\x06N.", "unsupported pickle protocol: 6"),
         (b"\x80", "truncated: it ends at byte 1"),
     ],
 )

@@ -16,8 +16,8 @@ from hotshot.files.mapped import map_bytes
 from hotshot.files.matlab_layout import Variable, variables
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
 from hotshot.files.names import listing, quoted
-from hotshot.files.pickle_records import Unsound
 from hotshot.files.source import FeatureSource
+from hotshot.files.unpickling import Unsound
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _READABLE = ("numbers", "sparse", "text", "cells")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotshot.files.limits import check_size
-from hotshot.files.pickle_records import Unsound
+from hotshot.files.unpickling import Unsound
 
 # Types of elements: bytes per number.
 _WIDTHS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}

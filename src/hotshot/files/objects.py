@@ -19,12 +19,17 @@ LONGEST_DOCUMENT = 2**28
 
 def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
+    return _encoded(value, name, tensors, {id(array): key for key, array in tensors.items()})
+
+
+def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]) -> Any:
     if isinstance(value, np.ndarray):
-        return _array_to_json(value, name, tensors)
+        return _encoded_array(value, name, tensors, known)
     if isinstance(value, tuple):
-        return [to_json(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+        return [_encoded(item, f"{name}.{i}", tensors, known) for i, item in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: to_json(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in fields(value)}
+        own = {f.name: getattr(value, f.name) for f in fields(value)}
+        own = {key: _encoded(item, f"{name}.{key}", tensors, known) for key, item in own.items()}
         return {"type": type(value).__name__, **own}
     if isinstance(value, np.generic):
         return value.item()
@@ -33,14 +38,16 @@ def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
 
 
-def _array_to_json(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+def _encoded_array(
+    value: np.ndarray, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]
+) -> dict[str, Any]:
     if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
         return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
     if value.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
-    known = next((key for key, array in tensors.items() if array is value), name)
-    tensors[known] = value
-    return {"tensor": known}
+    key = known.setdefault(id(value), name)
+    tensors[key] = value
+    return {"tensor": key}
 
 
 def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:

@@ -64,6 +64,7 @@ class FeatureSource:
 
 def from_disk(array: Any) -> bool:
     """Whether rows of an array come from the disk when they are asked for: it is mapped, or says so itself."""
+    array = array[0] if isinstance(array, list) else array
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
             return True
@@ -77,7 +78,7 @@ def blocks(array: Any, rows: int) -> Iterator[np.ndarray]:
         yield from array.blocks(rows)
         return
     for some in slices(len(array), rows):
-        yield np.asarray(array[some])
+        yield np.stack(array[some]) if isinstance(array, list) else np.asarray(array[some])
 
 
 def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
