@@ -5,21 +5,31 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
+import traceback
 import warnings
+from pathlib import Path
 
 import pytest
 
 from hotshot.files import child
 
+# Before a fixture puts another in its place.
+REAL_RUN = child.run
+
+
+def fork():
+    """As os.fork, from a process whose other threads wait for work and are not missed."""
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
 
 def forked(request):
     """As `child.run`: the exit code of a process that answers the request within its limits."""
     module = importlib.import_module(f"hotshot.files.{request.reader}")
-    sys.stdout.flush()
-    with warnings.catch_warnings():
-        # Threads of this process that wait for work are not missed.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process = os.fork()
+    process = fork()
     if process == 0:
         code = 1
         try:
@@ -58,3 +68,30 @@ def no_child(request, monkeypatch):
     """Unless another of these fixtures is asked for."""
     if not {"real_child", "forked_child"} & set(request.fixturenames):
         monkeypatch.setattr(child, "run", in_this_process)
+
+
+def crashes(cases, check):
+    """The cases for which `check` ends the process it runs in; all run in one fork, and in a new one after a crash."""
+    crashed = []
+    cases = list(cases)
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder) / "at"
+        first = 0
+        while first < len(cases):
+            process = fork()
+            if process == 0:
+                code = 1
+                try:
+                    for number in range(first, len(cases)):
+                        at.write_text(str(number))
+                        check(cases[number])
+                    code = 0
+                except BaseException:
+                    (Path(folder) / "failure").write_text(traceback.format_exc())
+                finally:
+                    os._exit(code)
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            assert code <= 0, (Path(folder) / "failure").read_text()
+            first = len(cases) if code == 0 else int(at.read_text()) + 1
+            crashed += [] if code == 0 else [cases[first - 1]]
+    return crashed

@@ -15,16 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import forked_child, no_child, real_child  # noqa: F401
+from children import REAL_RUN, forked_child, no_child, real_child  # noqa: F401
 
 import hotshot.files
 from hotshot.errors import InputError
 from hotshot.files import child, torch_files, unpickling
 from hotshot.files.pickles import open_pickle
 from hotshot.files.torch_files import open_torch
-
-# Before a fixture puts another in its place.
-REAL_RUN = child.run
 
 CODE = "__import__('os').mkdir({!r})"
 

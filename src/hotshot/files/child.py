@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.mapped import map_bytes
 from hotshot.files.names import printable, readable_size
 from hotshot.files.objects import from_json, to_json
-from hotshot.files.tensors import map_tensors, write_tensors_to
+from hotshot.files.tensors import map_bytes, map_tensors, write_tensors_to
 
 # What reading any file may take: memory beyond that of Python and its libraries, and processor time.
 MEMORY = 2**29

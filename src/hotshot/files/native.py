@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.content import Content
 from hotshot.files.labels import label_array
-from hotshot.files.limits import check_size
 from hotshot.files.named import Numbers, features_from_arrays
-from hotshot.files.source import Batch, FeatureSource
+from hotshot.files.source import Batch, FeatureSource, check_size
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
 
 FORMAT = "hotshot features"
 VERSION = 1

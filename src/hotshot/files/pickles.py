@@ -10,6 +10,7 @@ What the value in a pickle or a torch file may be:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,9 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import Bytes, Items, Other, Texts, Vectors, read_in_child
-from hotshot.files.limits import check_size
 from hotshot.files.named import FEATURE_NAMES, features_from_arrays, features_from_classes
 from hotshot.files.names import listing, quoted, readable_size
-from hotshot.files.source import FeatureSource, SeveralPartsError
+from hotshot.files.source import FeatureSource, SeveralPartsError, check_size
 from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
 
 # A list of one small integer takes four bytes in a pickle and, with what NumPy needs, 32 in memory; vectors that
@@ -190,19 +190,15 @@ class Flattener:
             except UnicodeDecodeError:
                 raise InputError(f"{self.name} has labels that are no text: store them as UTF-8.") from None
         if array.dtype.kind == "U":
-            names, codes = np.unique(array, return_inverse=True)
-            return Texts(tuple(names.tolist()), codes.reshape(array.shape))
+            return text_codes(array.reshape(-1).tolist(), array.shape)
         return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
 
     def _texts(self, items: Any) -> Texts:
-        texts = [as_text(item) for item in items]
-        codes: dict[Any, int] = {}
-        for text in texts:
-            codes.setdefault(text, len(codes))
-        if not all(map(_is_clean, codes)):
+        found = text_codes(map(as_text, items), (len(items),))
+        if not all(map(_is_clean, found.names)):
             raise InputError(f"{self.name} has labels that are no text: store them as UTF-8.")
-        self._spend(sum(map(len, codes)) + 8 * len(texts))
-        return Texts(tuple(codes), np.array([codes[text] for text in texts]))
+        self._spend(sum(map(len, found.names)) + 8 * len(items))
+        return found
 
     def _spend(self, n_bytes: int) -> None:
         self.left -= n_bytes
@@ -211,6 +207,13 @@ class Flattener:
                 f"{self.name} would take more than {readable_size(self.allowance)} of memory because it repeats the "
                 "same vectors: it is damaged or hostile; store each vector once."
             )
+
+
+def text_codes(texts: Iterable[Any], shape: tuple[int, ...]) -> Texts:
+    """Text as its distinct values and their numbers: however often a file repeats it, it is kept once."""
+    known: dict[str, int] = {}
+    codes = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)
+    return Texts(tuple(known), codes.reshape(shape))
 
 
 def _is_clean(text: str) -> bool:

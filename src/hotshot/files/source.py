@@ -1,4 +1,4 @@
-"""What every reader gives: a feature file that was looked at, whose numbers are read when asked for."""
+"""What every reader gives: a file that was looked at, whose features are read when asked for, and their limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.files.names import readable_size
 
+# Compressed features shrink by a small factor, a bomb by a thousand and more.
+MOST_EXPANSION = 200
+ALWAYS_ALLOWED = 2**28
 # Rows that a stream takes from a file at once.
 ROWS_AT_ONCE = 2**13
 
@@ -69,6 +73,7 @@ def from_disk(array: Any) -> bool:
         if isinstance(array, np.memmap):
             return True
         array = array.base
+    array = array.obj if isinstance(array, memoryview) else array
     return bool(getattr(array, "streams", isinstance(array, mmap.mmap)))
 
 
@@ -102,3 +107,18 @@ def _joined(parts: list[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def most_bytes(path: Path) -> int:
+    """Bytes that a compressed file may unpack to: 200 times its size, and 256 MiB in any case."""
+    return max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
+
+
+def check_size(path: Path, n_bytes: int, what: str) -> None:
+    """Refuse `what` in a compressed file, such as "array 'X'", where it would unpack to more than is allowed."""
+    if n_bytes > ALWAYS_ALLOWED and n_bytes > most_bytes(path):
+        raise InputError(
+            f"{path} holds {what} of {readable_size(n_bytes)} where a file of {readable_size(path.stat().st_size)} "
+            f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
+            "yourself and store it uncompressed."
+        )

@@ -19,10 +19,9 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
-from hotshot.files.limits import check_size, most_bytes
 from hotshot.files.names import quoted
 from hotshot.files.pickles import Flattener, as_python, features_from_value
-from hotshot.files.source import FeatureSource
+from hotshot.files.source import FeatureSource, check_size, most_bytes
 from hotshot.files.unpickling import (
     NAMES,
     Known,

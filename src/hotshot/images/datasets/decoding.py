@@ -21,7 +21,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.npy_format import map_npy
+from hotshot.files.numpy_files import map_npy
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.images.datasets.checking import AT_ONCE, Corrupt, Progress, in_order, refuse_corrupt
 from hotshot.images.datasets.dataset import ImageSplit

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.mapped import map_bytes
+from hotshot.files.tensors import map_bytes
 
 # No image that is decoded at once, and no list of files, is longer.
 LONGEST = 2**28

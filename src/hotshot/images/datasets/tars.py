@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from hotshot.errors import InputError
-from hotshot.files.mapped import map_bytes
+from hotshot.files.tensors import map_bytes
 from hotshot.images.datasets.entries import SliceEntry
 from hotshot.images.datasets.tree import Tree, make_tree, member_path
 from hotshot.images.datasets.unpacking import is_compressed, unpack

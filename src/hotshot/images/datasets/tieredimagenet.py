@@ -17,7 +17,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.names import quoted
-from hotshot.files.npy_format import read_npy_header
+from hotshot.files.numpy_files import read_npy_header
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_parts, splits_of
 from hotshot.images.datasets.entries import DeflatedEntry, Entry, FileEntry, SliceEntry

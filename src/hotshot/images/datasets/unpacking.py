@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from hotshot.errors import InputError
-from hotshot.files.limits import check_size
+from hotshot.files.source import check_size
 
 _CHUNK = 2**20
 # xz can ask for gigabytes; what its own program writes at its highest setting needs 65 MB.

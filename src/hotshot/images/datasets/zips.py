@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 
 from hotshot.errors import InputError
-from hotshot.files.mapped import map_bytes
 from hotshot.files.names import quoted
+from hotshot.files.tensors import map_bytes
 from hotshot.images.datasets.entries import DeflatedEntry, Entry, SliceEntry
 from hotshot.images.datasets.tree import Tree, make_tree, member_path
 
