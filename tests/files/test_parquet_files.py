@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import signal
+import subprocess
 import sys
 from contextlib import suppress
 
@@ -157,6 +160,62 @@ def test_strings_that_repeat_their_start_are_refused(path):
         column_encoding={"label": "DELTA_BYTE_ARRAY", "a": "PLAIN"},
     )
     assert_refused(path, "DeltaByteArray")
+
+
+METADATA = "import sys, pyarrow.parquet as pq; pq.read_metadata(sys.argv[1]).to_dict()"
+TABLE = """
+import resource, sys, pyarrow.parquet as pq
+resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+pq.read_table(sys.argv[1], use_threads=False)
+"""
+
+
+def bare(code, path):
+    return subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.usefixtures("real_child")
+def test_a_file_that_crashes_arrow_is_one_sentence(path):
+    """Arrow's Python objects for the footer end the process where it is unsound."""
+    pq.write_table(pa.table({"label": Y, "a": X[:, 0]}), path)
+    whole = path.read_bytes()
+
+    def check(change):
+        at, value = change
+        path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+        with suppress(Exception):
+            pq.read_metadata(path).to_dict()
+
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    found = crashes(
+        [(at, value) for at in range(footer, len(whole) - 8, 3) for value in (0x19, 0x0C, 0xFF)], check
+    )
+    if not found:
+        pytest.skip("this Arrow survives every file that was tried")
+    at, value = found[0]
+    path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
+    assert bare(METADATA, path).returncode == -signal.SIGABRT
+    with pytest.raises(InputError, match=r"features\.parquet") as caught:
+        read_features(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("real_child")
+def test_row_groups_that_are_all_the_same_bytes_are_a_bomb(path):
+    """A footer of a few kilobytes that takes gigabytes of memory in Arrow."""
+    zeros = np.zeros(2**20)
+    pq.write_table(pa.table({"label": zeros.astype(np.int8), "a": zeros}), path)
+    footer = pq.read_metadata(path)
+    for _ in range(10):
+        footer.append_row_groups(footer)
+    data = path.read_bytes()
+    data = data[: -8 - int.from_bytes(data[-8:-4], "little")]
+    with io.BytesIO() as file:
+        footer.write_metadata_file(file)
+        path.write_bytes(data + file.getvalue().removeprefix(b"PAR1"))
+    assert path.stat().st_size < 2**19
+    assert "MemoryError" in bare(TABLE, path).stderr
+    assert_refused(path, "holds columns of 17.2 GB where a file of .* may unpack to 268 MB")
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

@@ -10,7 +10,7 @@ from bounded import at_most
 from children import REAL_RUN, no_child  # noqa: F401
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import FeatureFile, open_features, read_features, write_features, writing
+from hotshot.files import FeatureFile, child, open_features, read_features, write_features, writing
 from hotshot.files.source import FeatureSource
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]
