@@ -245,9 +245,9 @@ def test_a_tensor_of_our_own_making_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("lies", "message"),
     [
-        ({"offset": b"K\x01"}, "reaches beyond its 6 numbers"),
+        ({"offset": b"K\x01"}, "not a sound torch file, (strides is incompatible|buffer is too small)"),
         ({"offset": b"J\xff\xff\xff\xff"}, "without a place"),
-        ({"stride": b"K\x04K\x01\x86"}, "reaches beyond"),
+        ({"stride": b"K\x04K\x01\x86"}, "strides is incompatible"),
         ({"stride": b"J\xfd\xff\xff\xffK\x01\x86"}, "no shape"),
         ({"size": b"J\xff\xff\xff\xffK\x03\x86"}, "no shape"),
         (

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.labels import label_array
-from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
+from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
 from hotshot.files.names import listing, printable, quoted
-from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, check_size
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, in_memory
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -40,20 +38,7 @@ def open_parquet(path: Path) -> FeatureSource:
     X, codes, classes, about = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
     labels = label_array(list(classes) if isinstance(classes, tuple) else classes, "its labels", path)
     check_size(path, len(codes) * labels.itemsize, "labels")
-
-    def batches(rows: int) -> Iterator[Batch]:
-        for some in slices(len(X), rows):
-            yield X[some], labels[codes[some]]
-
-    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, _parsed(about), streams=True)
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return in_memory(path, X, lambda some: labels[codes[some]], parsed_about(about), streams=True)
 
 
 # --- in the child

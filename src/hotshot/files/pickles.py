@@ -19,7 +19,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import Bytes, Items, Other, Texts, Vectors, read_in_child
-from hotshot.files.named import FEATURE_NAMES, features_from_arrays, features_from_classes
+from hotshot.files.named import FEATURE_NAMES, class_vectors, features_from_arrays, features_from_classes
 from hotshot.files.names import listing, quoted, readable_size
 from hotshot.files.source import FeatureSource, SeveralPartsError, check_size
 from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
@@ -129,8 +129,7 @@ class Flattener:
             return Items(keys, tuple(self.flat(item, depth + 1) for item in value.values()))
         if type(value) in (list, tuple) and depth < _MOST_DEPTH:
             return self._list(value, depth)
-        names: dict[type, str] = {dict: "a dictionary", list: "one list", tuple: "one list", str: "text"}
-        return Other(names.get(type(value), type(value).__name__))
+        return Other(type(value).__name__)
 
     def _list(self, items: Any, depth: int) -> Any:
         kinds = set(map(type, items))
@@ -256,7 +255,7 @@ def _from_dictionary(
         return features_from_arrays(named, path, part=part, about=about)
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it holds vectors by class.")
-    return features_from_classes({key: _class(value, key, path) for key, value in items.items()}, path)
+    return features_from_classes(items, path)
 
 
 def _choose(parts: dict[Any, Any], path: Path, part: str | None) -> Any:
@@ -291,17 +290,6 @@ def _axes(value: Any) -> int:
     return 1 + max(1, _axes(value[0])) if nested else int(not isinstance(value[0], dict))
 
 
-def _class(value: Any, label: Any, path: Path) -> Any:
-    """The vectors of one class."""
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        return value
-    if isinstance(value, list) and _axes(value) != 1:
-        return _vectors(value, label, path)
-    raise InputError(
-        f"{path} has no vectors in class {quoted(label)} but {_kind(value)}: store (samples, features)."
-    )
-
-
 def _array(value: Any, name: str, path: Path) -> np.ndarray:
     """A named array: of numbers or of text."""
     if isinstance(value, np.ndarray):
@@ -310,43 +298,9 @@ def _array(value: Any, name: str, path: Path) -> np.ndarray:
         texts = [as_text(item) or "" for item in value]
         check_size(path, 4 * len(texts) * max(map(len, texts)), "labels")
         return np.array(texts)
-    if _axes(value) == 1:
-        raise _neither(path)
-    return np.stack(_vectors(value, name, path))
-
-
-def _vectors(value: list[Any], label: Any, path: Path) -> list[np.ndarray]:
-    if not value:
-        raise InputError(f"{path} has no samples in class {quoted(label)}: remove the class.")
-    for item in value:
-        if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind in "fiub":
-            continue
-        if isinstance(item, list) and item:
-            raise _neither(path)
-        what = "an empty list" if isinstance(item, list) else _kind(item)
-        raise InputError(
-            f"{path} has {what} in {quoted(label)} where a vector of numbers should be: store vectors."
-        )
-    widths = {len(vector) for vector in value}
-    if len(widths) > 1:
-        raise InputError(
-            f"{path} has vectors of {min(widths)} and of {max(widths)} features in {quoted(label)}: extract all "
-            "features with the same model."
-        )
-    return value
-
-
-def _neither(path: Path) -> InputError:
-    return InputError(
-        f"{path} has a list that is neither of numbers nor of text: store vectors of numbers, and labels that are all "
-        "text or all integers."
-    )
+    return np.stack(class_vectors(value, name, path)[0])
 
 
 def _kind(value: Any) -> str:
-    if isinstance(value, Other):
-        return value.what
-    if isinstance(value, np.ndarray):
-        return f"an array {value.shape} of {value.dtype}" if value.dtype.kind != "U" else "text"
-    names = {dict: "a dictionary", list: "one list", type(None): "nothing", str: "text", memoryview: "text"}
-    return names.get(type(value), type(value).__name__)
+    names: dict[type, str] = {type(None): "nothing"}
+    return value.what if isinstance(value, Other) else names.get(type(value), type(value).__name__)

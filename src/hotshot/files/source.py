@@ -66,6 +66,22 @@ class FeatureSource:
         return _joined(parts)
 
 
+def in_memory(
+    path: Path,
+    X: np.ndarray,
+    labels: Callable[[slice], np.ndarray],
+    about: dict[str, Any],
+    streams: bool = False,
+) -> FeatureSource:
+    """Features (samples, V), in memory or mapped, as a source; `labels` gives those of some rows."""
+
+    def batches(rows: int) -> Iterator[Batch]:
+        for some in slices(len(X), rows):
+            yield X[some], labels(some)
+
+    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams)
+
+
 def from_disk(array: Any) -> bool:
     """Whether rows of an array come from the disk when they are asked for: it is mapped, or says so itself."""
     array = array[0] if isinstance(array, list) else array

@@ -7,7 +7,6 @@ with the few names that tensors need: less than `torch.load(..., weights_only=Tr
 from __future__ import annotations
 
 import io
-import math
 import struct
 import zipfile
 from collections.abc import Callable, Mapping
@@ -35,20 +34,17 @@ from hotshot.files.unpickling import (
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
-_STORAGES = {
-    "torch.FloatStorage": "float32",
-    "torch.DoubleStorage": "float64",
-    "torch.HalfStorage": "float16",
-    "torch.BFloat16Storage": "bfloat16",
-    "torch.LongStorage": "int64",
-    "torch.IntStorage": "int32",
-    "torch.ShortStorage": "int16",
-    "torch.CharStorage": "int8",
-    "torch.ByteStorage": "uint8",
-    "torch.BoolStorage": "bool",
-    "torch.UntypedStorage": "uint8",
-    "torch.storage.UntypedStorage": "uint8",
+_KINDS = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
+_KINDS |= {
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "Untyped": "uint8",
 }
+_STORAGES = {f"torch.{name}Storage": kind for name, kind in _KINDS.items()}
+_STORAGES["torch.storage.UntypedStorage"] = "uint8"
 _TYPES = {f"torch.{name}": name for name in (*_STORAGES.values(), "uint16", "uint32", "uint64")}
 
 
@@ -99,10 +95,6 @@ class Tensor(Record):
         if len(size) != len(stride):
             raise Unsound("it has a tensor whose shape is no shape")
         self.kind = kind if kind is not None else storage.kind
-        room = storage.count * storage.dtype.itemsize // _dtype(self.kind).itemsize
-        last = offset + sum((n - 1) * step for n, step in zip(self.size, self.stride, strict=True))
-        if math.prod(self.size) and last >= room:
-            raise Unsound(f"it has a tensor of shape {self.size} that reaches beyond its {room} numbers")
 
     def __setstate__(self, state: Any) -> None:
         raise Unsound("it changes a tensor")
@@ -112,13 +104,12 @@ class Tensor(Record):
         if self.storage.data is None:
             raise Unsound("it has a tensor without numbers")
         dtype = _dtype(self.kind)
-        start = self.storage.start * self.storage.dtype.itemsize + self.offset * dtype.itemsize
+        first, last = self.storage.start, self.storage.start + self.storage.count
+        width = self.storage.dtype.itemsize
+        data = memoryview(self.storage.data)[first * width : last * width]
         strides = tuple(dtype.itemsize * stride for stride in self.stride)
-        # NumPy checks once more that no number is outside the bytes.
-        data = self.storage.data if math.prod(self.size) else b""
-        numbers: np.ndarray = np.ndarray(
-            self.size, dtype, data, start if data else 0, strides if data else None
-        )
+        # NumPy refuses a shape that reaches beyond the bytes.
+        numbers: np.ndarray = np.ndarray(self.size, dtype, data, self.offset * dtype.itemsize, strides)
         return (numbers.astype(np.uint32) << 16).view(np.float32) if self.kind == "bfloat16" else numbers
 
 
@@ -150,11 +141,16 @@ def _parameter(tensor: Any, *_: Any) -> Tensor:
 TORCH_NAMES: Mapping[str, Known] = {
     **NAMES,
     **{text: Known(text) for text in (*_STORAGES, *_TYPES)},
-    "torch.Size": Known("torch.Size", shape_of),
-    "torch._utils._rebuild_tensor": Known("torch._utils._rebuild_tensor", _tensor),
-    "torch._utils._rebuild_tensor_v2": Known("torch._utils._rebuild_tensor_v2", _tensor),
-    "torch._utils._rebuild_tensor_v3": Known("torch._utils._rebuild_tensor_v3", _typed_tensor),
-    "torch._utils._rebuild_parameter": Known("torch._utils._rebuild_parameter", _parameter),
+    **{
+        f"torch.{text}": Known(f"torch.{text}", make)
+        for text, make in (
+            ("Size", shape_of),
+            ("_utils._rebuild_tensor", _tensor),
+            ("_utils._rebuild_tensor_v2", _tensor),
+            ("_utils._rebuild_tensor_v3", _typed_tensor),
+            ("_utils._rebuild_parameter", _parameter),
+        )
+    },
 }
 
 

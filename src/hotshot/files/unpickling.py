@@ -67,14 +67,10 @@ class DType:
 
     def __setstate__(self, state: Any) -> None:
         """Set the byte order; subarrays, fields and metadata are refused."""
-        fits = type(state) is tuple and len(state) in (8, 9) and state[2:5] == (None, None, None)
-        order = as_text(state[1]) if fits else None
-        width = state[5] if fits else None
-        if (
-            order not in ("<", ">", "|", "=")
-            or width not in (-1, self.dtype.itemsize)
-            or state[8:] not in ((), (None,))
-        ):
+        _, order, *fields, width, _, _ = state[:8]
+        order = as_text(order)
+        plain = fields == [None] * 3 and width in (-1, self.dtype.itemsize) and state[8:] in ((), (None,))
+        if order not in ("<", ">", "|", "=") or not plain:
             raise Unsound("it has a type of numbers that is not plain")
         self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
 
@@ -89,7 +85,7 @@ class Record:
 
     def __setstate__(self, state: Any) -> None:
         """Take shape, type and bytes."""
-        if self.array is not None or type(state) is not tuple or len(state) != 5:
+        if self.array is not None:
             raise Unsound("it has an array that is made in no usual way")
         _, shape, dtype, fortran, data = state
         self.array = _view(data, dtype, shape, "F" if fortran else "C")
@@ -135,12 +131,6 @@ def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     return array
 
 
-def _reconstruct(kind: Any, *_: Any) -> Record:
-    if kind not in (_NDARRAY, _MEMMAP):
-        raise Unsound("it has an array that is made in no usual way")
-    return Record()
-
-
 def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> Record:
     if type(order) is str and order in ("C", "F"):
         return Record(_view(data, dtype, shape, order))
@@ -163,40 +153,25 @@ def _encode(text: Any = "", codec: Any = "latin1") -> bytes:
     return text.encode("latin-1")
 
 
-def _ordered_dict(pairs: Any = ()) -> Dictionary:
-    """`OrderedDict()`, or of a list of pairs, as Python 2 wrote it."""
-    if any(type(pair) not in (list, tuple) or len(pair) != 2 for pair in pairs):
-        raise Unsound("it has a dictionary that is made in no usual way")
-    return Dictionary(pairs)
-
-
-def _default_dict(factory: Any = None) -> Dictionary:
-    """`defaultdict(factory)`: the factory stays a name."""
-    if factory is not None and type(factory) is not Known:
-        raise Unsound("it has a dictionary that is made in no usual way")
-    return Dictionary()
-
-
-_NDARRAY, _MEMMAP = Known("numpy.ndarray"), Known("numpy.memmap")
-# The table: everything that a file of plain vectors may name.
-NAMES: Mapping[str, Known] = {
-    known.text: known
-    for known in (
-        _NDARRAY,
-        _MEMMAP,
-        Known("numpy.dtype", DType),
-        Known("numpy._core.multiarray._reconstruct", _reconstruct),
-        Known("numpy._core.multiarray.scalar", _scalar),
-        Known("numpy._core.numeric._frombuffer", _frombuffer),
-        Known("_codecs.encode", _encode),
-        Known("builtins.bytes", _encode),
-        Known("builtins.bytearray", _encode),
-        Known("collections.OrderedDict", _ordered_dict),
-        Known("collections.defaultdict", _default_dict),
-        Known("builtins.list"),
-        Known("builtins.dict"),
-    )
+_NAMES: dict[str, Callable[..., Any] | None] = {
+    "numpy.ndarray": None,
+    "numpy.memmap": None,
+    "numpy.dtype": DType,
+    # Its arguments say nothing: shape and type come in a second step.
+    "numpy._core.multiarray._reconstruct": lambda *_: Record(),
+    "numpy._core.multiarray.scalar": _scalar,
+    "numpy._core.numeric._frombuffer": _frombuffer,
+    "_codecs.encode": _encode,
+    "builtins.bytes": _encode,
+    "builtins.bytearray": _encode,
+    "collections.OrderedDict": Dictionary,
+    # The factory stays a name.
+    "collections.defaultdict": lambda *_: Dictionary(),
+    "builtins.list": None,
+    "builtins.dict": None,
 }
+# The table: everything that a file of plain vectors may name.
+NAMES: Mapping[str, Known] = {text: Known(text, make) for text, make in _NAMES.items()}
 # Where Python 2 and NumPy 1 had the same things.
 _OLD_MODULES = {
     "__builtin__": "builtins",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, slices, to_numpy
+from hotshot.arrays import as_array, to_numpy
 from hotshot.checks import check_labels
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.labels import integer_array
@@ -21,7 +21,7 @@ from hotshot.files.native import write_native
 from hotshot.files.numpy_files import write_npy, write_npz
 from hotshot.files.parquet import write_parquet
 from hotshot.files.reading import FeatureFile
-from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory
 from hotshot.files.text import write_table
 
 WRITERS = {
@@ -93,13 +93,7 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
     labels = (np.array(classes.tolist()) if classes.dtype.kind == "O" else classes)[members]
     if labels.dtype.kind not in "Uiubf":
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
-
-    def batches(rows: int) -> Iterator[Batch]:
-        for some in slices(len(features), rows):
-            yield features[some], labels[some]
-
-    n_samples, n_features = features.shape
-    return FeatureSource(Path("features"), n_samples, n_features, features.dtype, batches, about)
+    return in_memory(Path("features"), features, lambda some: labels[some], about)
 
 
 @dataclass(frozen=True)
