@@ -154,7 +154,10 @@ def test_parts_are_chosen_by_key(read):
     value = {"base": by_class(list), "novel": {"fox": list(X[:3])}, "note": "two sets"}
     check(read(value, part="base"))
     check(read(value, part="novel"), X[:3], ["fox"] * 3)
-    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one, by part="):
+    with pytest.raises(
+        InputError,
+        match=r"several sets of samples, 'base', 'novel': choose one, for example features.plk:base",
+    ):
         read(value)
     with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):
         read(value, part="val")
@@ -311,7 +314,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and of 5 in class 1"),
         ({0: [X[0]], "a": [X[1]]}, "labels of different"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
-        ({None: [X[0]]}, "label that is of type nothing"),
+        ({None: [X[0]]}, "label that is of type NoneType"),
         ({(1, 2): [X[0]]}, "label that is"),
         ({True: [X[0]]}, "label that is of type bool"),
         ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),

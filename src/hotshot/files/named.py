@@ -71,7 +71,8 @@ def features_from_arrays(
     parts = {own: found for own, found in _parts(arrays).items() if found.features}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)
-    chosen = parts[_choose(parts, part, path)]
+    called = {own or found.features[0]: own for own, found in parts.items()}
+    chosen = parts[choose_part(called, part, path)]
     name, *others = chosen.features
     if others:
         raise InputError(
@@ -141,9 +142,9 @@ def _fits(role: str, array: Numbers) -> bool:
     return dimensions in (1, 2) and (role == "labels" or kind in "US")
 
 
-def _choose(parts: Mapping[str, _Part], part: str | None, path: Path) -> str:
-    called = {own or found.features[0]: own for own, found in parts.items()}
-    if part in called:
+def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
+    """What one of several sets of samples is called by: the only one where none is asked for."""
+    if part is not None and part in called:
         return called[part]
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, called))}.")
@@ -153,7 +154,7 @@ def _choose(parts: Mapping[str, _Part], part: str | None, path: Path) -> str:
             f"choose one, for example {path.name}:{next(iter(called))}.",
             called,
         )
-    return next(iter(parts))
+    return next(iter(called.values()))
 
 
 def _check_numbers(X: Numbers, name: str, path: Path) -> None:

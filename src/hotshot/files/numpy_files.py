@@ -50,6 +50,8 @@ _PAIRS = {"X": "y", "x": "y", "features": "labels"}
 # Other methods unpack without a limit inside Python, and numpy writes only these.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
+# What zipfile says of damage, of encrypted members, of methods it lacks and of sizes that no file has.
+_FAULTS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
 _LOCAL_HEADER = 30
 
 
@@ -230,16 +232,10 @@ class Member:
                 yield self._read(file, count * width).reshape(count, *self.shape[1:])
 
     def _read(self, file: IO[bytes], count: int) -> np.ndarray:
-        numbers = np.empty(count, dtype=self.dtype)
-        room = memoryview(numbers.view(np.uint8))  # type: ignore[arg-type]
-        while room:
-            got = file.readinto(room)  # type: ignore[attr-defined]
-            if not got:
-                raise InputError(
-                    f"{self.path} ends inside array {quoted(self.name)}: copy or download it again."
-                )
-            room = room[got:]
-        return numbers
+        data = file.read(count * self.dtype.itemsize)
+        if len(data) < count * self.dtype.itemsize:
+            raise InputError(f"{self.path} ends inside array {quoted(self.name)}: copy or download it again.")
+        return np.frombuffer(data, self.dtype, count)
 
 
 @contextmanager
@@ -250,16 +246,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
             yield archive
     except InputError:
         raise
-    # RuntimeError and so on: encrypted members, methods that zipfile lacks and sizes that no file has.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        OSError,
-        EOFError,
-        RuntimeError,
-        ValueError,
-        OverflowError,
-    ) as error:
+    except _FAULTS as error:
         reason = printable(str(error) or type(error).__name__, 100).rstrip(".")
         raise InputError(f"{path} is not a sound .npz file, {reason}: copy or download it again.") from None
 

@@ -15,6 +15,7 @@ from hotshot.errors import InputError, ParameterError
 
 # No bank or model has a JSON document of more bytes than this.
 LONGEST_DOCUMENT = 2**28
+_FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError)
 
 
 def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
@@ -110,16 +111,7 @@ def refuse_damage(folder: Path, what: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        OverflowError,
-        OSError,
-    ) as error:
+    except _FAULTS as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
         raise InputError(
             f"{folder} is not a sound {what} ({reason}): copy it again, or make it again."

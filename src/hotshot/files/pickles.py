@@ -19,9 +19,15 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import Bytes, Items, Other, Texts, Vectors, read_in_child
-from hotshot.files.named import FEATURE_NAMES, class_vectors, features_from_arrays, features_from_classes
-from hotshot.files.names import listing, quoted, readable_size
-from hotshot.files.source import FeatureSource, SeveralPartsError, check_size
+from hotshot.files.named import (
+    FEATURE_NAMES,
+    choose_part,
+    class_vectors,
+    features_from_arrays,
+    features_from_classes,
+)
+from hotshot.files.names import quoted, readable_size
+from hotshot.files.source import FeatureSource, check_size
 from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
 
 # A list of one small integer takes four bytes in a pickle and, with what NumPy needs, 32 in memory; vectors that
@@ -248,7 +254,9 @@ def _from_dictionary(
     arrays = {key: value for key, value in items.items() if _axes(value)}
     parts = {key: value for key, value in items.items() if isinstance(value, dict)}
     if parts and not arrays and may_have_parts:
-        return _from_dictionary(parts[_choose(parts, path, part)], path, None, may_have_parts=False)
+        return _from_dictionary(
+            parts[choose_part({str(key): key for key in parts}, part, path)], path, None, may_have_parts=False
+        )
     if arrays and all(type(key) is str for key in items) and _are_named(arrays):
         about = {key: value for key, value in items.items() if type(value) in (int, float, bool, str)}
         named = {key: _array(value, key, path) for key, value in arrays.items()}
@@ -256,19 +264,6 @@ def _from_dictionary(
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it holds vectors by class.")
     return features_from_classes(items, path)
-
-
-def _choose(parts: dict[Any, Any], path: Path, part: str | None) -> Any:
-    names = {str(key): key for key in parts}
-    listed = listing(map(quoted, names))
-    if part is None and len(parts) > 1:
-        raise SeveralPartsError(
-            f"{path} holds several sets of samples, {listed}: choose one, by part= or as in {path.name}:part.",
-            names,
-        )
-    if part is not None and part not in names:
-        raise InputError(f"{path} has no part {quoted(part)}: it has {listed}.")
-    return next(iter(parts)) if part is None else names[part]
 
 
 def _are_named(items: dict[str, Any]) -> bool:
@@ -302,5 +297,4 @@ def _array(value: Any, name: str, path: Path) -> np.ndarray:
 
 
 def _kind(value: Any) -> str:
-    names: dict[type, str] = {type(None): "nothing"}
-    return value.what if isinstance(value, Other) else names.get(type(value), type(value).__name__)
+    return value.what if isinstance(value, Other) else type(value).__name__

@@ -11,6 +11,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -172,6 +173,7 @@ def _from_archive(file: BinaryIO, path: Path) -> Any:
     members = _members(archive, path)
     check_size(path, sum(member.file_size for member in members.values()), "members")
 
+    @cache
     def bytes_of(name: str) -> bytes:
         if name not in members:
             raise Unsound(f"it has no member {quoted(name)}")
@@ -186,18 +188,13 @@ def _from_archive(file: BinaryIO, path: Path) -> Any:
         raise InputError(f"{path} is a TorchScript program, not features: save tensors with torch.save.")
     if "byteorder" in members and bytes_of("byteorder") != b"little":
         raise InputError(f"{path} was written by a big-endian machine: save it on another.")
-    known: dict[str, Storage] = {}
 
     def storage(value: Any) -> Storage:
         kind, key, count = _storage_id(value, fields=5)
-        if key not in known:
-            known[key] = Storage(kind, count, bytes_of(f"data/{key}"))
-        found = known[key]
-        if len(found.data or b"") != count * _dtype(kind).itemsize:
-            raise Unsound(
-                f"it has {len(found.data or b'')} bytes for {count} numbers of {_dtype(kind).itemsize} bytes"
-            )
-        return Storage(kind, count, found.data)
+        data, width = bytes_of(f"data/{key}"), _dtype(kind).itemsize
+        if len(data) != count * width:
+            raise Unsound(f"it has {len(data)} bytes for {count} numbers of {width} bytes")
+        return Storage(kind, count, data)
 
     stream = io.BytesIO(bytes_of("data.pkl"))
     value = Unpickler(stream, str(path), TORCH_NAMES, storage).load()
