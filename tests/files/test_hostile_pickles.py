@@ -481,8 +481,8 @@ def test_a_crash_is_one_sentence(tmp_path):
 
 READERS = [Path(module.__file__) for module in (unpickling, hotshot.files.pickles, torch_files)]
 ALLOWED = {
-    "__future__", "collections.abc", "contextlib", "dataclasses", "functools", "io", "itertools", "math", "pathlib", "pickle", "re",
-    "struct", "sys", "typing", "zipfile", "numpy",
+    "__future__", "collections.abc", "contextlib", "dataclasses", "functools", "io", "itertools", "math", "pathlib",
+    "pickle", "re", "struct", "sys", "typing", "zipfile", "numpy",
 }  # fmt: skip
 FORBIDDEN = {
     "eval",

@@ -156,7 +156,7 @@ def test_parts_are_chosen_by_key(read):
     check(read(value, part="novel"), X[:3], ["fox"] * 3)
     with pytest.raises(
         InputError,
-        match=r"several sets of samples, 'base', 'novel': choose one, for example features.plk:base",
+        match=r"several sets of samples, 'base', 'novel': choose one, for ex.*plk:base",
     ):
         read(value)
     with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ BYTES_PER_SECOND = 2**20
 # Compressed files may unpack to 200 times their size, and are converted once.
 GROWTH_OF_COMPRESSED = 400
 _LONGEST_ANSWER = 2**28
+# How the system ends a process that has used up its time, where it has limits.
+_HANG = -getattr(signal, "SIGXCPU", 24)
 _LIBRARIES = ("numpy", "scipy", "pyarrow", "array_api_compat")
 # `import hotshot` takes seconds, so its packages are entered here without running their __init__. In isolated mode (-I)
 # the current folder and PYTHONPATH are not searched: a numpy.py beside the data is never imported.
@@ -132,7 +135,15 @@ def run(request: Request) -> int:
     # The libraries of this process, wherever it found them.
     found = [importlib.util.find_spec(name) for name in _LIBRARIES]
     libraries = [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
-    command = [sys.executable, "-I", "-c", _START, str(package), json.dumps(vars(request)), *libraries]
+    command = [
+        sys.executable or "python3",
+        "-I",
+        "-c",
+        _START,
+        str(package),
+        json.dumps(vars(request)),
+        *libraries,
+    ]
     # One thread, and no memory pools that take address space in advance.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     with (Path(request.folder) / "errors").open("wb") as errors:
@@ -148,7 +159,7 @@ def run(request: Request) -> int:
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
-            return -signal.SIGXCPU
+            return _HANG
         except OSError as error:
             raise InputError(
                 f"{request.name} is read by a process of its own, which cannot be started: "
@@ -164,9 +175,9 @@ def _sentence(request: Request, code: int) -> str:
     if code >= 0:
         reason = printable(errors.splitlines()[-1] if errors else f"exit code {code}")
         return f"{request.name} cannot be read ({reason}): copy or download it again."
-    name = signal.Signals(-code).name
-    if name == "SIGXCPU":
+    if code == _HANG:
         return f"{request.name} takes more than {request.seconds} seconds to read: it is damaged or hostile."
+    name = signal.Signals(-code).name
     if name == "SIGKILL":
         return f"{request.name} could not be read, the system stopped it, as it does for want of memory."
     return (
@@ -210,8 +221,9 @@ def limit(request: Request) -> None:
     ):
         hard = resource.getrlimit(what)[1]
         soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        # A second signal that cannot be caught follows the first.
-        resource.setrlimit(what, (soft, hard if what == resource.RLIMIT_CPU else soft))
+        # At the hard limit of time the system would kill without saying why. Not every system has every limit.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(what, (soft, hard if what == resource.RLIMIT_CPU else soft))
 
 
 def answer(request: Request, module: Any) -> None:

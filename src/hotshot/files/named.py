@@ -14,7 +14,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.labels import label_array, name_labels
-from hotshot.files.names import listing, quoted
+from hotshot.files.names import listing, printable, quoted
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -143,7 +143,7 @@ def _fits(role: str, array: Numbers) -> bool:
 
 
 def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
-    """What one of several sets of samples is called by: the only one where none is asked for."""
+    """The one of several sets of samples that is asked for, or the only one."""
     if part is not None and part in called:
         return called[part]
     if part is not None:
@@ -151,7 +151,7 @@ def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
     if len(called) > 1:
         raise SeveralPartsError(
             f"{path} holds several sets of samples, {listing(map(quoted, called))}: "
-            f"choose one, for example {path.name}:{next(iter(called))}.",
+            f"choose one, for example {path.name}:{printable(next(iter(called)), 60)}.",
             called,
         )
     return next(iter(called.values()))

@@ -254,9 +254,8 @@ def _from_dictionary(
     arrays = {key: value for key, value in items.items() if _axes(value)}
     parts = {key: value for key, value in items.items() if isinstance(value, dict)}
     if parts and not arrays and may_have_parts:
-        return _from_dictionary(
-            parts[choose_part({str(key): key for key in parts}, part, path)], path, None, may_have_parts=False
-        )
+        chosen = choose_part({str(key): value for key, value in parts.items()}, part, path)
+        return _from_dictionary(chosen, path, None, may_have_parts=False)
     if arrays and all(type(key) is str for key in items) and _are_named(arrays):
         about = {key: value for key, value in items.items() if type(value) in (int, float, bool, str)}
         named = {key: _array(value, key, path) for key, value in arrays.items()}
