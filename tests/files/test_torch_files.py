@@ -274,6 +274,17 @@ def test_tensors_that_lie_are_refused(tmp_path, lies, message):
 
 
 @pytest.mark.parametrize(
+    "state", [b"}X\x04\x00\x00\x00kindX\x06\x00\x00\x00objects", b"N}X\x05\x00\x00\x00countK\xffs\x86"]
+)
+def test_storages_cannot_be_changed_by_a_pickle(tmp_path, state):
+    """BUILD sets attributes of most objects."""
+    pickled = tensor_pickle().replace(b"tQ", b"tQ" + state + b"b")
+    path = archive(tmp_path, {"a/data.pkl": pickled, "a/data/0": NUMBERS.tobytes()})
+    with pytest.raises(InputError, match="it changes a storage"):
+        open_torch(path)
+
+
+@pytest.mark.parametrize(
     ("members", "message"),
     [
         ({"a/data.pkl": tensor_pickle()}, "no member 'data/0'"),

@@ -116,7 +116,7 @@ def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | Non
     memory, seconds = MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND
     # What is mapped stays readable after the folder is gone.
     with tempfile.TemporaryDirectory(prefix="hotshot-", ignore_cleanup_errors=True) as folder:
-        request = Request(reader, str(path), name or str(path), folder, memory, seconds)
+        request = Request(reader, str(path), str(path) if name is None else name, folder, memory, seconds)
         code = run(request)
         answer = Path(folder) / "answer.json"
         if code or not answer.exists():

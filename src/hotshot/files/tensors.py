@@ -80,6 +80,8 @@ def map_bytes(path: Path) -> mmap.mmap:
 def map_tensors(path: str | Path) -> TensorFile:
     """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
     path = Path(path)
+    if path.is_file() and path.stat().st_size < 8:
+        raise _damaged(path, "its header is longer than the file")
     held = map_bytes(path)
     size = len(held)
     header, start = _read_header(held, path)
@@ -109,7 +111,7 @@ def map_tensors(path: str | Path) -> TensorFile:
 
 def _read_header(held: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(held[:8], "little")
-    if len(held) < 8 or length > min(len(held) - 8, LONGEST_HEADER):
+    if length > min(len(held) - 8, LONGEST_HEADER):
         raise _damaged(path, "its header is longer than the file")
     try:
         header = json.loads(held[8 : 8 + length].decode(), object_pairs_hook=_without_repeats)

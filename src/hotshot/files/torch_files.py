@@ -81,6 +81,10 @@ class Storage:
         """Of the numbers; brain floats, the upper halves of single ones, are integers for NumPy."""
         return _dtype(self.kind)
 
+    def __setstate__(self, state: Any) -> None:
+        # A pickle may set the attributes of whatever does not refuse it.
+        raise Unsound("it changes a storage")
+
 
 class Tensor(Record):
     """The numbers `offset + i * stride` of a storage."""
