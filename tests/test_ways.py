@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import make_bank
 
 import hotshot as package
+from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, read_features
 
 ROOT = Path(package.__file__).parent

@@ -24,7 +24,7 @@ from hotshot.cli.data import open_samples
 from hotshot.cli.options import Json
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
-from hotshot.files.limits import readable_size
+from hotshot.files.names import readable_size
 from hotshot.files.reading import split_part
 from hotshot.files.sniff import sniff
 
