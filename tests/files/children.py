@@ -81,6 +81,8 @@ def crashes(cases, check):
             process = fork()
             if process == 0:
                 code = 1
+                # What a crash leaves behind goes with this folder.
+                tempfile.tempdir = folder
                 try:
                     for number in range(first, len(cases)):
                         at.write_text(str(number))

@@ -89,7 +89,6 @@ def from_disk(array: Any) -> bool:
         if isinstance(array, np.memmap):
             return True
         array = array.base
-    array = array.obj if isinstance(array, memoryview) else array
     return bool(getattr(array, "streams", isinstance(array, mmap.mmap)))
 
 

@@ -88,7 +88,7 @@ def map_tensors(path: str | Path) -> TensorFile:
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata are not text")
-    numbers = np.frombuffer(held, np.uint8)
+    numbers: np.ndarray = np.ndarray(size, np.uint8, held)
     tensors, brain = {}, set()
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
