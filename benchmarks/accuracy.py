@@ -21,7 +21,7 @@ from hotshot.cli.progress import Watching
 from hotshot.cli.tables import to_rich
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import METHOD_NAMES
-from hotshot.evaluation.result_tables import accuracy_table, detail_table, unsolved
+from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
 
 
 def banking77(folder: Path) -> tuple[BaseClasses, np.ndarray, np.ndarray]:

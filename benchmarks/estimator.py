@@ -21,8 +21,7 @@ from threadpoolctl import threadpool_limits
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.optimise import minimise
-from hotshot.method.heads.problem import HeadProblem, Training, head_problem
+from hotshot.method.heads.problem import HeadProblem, Training, head_problem, minimise
 
 B, J, V = 64, 600, 640
 

@@ -1,7 +1,7 @@
-"""Public names for feature files and checks, from `hotshot.files`, `hotshot.checks` and `hotshot.base`."""
+"""Public names for feature files and checks, from `hotshot.files`, `hotshot.arrays` and `hotshot.base`."""
 
+from hotshot.arrays import check_features, check_labels
 from hotshot.base.space import FeatureTransform, choose_power, power_transform
-from hotshot.checks import check_features, check_labels
 from hotshot.files import FeatureFile, FeatureSource, open_features, read_features, write_features
 
 __all__ = [

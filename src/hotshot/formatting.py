@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-LONGEST_NAME = 40
+LONGEST_NAME, LONGEST_QUOTED = 40, 60
+# How many things are listed before the rest is counted.
+MOST_LISTED = 8
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -104,3 +106,30 @@ def shortened(name: Any, longest: int = LONGEST_NAME, keep: str = "start") -> st
     room = longest - 1
     head = {"start": room, "ends": room - room // 2, "end": 0}[keep]
     return f"{text[:head]}…{text[len(text) - (room - head) :]}"
+
+
+def on_one_line(text: str, longest: int = 200) -> str:
+    """Text on one line without control characters, of at most so many characters of the original."""
+    short = " ".join(text[:longest].split())
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+
+
+def quoted(label: Any) -> str:
+    """A label or a name from a file, in quotes, safe to print."""
+    text = repr(label.item() if isinstance(label, np.generic) else label)
+    return text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…"
+
+
+def listing(items: Iterable[str]) -> str:
+    """The first few of many things, with commas."""
+    items = list(items)
+    rest = len(items) - MOST_LISTED
+    return ", ".join(items[:MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def readable_size(n_bytes: int) -> str:
+    """Bytes as a person says them: 1.5 MB."""
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    power = min((len(str(n_bytes)) - 1) // 3, 6)
+    return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"

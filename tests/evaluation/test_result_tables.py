@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.evaluation.result_tables import (
+from hotshot.evaluation.tables import (
+    Entry,
+    Number,
+    Table,
     accuracy_table,
     detail_table,
     recall_table,
@@ -14,7 +17,6 @@ from hotshot.evaluation.result_tables import (
     transport_table,
     unsolved,
 )
-from hotshot.evaluation.tables import Entry, Number, Table
 from hotshot.transport import Status
 
 ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)

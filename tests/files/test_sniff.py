@@ -15,7 +15,7 @@ import pytest
 
 from hotshot.errors import InputError
 from hotshot.files import read_features
-from hotshot.files.sniff import SUFFIXES, Kind, sniff
+from hotshot.files.reading import SUFFIXES, Kind, sniff
 
 
 def npz():

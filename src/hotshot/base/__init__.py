@@ -5,7 +5,7 @@ transform of its features alone, such as the axes, the means and covariances of 
 prepared once and kept with it.
 """
 
-from hotshot.base.classes import BaseClasses
+from hotshot.base.classes import BaseClasses, is_bank
 from hotshot.base.space import PreparedBase, Space
 from hotshot.base.statistics import (
     Bucket,
@@ -25,5 +25,6 @@ __all__ = [
     "class_covariances",
     "class_means",
     "classifier_weights",
+    "is_bank",
     "pooled_covariance",
 ]

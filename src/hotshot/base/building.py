@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import slices
+from hotshot.arrays import check_features, check_labels, slices
 from hotshot.base.covariances import Dense, Diagonal, repeat_pooled
 from hotshot.base.space import (
     ROWS_AT_ONCE,
@@ -22,7 +22,6 @@ from hotshot.base.space import (
 )
 from hotshot.base.store import SAMPLES
 from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
-from hotshot.checks import check_features, check_labels
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features

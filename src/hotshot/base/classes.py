@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, slices
+from hotshot.arrays import array_hash, check_features, check_labels, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.space import (
@@ -27,7 +27,6 @@ from hotshot.base.space import (
 )
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
-from hotshot.checks import check_features, check_labels
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import replace_folder
 
@@ -360,6 +359,11 @@ class BaseClasses:
         raise ParameterError(
             f"This bank keeps no samples and was saved for {kept}: use these parameters, or a bank with samples."
         )
+
+
+def is_bank(path: str | Path) -> bool:
+    """Whether a folder says that it is a bank."""
+    return (Path(path) / DESCRIPTION).is_file()
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:

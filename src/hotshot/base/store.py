@@ -96,11 +96,6 @@ def check_about(about: dict[str, Any] | None) -> None:
         raise ParameterError(f"about must hold text, numbers, lists and dicts only, as JSON does: {error}.") from None
 
 
-def is_bank(path: str | Path) -> bool:
-    """Whether a folder says that it is a bank."""
-    return (Path(path) / DESCRIPTION).is_file()
-
-
 def read_bank(path: str | Path) -> StoredBank:
     """A bank from its folder; its large arrays are views of the files."""
     folder = Path(path)

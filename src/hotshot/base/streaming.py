@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import unit_vectors
+from hotshot.arrays import check_features, check_labels, unit_vectors
 from hotshot.base.space import FeatureTransform
-from hotshot.checks import check_features, check_labels
 from hotshot.errors import InputError, ParameterError
 
 FORMS = ("dense", "diagonal", "pooled")

@@ -19,14 +19,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from hotshot import __version__
 from hotshot.base import BaseClasses
-from hotshot.base.store import DESCRIPTION, is_bank
+from hotshot.base.classes import is_bank
+from hotshot.base.store import DESCRIPTION
 from hotshot.cli.data import open_samples
 from hotshot.cli.options import Json
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
-from hotshot.files.names import readable_size
-from hotshot.files.reading import split_part
-from hotshot.files.sniff import sniff
+from hotshot.files.reading import sniff, split_part
+from hotshot.formatting import readable_size
 
 BANK_SUFFIX = ".bank"
 ROWS_AT_ONCE = 2**13

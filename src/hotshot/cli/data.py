@@ -9,8 +9,8 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.base import BaseClasses
+from hotshot.base.classes import is_bank
 from hotshot.base.embedded import load_bank
-from hotshot.base.store import is_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, read_features
 

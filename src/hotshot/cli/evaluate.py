@@ -33,7 +33,7 @@ from hotshot.cli.tables import to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation
-from hotshot.evaluation.result_tables import accuracy_table, detail_table, unsolved
+from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
 from hotshot.evaluation.tasks import freeze_tasks
 
 

@@ -1,8 +1,7 @@
 """From tasks to accuracies with intervals: runner, journal, statistics, tuning."""
 
-from hotshot.evaluation.results import Evaluation, MethodResult
+from hotshot.evaluation.results import Estimate, Evaluation, MethodResult, mean_interval, paired_difference
 from hotshot.evaluation.runner import evaluate
-from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.evaluation.tuning import Tuning, tune
 
 __all__ = [

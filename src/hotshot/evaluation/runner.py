@@ -15,9 +15,8 @@ import numpy as np
 import scipy
 import sklearn
 
-from hotshot.arrays import array_hash
+from hotshot.arrays import array_hash, check_features
 from hotshot.base import BaseClasses
-from hotshot.checks import check_features
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation.chunks import (

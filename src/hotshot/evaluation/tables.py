@@ -1,4 +1,4 @@
-"""Tables of results: one model that the terminal, Markdown and the report's page are made from."""
+"""Tables: one model that the terminal, Markdown and the page are made from, and an evaluation in its terms."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.evaluation.statistics import Estimate, mean_interval
-from hotshot.formatting import with_interval
+from hotshot.evaluation.results import (
+    AHEAD,
+    BEHIND,
+    UNDECIDED,
+    Estimate,
+    Evaluation,
+    MethodResult,
+    mean_interval,
+    verdict,
+)
+from hotshot.formatting import count, milliseconds, percentage, shortened, shots_in_words, with_interval
+from hotshot.transport import Status
 
 PUBLISHED = "published"
+VERDICTS = {AHEAD: "reference ahead", BEHIND: "reference behind", UNDECIDED: "undecided"}
+REFERENCE = "reference"
+# Characters of a class name below a number or in a sentence.
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -136,3 +150,151 @@ def _entry(cell: Cell) -> Entry:
 def _in_markdown(entry: Entry) -> str:
     text = entry.text.replace("|", "\\|")
     return f"*{text}*" if entry.kind == PUBLISHED else text
+
+
+# --- what an evaluation found, as tables
+
+
+def accuracy_table(found: Evaluation, shots: int) -> Table:
+    """Methods at one number of shots, in the order asked for: accuracy, and the reference's paired lead."""
+    rows = tuple((_name(found, m), *_accuracy(found, m, shots)) for m in found.methods)
+    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows)
+
+
+def detail_table(found: Evaluation, threshold: float) -> Table:
+    """What lies beyond the mean: bad tasks, bad classes, calibration, time."""
+    rows = tuple((r.method, _whole(r.shots), *_details(r, threshold)) for r in found.results)
+    return Table("beyond the mean", ("method", "shots", *_detail_columns(threshold)), rows)
+
+
+def result_table(found: Evaluation, shots: int, threshold: float) -> Table:
+    """Both at one number of shots, the best method first, and the differences drawn on one axis."""
+    order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
+    axis = _axis(found, shots)
+    rows = tuple(
+        (
+            _name(found, method),
+            *_accuracy(found, method, shots),
+            None if method == found.reference else _chart(found.difference(method, shots), axis),
+            *_details(found[method, shots], threshold),
+        )
+        for method in order
+    )
+    columns = ("method", *_accuracy_columns(found), "difference (chart)", *_detail_columns(threshold))
+    return Table(_title(found, shots), columns, rows)
+
+
+def transport_table(found: Evaluation) -> Table:
+    """How the transport problems and heads of each method ended; cells of methods that do not transport are empty."""
+    ends = [status for status in Status if any(status in result.statuses for result in found.results)]
+    rows = []
+    for result in found.results:
+        total = sum(result.statuses.values())
+        counts = (total, *(result.statuses.get(end, 0) for end in ends)) if ends else ()
+        rows.append(
+            (
+                result.method,
+                _whole(result.shots),
+                *(_whole(n) if total else None for n in counts),
+                _whole(result.stopped_early),
+                _time(result),
+            )
+        )
+    problems = ("transport problems", *(end.name.lower().replace("_", " ") for end in ends)) if ends else ()
+    columns = ("method", "shots", *problems, "fits stopped early", "ms per task")
+    return Table("How transport problems and fits ended", columns, tuple(rows))
+
+
+def recall_table(found: Evaluation, shots: int) -> Table:
+    """Recall of every class by every method, the worst class of the reference first."""
+    recall = {method: found[method, shots].recall for method in found.methods}
+    own = recall[found.reference]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (str(label), *(_share(recall[method][label], 0) for method in found.methods))
+        for label in sorted(own, key=lambda label: own[label])
+    )
+    title = f"Recall of each class, {found.ways}-way-{shots}-shot"
+    return Table(title, ("class", *found.methods), rows)
+
+
+def unsolved(found: Evaluation) -> list[str]:
+    """A sentence for every method some of whose problems did not end as they should."""
+    sentences = []
+    for result in found.results:
+        total = sum(result.statuses.values())
+        who = f"{result.method} at {shots_in_words(result.shots)}"
+        sentences += [
+            f"{who}: {number:,} of {total:,} transport problems ended as {status.name}. {status.explanation}"
+            for status, number in result.statuses.items()
+            if status is not Status.CONVERGED
+        ]
+        if result.stopped_early:
+            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before their minimum.")
+    return sentences
+
+
+def _title(found: Evaluation, shots: int) -> str:
+    return f"{found.ways}-way-{shots}-shot, {count(found.tasks, 'task')}"
+
+
+def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
+    return "accuracy in %, 95% interval", f"{found.reference} minus it, paired, 95%"
+
+
+def _detail_columns(threshold: float) -> tuple[str, ...]:
+    return f"tasks below {100 * threshold:g}%", "recall of worst class", "calibration error", "ms per task"
+
+
+def _accuracy(found: Evaluation, method: str, shots: int) -> tuple[Cell, ...]:
+    own = percent(found[method, shots].accuracy)
+    if method == found.reference:
+        return own, Entry(REFERENCE, kind=REFERENCE)
+    difference = found.difference(method, shots)
+    which = verdict(difference)
+    lead = percent(difference, signed=True)
+    return own, Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
+
+
+def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
+    worst = min(result.recall, key=lambda label: result.recall[label])
+    error = result.calibration_error
+    return (
+        _share(result.share_below(threshold), 1),
+        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
+        None if error is None else Number(error, places=3),
+        _time(result),
+    )
+
+
+def _name(found: Evaluation, method: str) -> Entry:
+    return Entry(method, method, kind=REFERENCE if method == found.reference else "")
+
+
+def _share(share: float, places: int, note: str = "") -> Entry:
+    return Entry(percentage(share, places), share, note=note)
+
+
+def _whole(number: int) -> Entry:
+    return Entry(f"{number:,}", number)
+
+
+def _time(result: MethodResult) -> Entry:
+    return Entry(milliseconds(result.seconds_per_task), result.seconds_per_task)
+
+
+def _axis(found: Evaluation, shots: int) -> tuple[float, float]:
+    """The range that all differences of a table are drawn on; zero is in it."""
+    differences = [found.difference(m, shots) for m in found.methods if m != found.reference]
+    ends = [x for d in differences for x in (d.low, d.high) if math.isfinite(x)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.06 * (high - low) if high > low else 1.0
+    return low - room, high + room
+
+
+def _chart(difference: Estimate, axis: tuple[float, float]) -> Entry:
+    if not math.isfinite(difference.half_width):
+        return Entry("", difference.mean)
+    low, high = axis
+    ends = (difference.low, difference.mean, difference.high, 0.0)
+    places = (round(100 * (x - low) / (high - low), 2) for x in ends)
+    return Entry("", difference.mean, interval=Interval(*places))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.checks import check_labels
+from hotshot.arrays import check_labels
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash
+from hotshot.arrays import array_hash, check_features
 from hotshot.base import BaseClasses, Space
-from hotshot.checks import check_features
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
@@ -31,9 +30,8 @@ from hotshot.evaluation.chunks import (
     make_runner,
     task_seed,
 )
-from hotshot.evaluation.results import summarise
+from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
-from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.evaluation.tasks import labels_hash
 from hotshot.version import __version__
 

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.names import printable, readable_size
 from hotshot.files.objects import from_json, to_json
 from hotshot.files.tensors import map_bytes, map_tensors, write_tensors_to
+from hotshot.formatting import on_one_line, readable_size
 
 # What reading any file may take: memory beyond that of Python and its libraries, and processor time.
 MEMORY = 2**29
@@ -172,7 +172,7 @@ def _sentence(request: Request, code: int) -> str:
     if "bad_alloc" in errors or "MemoryError" in errors:
         return str(_too_much_memory(request))
     if code >= 0:
-        reason = printable(errors.splitlines()[-1] if errors else f"exit code {code}")
+        reason = on_one_line(errors.splitlines()[-1] if errors else f"exit code {code}")
         return f"{request.name} cannot be read ({reason}): copy or download it again."
     if code == _HANG:
         return f"{request.name} takes more than {request.seconds} seconds to read: it is damaged or hostile."

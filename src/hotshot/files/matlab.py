@@ -15,9 +15,9 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_file
 from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, Texts, read_in_child
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
-from hotshot.files.names import listing, printable, quoted
 from hotshot.files.pickles import as_python, text_codes
 from hotshot.files.source import FeatureSource, check_size
+from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -58,7 +58,7 @@ def read_raw(path: Path, name: str) -> Items:
         raise
     except Exception as error:
         # Whatever SciPy stumbles over, the file is to blame.
-        reason = printable(str(error) or type(error).__name__).rstrip(".")
+        reason = on_one_line(str(error) or type(error).__name__).rstrip(".")
         raise InputError(f"{name} is not a sound MATLAB file ({reason}): copy it, or save it, again.") from None
     arrays = {key: value for key, value in found.items() if value is not None}
     if not arrays:

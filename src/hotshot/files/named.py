@@ -13,8 +13,6 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.labels import label_array, name_labels
-from hotshot.files.names import listing, printable, quoted
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -22,8 +20,11 @@ from hotshot.files.source import (
     blocks,
     check_size,
     from_disk,
+    label_array,
+    name_labels,
     rebatch,
 )
+from hotshot.formatting import listing, on_one_line, quoted
 
 _FEATURES = "x features feature feats feat embeddings embedding embeds data vectors representations activations"
 _LABELS = "y labels label targets target classes class category categories"
@@ -147,7 +148,7 @@ def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
     if len(called) > 1:
         raise SeveralPartsError(
             f"{path} holds several sets of samples, {listing(map(quoted, called))}: "
-            f"choose one, for example {path.name}:{printable(next(iter(called)), 60)}.",
+            f"choose one, for example {path.name}:{on_one_line(next(iter(called)), 60)}.",
             called,
         )
     return next(iter(called.values()))
@@ -187,7 +188,7 @@ def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path:
             f"{path} has features {_described(name, X)} and labels {_described(others[0], wrong)}: "
             + ("transpose the features to (samples, features)." if turned else "give one label per sample.")
         )
-    labels = label_array(np.asarray(arrays[per_sample[0]]), quoted(per_sample[0]), path)
+    labels = label_array(np.asarray(arrays[per_sample[0]]), f"{per_sample[0]!r:.60}", path)
     names = [other for other in part.names if other not in per_sample]
     if not names or labels.dtype.kind == "U":
         return labels

@@ -12,9 +12,8 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.labels import label_array
 from hotshot.files.named import Numbers, features_from_arrays
-from hotshot.files.source import FeatureSource, check_size, in_memory
+from hotshot.files.source import FeatureSource, check_size, in_memory, label_array
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
 
 if TYPE_CHECKING:

@@ -22,12 +22,10 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.labels import label_array
 from hotshot.files.named import features_from_arrays
-from hotshot.files.names import printable, quoted, readable_size
-from hotshot.files.sniff import Kind, sniff
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, label_array
 from hotshot.files.text import read_label_lines
+from hotshot.formatting import on_one_line, quoted, readable_size
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -121,6 +119,9 @@ def open_npy(path: Path, labels: Path | None) -> FeatureSource:
     labels = _find_labels(path) if labels is None else labels
     if labels.suffix.lower() != ".npy":
         return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
+    # Here, since `reading` imports this file.
+    from hotshot.files.reading import Kind, sniff
+
     if sniff(labels) is not Kind.NPY:
         raise InputError(f"{labels} is not an .npy file of labels: write it with numpy.save.")
     return features_from_arrays({"X": X, "y": label_array(np.array(map_npy(labels)), "it", labels)}, path)
@@ -172,7 +173,7 @@ def open_npz(path: Path, part: str | None) -> FeatureSource:
             if info.filename.endswith(".npy"):
                 with archive.open(info) as file:
                     name = info.filename.removesuffix(".npy")
-                    header = read_npy_header(file, f"array {quoted(name)}", path)
+                    header = read_npy_header(file, f"array {name!r:.60}", path)
                 if header.start + header.n_bytes != info.file_size:
                     raise InputError(
                         f"{path} announces {header.n_bytes} bytes for array {quoted(name)} of shape {header.shape} and "
@@ -245,7 +246,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     except InputError:
         raise
     except _FAULTS as error:
-        reason = printable(str(error) or type(error).__name__, 100).rstrip(".")
+        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
         raise InputError(f"{path} is not a sound .npz file, {reason}: copy or download it again.") from None
 
 
@@ -255,7 +256,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     seen: set[str] = set()
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.orig_filename
-        who = f"{path} holds a member {quoted(name)}"
+        who = f"{path} holds a member {name!r:.60}"
         if name.startswith("/") or ".." in name.split("/") or set("\\\0") & set(name) or ":" in name[1:2]:
             raise InputError(f"{who}, a name that points outside the archive: do not use this file.")
         if name in seen:

@@ -13,10 +13,9 @@ import numpy as np
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
-from hotshot.files.labels import label_array
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
-from hotshot.files.names import listing, printable, quoted
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, in_memory
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, in_memory, label_array
+from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -79,7 +78,7 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
         raise
     except Exception as error:
         # Arrow raises errors of every kind, for which the file is to blame.
-        reason = printable(str(error) or type(error).__name__, 100).rstrip(".")
+        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
         raise InputError(f"{name} is not a sound Parquet file, {reason}: copy or download it again.") from None
 
 
@@ -103,7 +102,7 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
             raise InputError(f"{path} has several columns of lists, {listing(map(quoted, lists))}: keep one.")
         if not _is_numeric(pa, kinds[lists[0]].value_type):
             raise InputError(
-                f"{path} holds {printable(str(kinds[lists[0]]), 60)} in column {quoted(lists[0])}: store lists of "
+                f"{path} holds {on_one_line(str(kinds[lists[0]]), 60)} in column {quoted(lists[0])}: store lists of "
                 "numbers."
             )
         # Beside a column of vectors, numbers are identifiers and the like.
@@ -111,7 +110,7 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
     for name in others:
         if not _is_numeric(pa, kinds[name]):
             raise InputError(
-                f"{path} holds {printable(str(kinds[name]), 60)} in column {quoted(name)}, not numbers: remove the "
+                f"{path} holds {on_one_line(str(kinds[name]), 60)} in column {quoted(name)}, not numbers: remove the "
                 "column, or take features of it first."
             )
         if not name or name.startswith("Unnamed: "):
@@ -198,7 +197,7 @@ class _Rows:
         if not self.pa.types.is_dictionary(column.type):
             if not _is_numeric(self.pa, column.type):
                 raise InputError(
-                    f"{self.path} has labels of type {printable(str(column.type), 60)} in "
+                    f"{self.path} has labels of type {on_one_line(str(column.type), 60)} in "
                     f"{quoted(self.columns.label)}: use strings or integers."
                 )
             return column.to_numpy(zero_copy_only=False)

@@ -26,9 +26,9 @@ from hotshot.files.named import (
     features_from_arrays,
     features_from_classes,
 )
-from hotshot.files.names import quoted, readable_size
 from hotshot.files.source import FeatureSource, check_size
 from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
+from hotshot.formatting import quoted, readable_size
 
 # A list of one small integer takes four bytes in a pickle and, with what NumPy needs, 32 in memory; vectors that
 # are arrays do not grow.

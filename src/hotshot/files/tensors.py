@@ -18,7 +18,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.names import printable
+from hotshot.formatting import on_one_line
 
 DTYPES = {
     "BOOL": "|b1",
@@ -74,7 +74,7 @@ def map_bytes(path: Path) -> mmap.mmap:
     except ValueError as error:
         # Nothing of an empty file can be mapped; else there is a NUL character in the path.
         why = "is empty: copy or download it again" if "empty" in str(error) else f"cannot be read: {error}"
-        raise InputError(f"{printable(str(path))} {why}.") from None
+        raise InputError(f"{on_one_line(str(path))} {why}.") from None
 
 
 def map_tensors(path: str | Path) -> TensorFile:

@@ -15,10 +15,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.labels import MARKS, labels_from_text, mark_of
 from hotshot.files.named import LABEL_NAMES
-from hotshot.files.names import listing, quoted
-from hotshot.files.source import Batch, FeatureSource, check_size
+from hotshot.files.source import MARKS, Batch, FeatureSource, check_size, labels_from_text, mark_of
+from hotshot.formatting import listing, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content

@@ -19,7 +19,6 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
-from hotshot.files.names import quoted
 from hotshot.files.pickles import Flattener, as_python, features_from_value
 from hotshot.files.source import FeatureSource, check_size, most_bytes
 from hotshot.files.unpickling import (
@@ -32,6 +31,7 @@ from hotshot.files.unpickling import (
     refuse_unsound,
     shape_of,
 )
+from hotshot.formatting import quoted
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.names import printable
+from hotshot.formatting import on_one_line
 
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _TEXT_CODE = re.compile(r"[US][1-9][0-9]{0,3}")
@@ -205,7 +205,7 @@ class Unpickler(pickle.Unpickler):
         found = self._names.get(f"{_OLD_MODULES.get(module, module)}.{name}")
         if found is not None and "." not in name:
             return found
-        asked = printable(f"{module[:80]}.{name[:80]}", 80)
+        asked = on_one_line(f"{module[:80]}.{name[:80]}", 80)
         if module.split(".")[0] == "torch":
             raise InputError(
                 f"{self._name} asks for {asked}, more than plain tensors need: save tensors with "
@@ -232,7 +232,7 @@ def refuse_unsound(file: BinaryIO, name: str, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         # Unpickling raises errors of every kind: the file is to blame, wherever it was.
-        reason = printable(str(error) or type(error).__name__, 120).rstrip(".")
+        reason = on_one_line(str(error) or type(error).__name__, 120).rstrip(".")
         if isinstance(error, EOFError) or "truncated" in reason or "exhausted before" in reason:
             raise InputError(
                 f"{name} is truncated: it ends at byte {file.seek(0, 2)}, in the middle of its pickle: copy or "

@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, to_numpy
-from hotshot.checks import check_labels
+from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.labels import integer_array
 from hotshot.files.matlab import write_matlab
-from hotshot.files.names import quoted
 from hotshot.files.native import write_native
 from hotshot.files.numpy_files import write_npy, write_npz
 from hotshot.files.parquet import write_parquet
 from hotshot.files.reading import FeatureFile
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory, integer_array
 from hotshot.files.text import write_table
+from hotshot.formatting import quoted
 
 WRITERS = {
     ".safetensors": write_native,

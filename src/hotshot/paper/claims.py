@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
-from hotshot.evaluation import statistics as compared
+from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, percent
 
 # Differences that a claim lists; where there are more, only so many of the lowest.

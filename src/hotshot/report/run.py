@@ -10,10 +10,9 @@ import numpy as np
 from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
-from hotshot.evaluation.result_tables import recall_table, result_table, transport_table
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table
+from hotshot.evaluation.tables import Table, recall_table, result_table, transport_table
 from hotshot.formatting import count, listed, shots_in_words
 from hotshot.paper.figures import histogram
 from hotshot.paper.figures.style import file_content

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation
-from hotshot.evaluation.result_tables import LONGEST_NAME, unsolved
-from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
-from hotshot.evaluation.tables import percent
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdict
+from hotshot.evaluation.tables import LONGEST_NAME, percent, unsolved
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
 from hotshot.transport import Status
 

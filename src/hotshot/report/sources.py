@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash
+from hotshot.arrays import array_hash, check_features
 from hotshot.base import BaseClasses
-from hotshot.checks import check_features
 from hotshot.errors import InputError
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.estimators.classifier import CalibratedClassifier

@@ -27,8 +27,7 @@ from hotshot.base import BaseClasses
 from hotshot.base.covariances import Dense
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.expected import expected_objective
-from hotshot.method.heads.optimise import minimise
-from hotshot.method.heads.problem import MOST_RAYS
+from hotshot.method.heads.problem import MOST_RAYS, minimise
 
 OBJECTIVES = [bound_objective, expected_objective]
 # The nodes of the expected head are not the same for every order of the classes, so that symmetries of the

@@ -12,7 +12,7 @@ from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
-from hotshot.evaluation.statistics import verdict
+from hotshot.evaluation.results import verdict
 from hotshot.evaluation.tables import percent
 from hotshot.paper import claims, other_bases
 from hotshot.paper import setting as settings

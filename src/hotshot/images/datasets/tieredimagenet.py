@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.names import quoted
 from hotshot.files.numpy_files import read_npy_header
+from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences

@@ -10,7 +10,6 @@ convex in the weights and needs no samples.
 from __future__ import annotations
 
 from hotshot.arrays import Array, namespace, small_identity
-from hotshot.method.heads.optimise import minimise, refined
 from hotshot.method.heads.problem import (
     FittedHeads,
     HeadProblem,
@@ -19,6 +18,8 @@ from hotshot.method.heads.problem import (
     assemble,
     head_problem,
     logit_covariances,
+    minimise,
+    refined,
     softmax,
     through_covariances,
     zeros,

@@ -19,7 +19,6 @@ from scipy.stats import norm, qmc
 
 from hotshot.arrays import Array, is_single, like, namespace, small_identity
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.optimise import minimise, refined
 from hotshot.method.heads.problem import (
     JITTER,
     FittedHeads,
@@ -29,6 +28,8 @@ from hotshot.method.heads.problem import (
     assemble,
     head_problem,
     logit_covariances,
+    minimise,
+    refined,
     softmax,
     through_covariances,
     zeros,

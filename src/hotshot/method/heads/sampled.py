@@ -12,7 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from hotshot.arrays import indices, like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.method.calibration import Shift
-from hotshot.method.heads.optimise import check_finite, minimise
 from hotshot.method.heads.problem import (
     JITTER,
     FittedHeads,
@@ -20,6 +19,8 @@ from hotshot.method.heads.problem import (
     LocalModel,
     Training,
     assemble,
+    check_finite,
+    minimise,
     softmax,
     symmetric_penalty,
     zeros,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hotshot.base import BaseClasses
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
-from hotshot.evaluation.statistics import AHEAD, verdict
+from hotshot.evaluation.results import AHEAD, verdict
 from hotshot.evaluation.tables import Table, percent
 from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED, Claim, claim, gap, listed, paired
 from hotshot.paper.findings import Experiment, Findings
