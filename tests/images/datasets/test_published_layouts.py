@@ -282,7 +282,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"),
         pytest.param(
             without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"),
-            "lacks 1 of the 16 images in images.txt, '002.Bird_1/Bird_1_0000.jpg' first",
+            "lacks 1 of the 16 images that its lists name, '002.Bird_1/Bird_1_0000.jpg' first",
             id="an image is lost",
         ),
         pytest.param(

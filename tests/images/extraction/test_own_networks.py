@@ -372,12 +372,15 @@ def test_damaged_and_absent_files_are_one_sentence(onnx, tmp_path, capfd):
     whole = onnx(POOL, IMAGES, {"y": ["n", 3]}).read_bytes()
     damaged = tmp_path / "damaged.onnx"
     unnamed = whole.replace(b"GlobalAveragePool", b"GlobalAverage\xff\xfe\xfd\xfc")
-    for content in (b"", b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
+    for content in (b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
         damaged.write_bytes(content)
         with pytest.raises(InputError, match=r"damaged.onnx is not an ONNX file that onnxruntime .* can run") as raised:
             onnx_extractor(damaged)
         one_sentence(raised)
     assert capfd.readouterr() == ("", "")
+    damaged.write_bytes(b"")
+    with pytest.raises(InputError, match=r"damaged.onnx is empty: copy or download it again"):
+        onnx_extractor(damaged)
     with pytest.raises(InputError, match="There is no file"):
         onnx_extractor(tmp_path / "nowhere.onnx")
     with pytest.raises(InputError, match="cannot be read"):
@@ -412,7 +415,7 @@ def test_a_device_that_is_not_there_is_said(onnx, device, has):
 
 def test_without_onnxruntime_a_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    (tmp_path / "net.onnx").write_bytes(b"")
+    (tmp_path / "net.onnx").write_bytes(b"x")
     with pytest.raises(RunError, match=r"net.onnx needs onnxruntime: pip install 'hotshot\[onnx\]'."):
         onnx_extractor(tmp_path / "net.onnx")
 

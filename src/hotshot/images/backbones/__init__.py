@@ -26,14 +26,13 @@ try:
 except ImportError:
     raise ImportError("hotshot.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
 
-from hotshot.images.backbones.convolutional import Convolutional
-from hotshot.images.backbones.residual import Residual, Residual12, WideResidual
+from hotshot.images.backbones.networks import Convolutional, Residual, Residual12, WideResidual
 
 _NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
     "conv4": lambda **options: Convolutional(depth=4, **options),
     "conv6": lambda **options: Convolutional(depth=6, **options),
     "resnet10": lambda **options: Residual(blocks=(1, 1, 1, 1), **options),
-    "resnet12": lambda **options: Residual12(**options),
+    "resnet12": Residual12,
     "resnet18": lambda **options: Residual(blocks=(2, 2, 2, 2), **options),
     "wrn28_10": lambda **options: WideResidual(depth=28, widening=10, **options),
 }

@@ -131,19 +131,28 @@ class Tree:
         return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
 
 
-def make_tree(path: Path, found: Iterable[tuple[str, Entry]], folders: Iterable[str], ignored: int) -> Tree:
-    """A tree of files that may come in any order; folders are completed by those that files lie in."""
+# Paths of files and folders, None for what is ignored, with their entries, None for folders; in any order.
+Members = Iterable[tuple[str | None, Entry | None]]
+
+
+def make_tree(path: Path, members: Members) -> Tree:
+    """The tree of all members; folders are completed by those that files lie in."""
     files: dict[str, Entry] = {}
-    all_folders = set(folders)
-    for name, entry in found:
-        if name in files:
+    folders: set[str] = set()
+    ignored = 0
+    for name, entry in members:
+        if name is None:
+            ignored += 1
+        elif entry is None:
+            folders.add(name)
+        elif name in files:
             raise InputError(f"{path} holds {quoted(name)} twice: pack it again.")
-        files[name] = entry
-        all_folders.add(name.rpartition("/")[0])
-    for folder in list(all_folders):
-        all_folders.update(str(parent) for parent in PurePosixPath(folder).parents)
-    ordered = {name: files[name] for name in sorted(files)}
-    return Tree(path, ordered, frozenset(all_folders) - {"", "."}, ignored)
+        else:
+            files[name] = entry
+            folders.add(name.rpartition("/")[0])
+    for folder in list(folders):
+        folders.update(str(parent) for parent in PurePosixPath(folder).parents)
+    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {"", "."}, ignored)
 
 
 def is_litter(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -61,8 +62,8 @@ class ImageReference:
         """When the file it is in changed, in nanoseconds."""
         return self.entry.modified
 
-    def read(self) -> Image:
-        """The image, in RGB."""
+    def read(self, at_least: int | None = None) -> Image:
+        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
         raise NotImplementedError
 
     def array(self) -> np.ndarray:
@@ -71,7 +72,8 @@ class ImageReference:
 
     def square(self, size: int) -> np.ndarray:
         """Its largest centred square, resized to uint8 (size, size, 3)."""
-        return centre_square(self.read(), size)
+        # Twice the size leaves the filter enough to work with.
+        return centre_square(self.read(at_least=2 * size), size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class EncodedImage(ImageReference):
     entry: Entry
 
     def read(self, at_least: int | None = None) -> Image:
-        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
+        """The decoded file."""
         try:
             data = self.entry.data()
         except InputError as error:
@@ -89,11 +91,6 @@ class EncodedImage(ImageReference):
             reason = str(error).removeprefix(self.name).split(": ")[0]
             raise CorruptImageError(self.name, f"it{reason}") from None
         return decoded(data, self.name, at_least)
-
-    def square(self, size: int) -> np.ndarray:
-        """Its largest centred square, resized to uint8 (size, size, 3)."""
-        # Twice the size leaves the filter enough to work with.
-        return centre_square(self.read(at_least=2 * size), size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +111,8 @@ class ArrayImage(ImageReference):
         """Bytes of the pixels."""
         return self.rows.nbytes // len(self.rows)
 
-    def read(self) -> Image:
-        """The image, in RGB."""
+    def read(self, at_least: int | None = None) -> Image:
+        """The row, always whole."""
         return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
 
 
@@ -175,11 +172,10 @@ def centre_square(image: Image, size: int) -> np.ndarray:
 
 
 def _upright(image: Image, library: Any) -> Any:
-    try:
+    # Where this fails, the remarks of a camera are damaged, not the image.
+    with suppress(Exception):
         return library.ImageOps.exif_transpose(image) if "exif" in image.info else image
-    except Exception:
-        # The remarks of a camera are damaged, not the image.
-        return image
+    return image
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:

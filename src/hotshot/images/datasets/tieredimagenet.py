@@ -8,7 +8,6 @@ beside the authors' labels (`label_specific`) are turned to RGB here, those besi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -53,8 +52,7 @@ def open_layout(tree: Tree) -> Found:
             f"{tree.path} is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
             "train_images_png.pkl with train_labels.pkl: give the folder that holds them."
         )
-    found = splits_of(tree, trees, "tieredimagenet", LICENCE)
-    return replace(found, notes=found.notes + absences(found.splits, COUNTS))
+    return splits_of(tree, trees, "tieredimagenet", COUNTS, LICENCE)
 
 
 def _archives(tree: Tree) -> dict[str, Entry]:
