@@ -65,17 +65,7 @@ def images_by_folder(
 ) -> tuple[dict[str, Classes], int]:
     """Images by split and folder, where all folders of images are `depth` deep, and how many files are no images.
 
-    Parameters
-    ----------
-    tree : Tree
-        What was opened.
-    trees : dict of str to Tree
-        By split.
-    shown : mapping of str to str
-        What splits are called in sentences; those without a name are the whole tree.
-    depth : int
-    remedy : str
-        What to do where an image is elsewhere.
+    Sentences call a split as it is `shown`; one that has no such name is the whole tree.
     """
     splits: dict[str, Classes] = {}
     ignored = tree.ignored

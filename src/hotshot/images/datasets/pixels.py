@@ -23,7 +23,6 @@ SUFFIXES = (
 )  # fmt: skip
 # From here on Pillow suspects a bomb too.
 MOST_PIXELS = 2**26
-_WHITE = (255, 255, 255, 255)
 
 
 class CorruptImageError(InputError):
@@ -131,14 +130,7 @@ def pillow() -> Any:
 def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
     """An image in RGB, upright as its camera says, over white where it is transparent.
 
-    Parameters
-    ----------
-    data : bytes
-        Of the file.
-    name : str
-        For sentences.
-    at_least : int or None
-        A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below this.
+    A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below `at_least`.
     """
     library = pillow()
     try:
@@ -150,7 +142,10 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
             if at_least is not None and image.format in ("JPEG", "MPO"):
                 image.draft(None, (at_least, at_least))
             image.load()
-            return _rgb(_upright(image, library), name, library)
+            # Where this fails, the remarks of a camera are damaged, not the image.
+            with suppress(Exception):
+                image = library.ImageOps.exif_transpose(image) if "exif" in image.info else image
+            return _rgb(image, name, library)
     except CorruptImageError:
         raise
     except MemoryError:
@@ -162,27 +157,14 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
 
 def centre_square(image: Image, size: int) -> np.ndarray:
     """The largest centred square of an image, resized to uint8 (size, size, 3)."""
-    width, height = image.size
-    if width == height == size:
-        return np.asarray(image)
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    box = (left, top, left + side, top + side)
-    return np.asarray(image.resize((size, size), pillow().Image.Resampling.BICUBIC, box=box))
-
-
-def _upright(image: Image, library: Any) -> Any:
-    # Where this fails, the remarks of a camera are damaged, not the image.
-    with suppress(Exception):
-        return library.ImageOps.exif_transpose(image) if "exif" in image.info else image
-    return image
+    library = pillow()
+    return np.asarray(library.ImageOps.fit(image, (size, size), library.Image.Resampling.BICUBIC))
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
-        image = image.convert("RGBA")
-        paper = library.Image.new("RGBA", image.size, _WHITE)
-        return library.Image.alpha_composite(paper, image).convert("RGB")
+        paper = library.Image.new("RGBA", image.size, "white")
+        return library.Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
     if image.mode == "F":
         raise CorruptImageError(name, "its pixels are floating-point numbers, not 8 or 16 bits")
     if image.mode.startswith("I"):

@@ -56,12 +56,13 @@ def open_layout(tree: Tree) -> Found:
 
 
 def _archives(tree: Tree) -> dict[str, Entry]:
-    found = {}
-    for split, name in DISK_NAMES.items():
-        for file in (f"{name}_images.npz", f"{name}_images_png.pkl"):
-            if file in tree.files and split not in found:
-                found[split] = tree.files[file]
-    return found
+    """Images of each split, as an array where there is one, else as PNG files."""
+    return {
+        split: tree.files[f"{name}{ending}"]
+        for split, name in DISK_NAMES.items()
+        for ending in ("_images_png.pkl", "_images.npz")
+        if f"{name}{ending}" in tree.files
+    }
 
 
 def _labels_of(tree: Tree, split: str) -> Entry:

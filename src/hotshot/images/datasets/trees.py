@@ -30,11 +30,7 @@ _CHUNK = 2**20
 _ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
 _TAR_BLOCK = 512
 # By the first bytes of a file.
-_OPENERS: dict[bytes, Callable[[Path], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"\xfd7zXZ\0": lzma.open,
-    b"BZh": bz2.open,
-}
+_OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 
 
 def open_tree(path: Path) -> Tree:

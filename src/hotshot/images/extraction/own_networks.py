@@ -185,7 +185,11 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
     require_device(device)
     session, producer = _open(path, device)
     images, output = _image_input(session.get_inputs(), path), _features_output(session.get_outputs(), path)
-    size = _size(images, size, path)
+    side = size if images.side is None else images.side
+    if side is None:
+        raise ParameterError(f"{path} leaves the size of its images open: pass size (--size), such as 224.")
+    if size not in (None, side):
+        raise ParameterError(f"{path} takes images of size {side}, got {size}: leave size (--size) out.")
 
     def run(inputs: Tensor) -> Tensor:
         missing = 0 if images.batch is None else images.batch - len(inputs)
@@ -200,8 +204,8 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
         batch = len(inputs) if images.batch is None else images.batch
         return torch.cat([run(some) for some in inputs.split(batch)])
 
-    known = {"sha256": digest, "producer": producer, "size": size}
-    return tried(Extractor(path.name, network, partial(as_input, size=size), side_of(size), known), device)
+    known = {"sha256": digest, "producer": producer, "size": side}
+    return tried(Extractor(path.name, network, partial(as_input, size=side), side_of(side), known), device)
 
 
 @dataclass(frozen=True)
@@ -275,15 +279,6 @@ def _features_output(outputs: list[Any], path: Path) -> str:
             f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it with that one."
         )
     return found[0].name
-
-
-def _size(images: _Images, size: int | None, path: Path) -> int:
-    found = size if images.side is None else images.side
-    if found is None:
-        raise ParameterError(f"{path} leaves the size of its images open: pass size (--size), such as 224.")
-    if size not in (None, found):
-        raise ParameterError(f"{path} takes images of size {found}, got {size}: leave size (--size) out.")
-    return found
 
 
 def _listed(values: list[Any]) -> str:

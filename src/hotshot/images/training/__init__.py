@@ -108,7 +108,10 @@ def train(
         loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
         validation = None
         if val is not None:
-            centre = features_of(network, _some(base), recipe.size, device).mean(axis=0)
+            # Evenly spaced images of the base classes.
+            step = max(1, len(base) // ENOUGH_FOR_MEAN)
+            some = DecodedSplit(base.images[::step], base.labels[::step], base.names)
+            centre = features_of(network, some, recipe.size, device).mean(axis=0)
             validation = few_shot_accuracy(features_of(network, val, recipe.size, device), val.labels, centre)
         epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
         history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
@@ -178,11 +181,10 @@ def _epoch(
         rows = np.sort(rows)
         pixels = _pixels(base, rows, device)
         labels = torch.from_numpy(base.labels[rows].astype(np.int64)).to(device)
-        images = (
-            augment(pixels, recipe.size, generator, flip=recipe.flip)
-            if recipe.augment
-            else as_input(pixels, recipe.size)
-        )
+        if recipe.augment:
+            images = augment(pixels, recipe.size, generator, flip=recipe.flip)
+        else:
+            images = as_input(pixels, recipe.size)
         loss, correct = batch_loss(recipe, modules, images, labels, rng)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -206,15 +208,10 @@ def _pixels(split: DecodedSplit, rows: slice | np.ndarray, device: str) -> Tenso
 
 def _optimiser(recipe: Recipe, modules: dict[str, nn.Module]) -> torch.optim.Optimizer:
     parameters = [p for module in modules.values() for p in module.parameters()]
+    rate, decay, momentum = recipe.learning_rate, recipe.weight_decay, recipe.momentum
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    return torch.optim.SGD(
-        parameters,
-        lr=recipe.learning_rate,
-        momentum=recipe.momentum,
-        nesterov=recipe.momentum > 0,
-        weight_decay=recipe.weight_decay,
-    )
+        return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
 
 
 def _rate(recipe: Recipe, epochs_done: float) -> float:
@@ -233,12 +230,6 @@ def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folde
     different = [name for name in wanted if found.get(name) != wanted[name]]
     if different:
         raise InputError(f"{folder} holds a training that differs in {', '.join(different)}: choose another folder.")
-
-
-def _some(base: DecodedSplit) -> DecodedSplit:
-    """Evenly spaced images of the base classes."""
-    step = max(1, len(base) // ENOUGH_FOR_MEAN)
-    return DecodedSplit(base.images[::step], base.labels[::step], base.names)
 
 
 __all__ = ["Epoch", "Recipe", "features_of", "load_backbone", "train"]

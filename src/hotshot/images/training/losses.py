@@ -46,12 +46,7 @@ def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rotation_loss(
-    network: nn.Module,
-    classifier: nn.Module,
-    turns: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    smoothing: float,
+    network: nn.Module, classifier: nn.Module, turns: nn.Module, images: Tensor, labels: Tensor, smoothing: float
 ) -> Tensor:
     """Half the loss of the classes and half that of the rotations, over all four turns of the images."""
     turned, turn = rotations(images)
