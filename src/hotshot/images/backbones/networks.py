@@ -92,13 +92,11 @@ class Residual(nn.Module):
         if not small:
             self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))
         self.stages = nn.Sequential()
-        width = filters
         for stage, count in enumerate(blocks):
             outputs = filters * 2**stage
-            first = _BasicBlock(width, outputs, stride=2 if stage else 1)
+            first = _BasicBlock(outputs // 2, outputs, stride=2) if stage else _BasicBlock(filters, filters, stride=1)
             others = (_BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
             self.stages.append(nn.Sequential(first, *others))
-            width = outputs
         _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:

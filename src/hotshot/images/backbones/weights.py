@@ -84,17 +84,17 @@ def _shapes(layer: Layer) -> frozenset[tuple[str, tuple[int, ...]]]:
     return frozenset((kind, tuple(x.shape)) for kind, x in layer.items())
 
 
-def _equal(one: Layer, other: Layer) -> bool:
-    return _shapes(one) == _shapes(other) and all(torch.equal(x, other[kind]) for kind, x in one.items())
-
-
 def _match(own: dict[str, Layer], theirs: dict[str, Layer], path: str | Path) -> list[tuple[str, str]]:
     """Names of tensors in the network and in the file, layer by layer."""
+
+    def equal(one: Layer, other: Layer) -> bool:
+        return _shapes(one) == _shapes(other) and all(torch.equal(x, other[kind]) for kind, x in one.items())
+
     known = {_shapes(layer) for layer in own.values()}
     # A layer of a shape that the network does not have is of no interest, wherever it stands.
     fitting = [name for name, layer in theirs.items() if _shapes(layer) in known]
     # Programs that register a layer twice (Chen et al. 2019: C and trunk.0) save it twice, with equal tensors.
-    copies = {x for i, x in enumerate(fitting) if any(_equal(theirs[x], theirs[before]) for before in fitting[:i])}
+    copies = {x for i, x in enumerate(fitting) if any(equal(theirs[x], theirs[before]) for before in fitting[:i])}
     once = [name for name in fitting if name not in copies]
     if len(once) < len(own) and all(x.ndim < 2 for name in copies for x in theirs[name].values()):
         # Normalisations that were never trained are equal without being copies.
@@ -130,7 +130,11 @@ def _read_state(path: Path) -> dict[str, Tensor]:
             break
         content = next((content[key] for key in _NESTS if isinstance(content.get(key), dict)), None)
     items = content.items() if isinstance(content, dict) else ()
-    found = {str(name): x for name, x in items if isinstance(x, Tensor) and _is_plain(x)}
+    found = {str(name): x for name, x in items if isinstance(x, Tensor)}
+    # Only what has all its numbers in memory can be copied.
+    for name, x in list(found.items()):
+        if x.layout is not torch.strided or x.device.type != "cpu" or x.is_quantized or x.is_complex():
+            del found[name]
     if not found:
         raise InputError(f"{path} holds no weights by name: save the state_dict of the network with torch.save.")
     return found
@@ -154,8 +158,3 @@ def _load(path: Path) -> Any:
         raise InputError(
             f"{path} is not a file of plain weights ({reason}): save its state_dict with torch.save."
         ) from None
-
-
-def _is_plain(x: Tensor) -> bool:
-    """Whether a tensor has all its numbers in memory, so that they can be copied."""
-    return x.layout is torch.strided and x.device.type == "cpu" and not x.is_quantized and not x.is_complex()

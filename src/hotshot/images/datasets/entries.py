@@ -61,8 +61,7 @@ class FileEntry(Entry):
         try:
             return self.path.read_bytes()
         except OSError as error:
-            reason = error.strerror or error
-            raise InputError(f"{self.name} cannot be read, {reason}: check the folder.") from None
+            raise InputError(f"{self.name} cannot be read, {error.strerror or error}: check the folder.") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The file, mapped."""
@@ -91,26 +90,14 @@ class SliceEntry(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Files and folders below one place.
-
-    Attributes
-    ----------
-    path : Path
-        The folder or archive that was opened, for sentences.
-    files : dict
-        From paths with forward slashes to entries, sorted.
-    folders : frozenset of str
-        All folders, empty ones too.
-    ignored : int
-        What operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
-    opened : dict
-        Archives among the files that were looked through already.
-    """
+    """Files by their paths, sorted, and all folders, below the folder or archive `path` that was opened."""
 
     path: Path
     files: dict[str, Entry]
     folders: frozenset[str]
+    # What operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
     ignored: int = 0
+    # Archives among the files that were looked through already.
     opened: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     def below(self, folder: str) -> Tree:

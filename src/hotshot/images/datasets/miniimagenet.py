@@ -52,23 +52,20 @@ def open_layout(tree: Tree) -> Found:
     caches = {split: tree.files[name] for split, name in _CACHES.items() if name in tree.files}
     lists = {split: _read_list(tree.files[name]) for split, name in _LISTS.items() if name in tree.files}
     trees = split_trees(tree)
-    if caches:
-        splits = {split: _cached(entry) for split, entry in caches.items()}
-        return _found(tree, splits, "pickled caches")
-    if trees:
+    if trees and not caches:
         found = splits_of(tree, trees, "miniimagenet", COUNTS, LICENCE)
         return replace(found, notes=found.notes + _compare(found.splits, lists, tree))
     images = _images_of(tree)
-    if not lists or not images:
+    if caches:
+        layout, splits = "pickled caches", {split: _cached(entry) for split, entry in caches.items()}
+    elif lists and images:
+        layout, splits = "images and lists", dict(listed_images(lists, images, tree))
+    else:
         what = "no images" if lists else "no train.csv, val.csv or test.csv"
         raise InputError(
             f"{tree.path} is not miniImageNet, it has {what}: give the folder with train, val and test as folders or "
             "tars, with images and the three lists, or with the mini-imagenet-cache files."
         )
-    return _found(tree, listed_images(lists, images, tree), "images and lists")
-
-
-def _found(tree: Tree, splits: Mapping[str, Classes], layout: str) -> Found:
     return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
 
 

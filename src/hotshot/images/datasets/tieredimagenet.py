@@ -41,9 +41,14 @@ def open_layout(tree: Tree) -> Found:
     """Images by split and class."""
     archives = _archives(tree)
     if archives:
-        splits: dict[str, Classes] = {
-            split: _archived(entry, _labels_of(tree, split), split) for split, entry in archives.items()
-        }
+        splits: dict[str, Classes] = {}
+        for split, entry in archives.items():
+            name = f"{DISK_NAMES[split]}_labels.pkl"
+            if name not in tree.files:
+                raise InputError(
+                    f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
+                )
+            splits[split] = _archived(entry, tree.files[name], split)
         notes = absences(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
     trees = split_trees(tree)
@@ -63,13 +68,6 @@ def _archives(tree: Tree) -> dict[str, Entry]:
         for ending in ("_images_png.pkl", "_images.npz")
         if f"{name}{ending}" in tree.files
     }
-
-
-def _labels_of(tree: Tree, split: str) -> Entry:
-    name = f"{DISK_NAMES[split]}_labels.pkl"
-    if name not in tree.files:
-        raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images.")
-    return tree.files[name]
 
 
 def _archived(images: Entry, labels: Entry, split: str) -> Classes:

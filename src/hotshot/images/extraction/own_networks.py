@@ -227,9 +227,17 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
         raise RunError(f"{path.name} needs onnxruntime: pip install 'hotshot[onnx]'.") from None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _SILENT
-    provider = _provider(device, onnxruntime.get_available_providers())
+    kind, _, number = device.partition(":")
+    provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
+    if provider not in onnxruntime.get_available_providers() or (number and not number.isdecimal()):
+        raise ParameterError(
+            f"device must be one that onnxruntime has here for ONNX files, such as cpu, got {device!r}."
+        )
+    settings = {"device_id": int(number or 0)} if kind == "cuda" else {}
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=[provider], enable_fallback=False)
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=[(provider, settings)], enable_fallback=False
+        )
         # Names that are no text are found out here.
         _listed([*session.get_inputs(), *session.get_outputs()])
         return session, session.get_modelmeta().producer_name
@@ -238,16 +246,6 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
             f"{path} is not an ONNX file that onnxruntime {onnxruntime.__version__} can run ({reason(error)}): "
             "export or download it again."
         ) from None
-
-
-def _provider(device: str, available: list[str]) -> tuple[str, dict[str, Any]]:
-    kind, _, number = device.partition(":")
-    name = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
-    if name not in available or (number and not number.isdecimal()):
-        raise ParameterError(
-            f"device must be one that onnxruntime has here for ONNX files, such as cpu, got {device!r}."
-        )
-    return str(name), {"device_id": int(number or 0)} if kind == "cuda" else {}
 
 
 def _image_input(inputs: list[Any], path: Path) -> _Images:

@@ -192,10 +192,8 @@ def _epoch(
         losses += float(loss.detach()) * len(rows)
         right, seen = right + correct, seen + len(rows)
         if not math.isfinite(losses):
-            raise InputError(
-                f"The loss is {losses} in epoch {number + 1}: train with a smaller learning rate than "
-                f"{recipe.learning_rate:g}."
-            )
+            slower = f"train with a smaller learning rate than {recipe.learning_rate:g}"
+            raise InputError(f"The loss is {losses} in epoch {number + 1}: {slower}.")
         if watch is not None:
             watch(done + 1, len(batches), losses / seen)
     return losses / seen, None if recipe.mixup > 0 else right / seen
