@@ -191,7 +191,7 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("resnet", ParameterError, "network must be package.module:name, file.py:name or a file ending in .onnx"),
+        ("resnet", ParameterError, "network must be package.module:name, file.py:name or a file.onnx"),
         (":pool", ParameterError, "network must be"),
         ("their_networks:", ParameterError, "network must be"),
         ("nowhere.models:net", ParameterError, "There is no module nowhere: install it"),
@@ -234,8 +234,8 @@ def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, 
         ({"size": 10**9}, "size must be from 1 to 4096"),
         ({"device": "abacus"}, "device must be one that PyTorch has here, such as cpu, got 'abacus'"),
         ({"device": "meta"}, "device must be one that PyTorch has here"),
-        ({"mean": (0.5,)}, "mean and deviation must be three numbers each"),
-        ({"mean": "abc"}, "mean and deviation must be three numbers each"),
+        ({"mean": (0.5,)}, "mean and deviation must be three numbers"),
+        ({"mean": "abc"}, "mean and deviation must be three numbers"),
         ({"deviation": (1, 0, 1)}, "deviations above 0"),
         ({"weights": "w.pt"}, "pool has no weights that w.pt could replace"),
     ],
@@ -463,7 +463,7 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--network", "resnet"], "network must be package.module:name, file.py:name or a file ending in .onnx"),
+        (["--network", "resnet"], "network must be package.module:name, file.py:name or a file.onnx"),
         (["--network", "their_networks:pair"], "gave tuple"),
         (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
         (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),

@@ -155,6 +155,4 @@ def _load(path: Path) -> Any:
     except Exception as error:
         # Damaged files end PyTorch's reader in many ways: UnpicklingError, RuntimeError, EOFError, TypeError and more.
         reason = " ".join(str(error).split())[:160]
-        raise InputError(
-            f"{path} is not a file of plain weights ({reason}): save its state_dict with torch.save."
-        ) from None
+        raise InputError(f"{path} is not a file of plain weights ({reason}): save its state_dict.") from None

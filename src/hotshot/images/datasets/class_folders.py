@@ -42,9 +42,7 @@ def split_trees(tree: Tree) -> dict[str, Tree]:
             ):
                 continue
             if split in trees:
-                raise InputError(
-                    f"{tree.path} has two splits that mean '{split}', one called {alias}: keep one of them."
-                )
+                raise InputError(f"{tree.path} has two splits that mean '{split}', one called {alias}: keep one.")
             trees[split] = inside
     return trees
 

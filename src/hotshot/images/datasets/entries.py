@@ -28,14 +28,13 @@ class Entry:
     def data(self) -> bytes:
         """All bytes, of a file that is short enough to be taken into memory."""
         if self.size > LONGEST:
-            raise InputError(
-                f"{self.name} has {self.size} bytes where an image or a list has at most {LONGEST}: remove it."
-            )
+            raise InputError(f"{self.name} has {self.size} bytes, more than an image or list ({LONGEST}): remove it.")
         return self.read()
 
     def read(self) -> bytes:
         """All bytes, however many."""
-        raise NotImplementedError
+        buffer, start, end = self.mapped()
+        return bytes(buffer[start:end])
 
     def mapped(self) -> tuple[Any, int, int]:
         """A buffer that holds the bytes, where they start and where they end."""
@@ -78,10 +77,6 @@ class SliceEntry(Entry):
     start: int
     size: int
     modified: int
-
-    def read(self) -> bytes:
-        """A copy of the bytes."""
-        return bytes(self.buffer[self.start : self.start + self.size])
 
     def mapped(self) -> tuple[Any, int, int]:
         """The larger file."""

@@ -55,7 +55,7 @@ def open_layout(tree: Tree) -> Found:
     if trees and not caches:
         found = splits_of(tree, trees, "miniimagenet", COUNTS, LICENCE)
         return replace(found, notes=found.notes + _compare(found.splits, lists, tree))
-    images = _images_of(tree)
+    images = {} if caches else _images_of(tree)
     if caches:
         layout, splits = "pickled caches", {split: _cached(entry) for split, entry in caches.items()}
     elif lists and images:

@@ -40,10 +40,10 @@ class CorruptImageError(InputError):
         return CorruptImageError, (self.name, self.reason)
 
 
+@dataclass(frozen=True, slots=True)
 class ImageReference:
     """One image of a dataset: where it is, decoded only when asked."""
 
-    __slots__ = ()
     entry: Entry
 
     @property
@@ -75,11 +75,10 @@ class ImageReference:
         return centre_square(self.read(at_least=2 * size), size)
 
 
-@dataclass(frozen=True, slots=True)
 class EncodedImage(ImageReference):
     """An image file, on the disk or in an archive."""
 
-    entry: Entry
+    __slots__ = ()
 
     def read(self, at_least: int | None = None) -> Image:
         """The decoded file."""
@@ -96,7 +95,6 @@ class EncodedImage(ImageReference):
 class ArrayImage(ImageReference):
     """One image of an array uint8 (images, height, width, 3) that a file holds."""
 
-    entry: Entry
     rows: np.ndarray
     index: int
 
@@ -148,8 +146,6 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
             return _rgb(image, name, library)
     except CorruptImageError:
         raise
-    except MemoryError:
-        raise CorruptImageError(name, "it asks for more memory than there is") from None
     except Exception as error:
         # Decoders meet damaged bytes in their own ways: OSError, SyntaxError, ValueError, struct.error and more.
         raise CorruptImageError(name, _reason(error, data)) from None
@@ -178,6 +174,8 @@ def _rgb(image: Any, name: str, library: Any) -> Image:
 def _reason(error: Exception, data: bytes) -> str:
     if not data:
         return "it is empty"
+    if isinstance(error, MemoryError):
+        return "it asks for more memory than there is"
     if type(error).__name__ == "UnidentifiedImageError":
         return "it is of no format that is read here or its start is damaged"
     text = " ".join(str(error).split()).rstrip(".")[:100]

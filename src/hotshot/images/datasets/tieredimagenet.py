@@ -45,9 +45,7 @@ def open_layout(tree: Tree) -> Found:
         for split, entry in archives.items():
             name = f"{DISK_NAMES[split]}_labels.pkl"
             if name not in tree.files:
-                raise InputError(
-                    f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
-                )
+                raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove them.")
             splits[split] = _archived(entry, tree.files[name], split)
         notes = absences(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)

@@ -117,9 +117,7 @@ def _member_path(name: str, archive: Path) -> str | None:
     """The path of a member in the usual form; None for litter, an error for one that leads outside."""
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
-        raise InputError(
-            f"{archive} holds a member {quoted(name)}, a name that leads outside the archive: do not use this file."
-        )
+        raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
     return None if any(map(is_litter, pieces)) else "/".join(pieces)
 
 
@@ -141,9 +139,7 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
     for member in members:
         # A sparse file is stored otherwise than it reads.
         if member.sparse is not None or member.offset_data + member.size > len(buffer):
-            raise InputError(
-                f"{path} holds {member.name!r:.100} in a form that cannot be read in place: unpack it yourself."
-            )
+            raise InputError(f"{path} holds {member.name!r:.100}, which cannot be read in place: unpack it yourself.")
         name = _member_path(member.name, path)
         if name is None or not (member.isreg() or member.isdir()):
             yield None, None
@@ -175,9 +171,7 @@ class ZipEntry(Entry):
             with self.archive.open(self.info) as stream:
                 yield from _chunks(stream)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
-            raise InputError(
-                f"{self.name} is damaged inside its archive: copy or download the archive again."
-            ) from None
+            raise InputError(f"{self.name} is damaged inside its archive: copy or download that again.") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The archive itself where the bytes are stored as they are, else a temporary file of them."""

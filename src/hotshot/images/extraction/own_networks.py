@@ -61,9 +61,7 @@ def module_extractor(
     """
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
-        raise ParameterError(
-            f"network must be package.module:name, file.py:name or a file ending in .onnx, got {name!r}."
-        )
+        raise ParameterError(f"network must be package.module:name, file.py:name or a file.onnx, got {name!r}.")
     side = side_of(size)
     _check_normalisation(mean, deviation)
     require_device(device)
@@ -87,9 +85,7 @@ def _check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> N
     except (TypeError, ValueError):
         numbers = np.empty(0, dtype=np.float32)
     if numbers.shape != (2, 3) or not np.isfinite(numbers).all() or not (numbers[1] > 0).all():
-        raise ParameterError(
-            f"mean and deviation must be three numbers each, deviations above 0, got {mean} and {deviation}."
-        )
+        raise ParameterError(f"mean and deviation must be three numbers, deviations above 0, got {mean}, {deviation}.")
 
 
 def _build(place: str, attribute: str) -> nn.Module:
@@ -104,9 +100,7 @@ def _build(place: str, attribute: str) -> nn.Module:
             found = getattr(source, attribute, None)
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.") and not is_file:
-                raise ParameterError(
-                    f"There is no module {error.name}: install it, or run in the folder that holds it."
-                ) from None
+                raise ParameterError(f"There is no module {error.name}: install it, or run in its folder.") from None
             raise InputError(
                 f"{place} cannot be imported ({reason(error)}): correct it, or install what it needs."
             ) from None
@@ -153,9 +147,7 @@ def _made(make: Any, name: str) -> Any:
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
     if needed:
-        raise ParameterError(
-            f"{name} needs {', '.join(needed)}: name a function without required arguments that makes the network."
-        )
+        raise ParameterError(f"{name} needs {', '.join(needed)}: name a function without required arguments.")
     try:
         return make()
     except (Exception, SystemExit) as error:
@@ -230,9 +222,7 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
     kind, _, number = device.partition(":")
     provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
     if provider not in onnxruntime.get_available_providers() or (number and not number.isdecimal()):
-        raise ParameterError(
-            f"device must be one that onnxruntime has here for ONNX files, such as cpu, got {device!r}."
-        )
+        raise ParameterError(f"device must be one that onnxruntime has for ONNX files, such as cpu, got {device!r}.")
     settings = {"device_id": int(number or 0)} if kind == "cuda" else {}
     try:
         session = onnxruntime.InferenceSession(
@@ -250,9 +240,7 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
 
 def _image_input(inputs: list[Any], path: Path) -> _Images:
     if len(inputs) != 1:
-        raise InputError(
-            f"{path} must take one input, the images, and takes {_listed(inputs)}: export it with that one."
-        )
+        raise InputError(f"{path} must take one input, the images, and takes {_listed(inputs)}: export it so.")
     (given,) = inputs
     # Axes that the file leaves open have a name, or none.
     shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in given.shape or ()]
@@ -274,7 +262,7 @@ def _features_output(outputs: list[Any], path: Path) -> str:
     found = outputs if len(outputs) == 1 else flat
     if len(found) != 1:
         raise InputError(
-            f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it with that one."
+            f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it so."
         )
     return found[0].name
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from hotshot.arrays import slices, unit_vectors
 from hotshot.errors import InputError
@@ -38,6 +39,10 @@ WAYS, SHOTS, QUERIES, TASKS = 5, 5, 15, 200
 # Images of the base classes that are enough for their mean.
 ENOUGH_FOR_MEAN = 2000
 
+# Called with batches done, batches in all, and the mean loss.
+Watch = Callable[[int, int, float], None] | None
+Modules = dict[str, nn.Module]
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -60,7 +65,7 @@ def train(
     folder: str | Path,
     *,
     device: str = "cpu",
-    watch: Callable[[int, int, float], None] | None = None,
+    watch: Watch = None,
     told: Callable[[Epoch], None] | None = None,
 ) -> nn.Module:
     """Train on the base classes; the checkpoints `last` and `best` in `folder` are written after every epoch.
@@ -153,13 +158,7 @@ def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarr
 
 
 def _epoch(
-    base: DecodedSplit,
-    recipe: Recipe,
-    modules: dict[str, nn.Module],
-    optimiser: torch.optim.Optimizer,
-    number: int,
-    device: str,
-    watch: Callable[[int, int, float], None] | None,
+    base: DecodedSplit, recipe: Recipe, modules: Modules, optimiser: Optimizer, number: int, device: str, watch: Watch
 ) -> tuple[float, float | None]:
     """One pass over the images, in an order and with augmentation that depend on the seed and the epoch only."""
     generator = torch.Generator().manual_seed(recipe.seed + 1_000_003 * number)
@@ -204,7 +203,7 @@ def _pixels(split: DecodedSplit, rows: slice | np.ndarray, device: str) -> Tenso
     return torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
 
 
-def _optimiser(recipe: Recipe, modules: dict[str, nn.Module]) -> torch.optim.Optimizer:
+def _optimiser(recipe: Recipe, modules: Modules) -> Optimizer:
     parameters = [p for module in modules.values() for p in module.parameters()]
     rate, decay, momentum = recipe.learning_rate, recipe.weight_decay, recipe.momentum
     if recipe.optimiser == "adam":
