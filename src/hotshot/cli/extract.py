@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from hotshot.cli.images import (
-    Cache,
-    Dataset,
-    Device,
-    Kind,
-    SkipCorrupt,
-    bar,
-    counting,
-    decoded_splits,
-    needs_images,
-)
+from hotshot.cli.images import Cache, Dataset, Device, Kind, SkipCorrupt, bar, counting, decoded_splits, needs_images
 from hotshot.cli.options import Json
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.files import open_features
@@ -40,8 +30,7 @@ def extract(
     kind: Kind = "auto",
     checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")] = None,
     pretrained: Annotated[
-        str | None,
-        typer.Option(help="Pretrained network: efficientnet-lite0, or minilm for a CSV file of text,label."),
+        str | None, typer.Option(help="Pretrained network: efficientnet-lite0, or minilm for a CSV file of text,label.")
     ] = None,
     weights: Annotated[
         Path | None, typer.Option(help="File of published weights, for --backbone or --network.")
@@ -90,11 +79,7 @@ def extract(
 
 
 def _check_flags(
-    checkpoint: Path | None,
-    pretrained: str | None,
-    weights: Path | None,
-    backbone: str | None,
-    network: str | None,
+    checkpoint: Path | None, pretrained: str | None, weights: Path | None, backbone: str | None, network: str | None
 ) -> None:
     """One network is named, and weights where they belong to one."""
     named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
@@ -198,12 +183,7 @@ def _write_texts(texts: Path, out: Path, device: str, force: bool, console: Cons
     if path.exists() and not force:
         raise ParameterError(f"{path} exists: pass --force to overwrite it.")
     out.mkdir(parents=True, exist_ok=True)
-    about = {
-        "extractor": "all-MiniLM-L6-v2",
-        "transform": "unit norm",
-        "source": {"name": texts.name},
-        **_made_now(),
-    }
+    about = {"extractor": "all-MiniLM-L6-v2", "transform": "unit norm", "source": {"name": texts.name}, **_made_now()}
     embed = load_minilm(device)
     with bar(console, "texts") as progress:
         extract_texts(embed, sentences, labels, path, about=about, watch=counting(progress, "embedding"))

@@ -26,8 +26,7 @@ _MOST = 2**31 - 1
 Dataset = Annotated[
     Path | None,
     typer.Argument(
-        help="Folder or archive of images. Without a dataset, synthetic characters are rendered.",
-        show_default=False,
+        help="Folder or archive of images. Without a dataset, synthetic characters are rendered.", show_default=False
     ),
 ]
 Kind = Annotated[

@@ -11,17 +11,7 @@ import typer
 from rich.console import Console
 
 from hotshot.cli.data import numbers
-from hotshot.cli.images import (
-    GLYPHS,
-    Cache,
-    Dataset,
-    Device,
-    Kind,
-    SkipCorrupt,
-    bar,
-    decoded_splits,
-    needs_images,
-)
+from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, bar, decoded_splits, needs_images
 from hotshot.cli.options import Json
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.images.datasets import DecodedSplit
@@ -45,8 +35,7 @@ def train(
         typer.Option(help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."),
     ] = None,
     size: Annotated[
-        int | None,
-        typer.Option(help="Side of the input in pixels. Default: 84, or 32 for synthetic characters."),
+        int | None, typer.Option(help="Side of the input in pixels. Default: 84, or 32 for synthetic characters.")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the images. Default: 60, or 10 for synthetic characters.")
@@ -62,8 +51,7 @@ def train(
     ] = False,
     mixup: Annotated[float, typer.Option(help="Strength of manifold mixup; S2M2 uses 2, 0 is none.")] = 0.0,
     flip: Annotated[
-        bool | None,
-        typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters."),
+        bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the weights, the order and the augmentation.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path("backbone"),
@@ -114,21 +102,14 @@ def train(
 
 
 def _train(
-    name: str,
-    base: DecodedSplit,
-    val: DecodedSplit | None,
-    recipe: Recipe,
-    out: Path,
-    device: str,
-    console: Console,
+    name: str, base: DecodedSplit, val: DecodedSplit | None, recipe: Recipe, out: Path, device: str, console: Console
 ) -> list[Epoch]:
     """The epochs of this run, each printed when it is done."""
     from hotshot.images.training import train as train_backbone
 
     validation = "no" if val is None else f"{len(val)} of {len(val.names)}"
     console.print(
-        f"{name}: {len(base)} images of {len(base.names)} base classes, {validation} validation classes.",
-        markup=False,
+        f"{name}: {len(base)} images of {len(base.names)} base classes, {validation} validation classes.", markup=False
     )
     epochs: list[Epoch] = []
     with bar(console, "batches") as progress:

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="backbones need the extra images")
 
 from hotshot.errors import ParameterError
 from hotshot.images.backbones import BACKBONES, create, feature_width, options_for
-from hotshot.images.backbones.residual import DropBlock
+from hotshot.images.backbones.networks import DropBlock
 
 # Parameters without a classifier, and width of the features at 84x84. Conv4 by Vinyals et al.: 4 blocks of 64 filters.
 # ResNet18 without its last layer, WRN-28-10 without its last (36,479,194 with 10 classes on CIFAR).

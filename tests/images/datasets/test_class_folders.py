@@ -130,7 +130,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
             "train has the image 'ant/more/x.jpg' deeper",
             id="nested in a split",
         ),
-        pytest.param(class_folders() | {"cow/x.txt": b"x"}, "1 folders without images, 'cow' first", id="empty"),
+        pytest.param(class_folders() | {"cow/x.txt": b"x"}, "1 classes without images, 'cow' first", id="empty"),
         pytest.param(
             split_folders({"train": ("a", "b"), "test": ("b", "c")}),
             "1 classes in both 'base' and 'novel', 'b' first: a class belongs to one split",
@@ -161,7 +161,7 @@ def test_what_is_wrong_is_said_in_one_sentence(tmp_path, files, message):
 def test_an_empty_class_folder_is_refused(tmp_path):
     folder = as_folder(tmp_path, class_folders())
     (folder / "cow").mkdir()
-    with pytest.raises(InputError, match="1 folders without images, 'cow' first"):
+    with pytest.raises(InputError, match="1 classes without images, 'cow' first"):
         open_dataset(folder)
 
 

@@ -282,7 +282,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"),
         pytest.param(
             without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"),
-            "lacks 1 of the 16 images in images.txt, '002.Bird_1/Bird_1_0000.jpg' first",
+            "lacks 1 of the 16 images that its lists name, '002.Bird_1/Bird_1_0000.jpg' first",
             id="an image is lost",
         ),
         pytest.param(
@@ -293,6 +293,11 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(cub(prefix="") | {"classes.txt": b"x y\n"}, "not a list of numbers", id="no list"),
         pytest.param(cub(prefix="") | {"classes.txt": b"1 y\n1 z\n"}, "has a number twice", id="twice"),
         pytest.param(cub(prefix="") | {"classes.txt": b"\xff\xfe"}, "not a list in UTF-8", id="binary"),
+        pytest.param(
+            cub(prefix="") | {"classes.txt": cub(prefix="")["classes.txt"] + b"\n9 009.Bird_8\n"},
+            "1 classes without images, '009.Bird_8' first",
+            id="a class without images",
+        ),
     ],
 )
 def test_what_is_not_cub_is_said(tmp_path, files, message):

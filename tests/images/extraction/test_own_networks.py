@@ -191,7 +191,7 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("resnet", ParameterError, "network must be package.module:name, file.py:name or a file ending in .onnx"),
+        ("resnet", ParameterError, "network must be package.module:name, file.py:name or a file.onnx"),
         (":pool", ParameterError, "network must be"),
         ("their_networks:", ParameterError, "network must be"),
         ("nowhere.models:net", ParameterError, "There is no module nowhere: install it"),
@@ -234,8 +234,8 @@ def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, 
         ({"size": 10**9}, "size must be from 1 to 4096"),
         ({"device": "abacus"}, "device must be one that PyTorch has here, such as cpu, got 'abacus'"),
         ({"device": "meta"}, "device must be one that PyTorch has here"),
-        ({"mean": (0.5,)}, "mean and deviation must be three numbers each"),
-        ({"mean": "abc"}, "mean and deviation must be three numbers each"),
+        ({"mean": (0.5,)}, "mean and deviation must be three numbers"),
+        ({"mean": "abc"}, "mean and deviation must be three numbers"),
         ({"deviation": (1, 0, 1)}, "deviations above 0"),
         ({"weights": "w.pt"}, "pool has no weights that w.pt could replace"),
     ],
@@ -372,12 +372,15 @@ def test_damaged_and_absent_files_are_one_sentence(onnx, tmp_path, capfd):
     whole = onnx(POOL, IMAGES, {"y": ["n", 3]}).read_bytes()
     damaged = tmp_path / "damaged.onnx"
     unnamed = whole.replace(b"GlobalAveragePool", b"GlobalAverage\xff\xfe\xfd\xfc")
-    for content in (b"", b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
+    for content in (b"\x00" * 100, b"PK\x03\x04", whole[:60], unnamed, whole.replace(b"n", b"\xff")):
         damaged.write_bytes(content)
         with pytest.raises(InputError, match=r"damaged.onnx is not an ONNX file that onnxruntime .* can run") as raised:
             onnx_extractor(damaged)
         one_sentence(raised)
     assert capfd.readouterr() == ("", "")
+    damaged.write_bytes(b"")
+    with pytest.raises(InputError, match=r"damaged.onnx is empty: copy or download it again"):
+        onnx_extractor(damaged)
     with pytest.raises(InputError, match="There is no file"):
         onnx_extractor(tmp_path / "nowhere.onnx")
     with pytest.raises(InputError, match="cannot be read"):
@@ -412,7 +415,7 @@ def test_a_device_that_is_not_there_is_said(onnx, device, has):
 
 def test_without_onnxruntime_a_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    (tmp_path / "net.onnx").write_bytes(b"")
+    (tmp_path / "net.onnx").write_bytes(b"x")
     with pytest.raises(RunError, match=r"net.onnx needs onnxruntime: pip install 'hotshot\[onnx\]'."):
         onnx_extractor(tmp_path / "net.onnx")
 
@@ -460,7 +463,7 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--network", "resnet"], "network must be package.module:name, file.py:name or a file ending in .onnx"),
+        (["--network", "resnet"], "network must be package.module:name, file.py:name or a file.onnx"),
         (["--network", "their_networks:pair"], "gave tuple"),
         (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
         (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),

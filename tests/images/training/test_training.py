@@ -12,10 +12,9 @@ from torch import nn
 from hotshot.errors import InputError, ParameterError
 from hotshot.images.backbones import create
 from hotshot.images.datasets.decoding import DecodedSplit
-from hotshot.images.training import Recipe, features_of, load_backbone, train
+from hotshot.images.training import Recipe, features_of, few_shot_accuracy, load_backbone, train
 from hotshot.images.training.augmentation import as_input, augment, normalise
 from hotshot.images.training.checkpoints import read_checkpoint
-from hotshot.images.training.loop import few_shot_accuracy
 from hotshot.images.training.losses import mixing_points, mixup_loss, rotation_loss, rotations
 
 SMALL = {"backbone": "conv4", "options": {"filters": 4}, "size": 20, "batch_size": 16}

@@ -1,17 +1,7 @@
 """Networks of the few-shot literature, from images to non-negative features (extra `images`).
 
-=========  ===========================================================  ======
-name       network                                                      width
-=========  ===========================================================  ======
-conv4      four blocks of 64 filters (Vinyals et al. 2016)              1600
-conv6      six, the last two without pooling (Chen et al. 2019)         1600
-resnet10   one basic block a stage (Chen et al. 2019)                   512
-resnet12   blocks of three convolutions, 64 to 640 filters (Lee 2019)   640
-resnet18   two basic blocks a stage (He et al. 2016)                    512
-wrn28_10   wide residual network (Zagoruyko and Komodakis 2016)         640
-=========  ===========================================================  ======
-
-Widths of conv4 and conv6 are for images of 84x84; they flatten their last map, the others average over it.
+conv4 and conv6 flatten their last map, so that the width of their features grows with the image: 1600 at 84x84. The
+others average over it: 512 features of resnet10 and resnet18, 640 of resnet12 and wrn28_10.
 """
 
 from __future__ import annotations
@@ -26,16 +16,15 @@ try:
 except ImportError:
     raise ImportError("hotshot.backbones needs PyTorch: pip install 'hotshot[images]'.") from None
 
-from hotshot.images.backbones.convolutional import Convolutional
-from hotshot.images.backbones.residual import Residual, Residual12, WideResidual
+from hotshot.images.backbones.networks import Convolutional, Residual, Residual12, WideResidual
 
 _NETWORKS: dict[str, Callable[..., torch.nn.Module]] = {
-    "conv4": lambda **options: Convolutional(depth=4, **options),
-    "conv6": lambda **options: Convolutional(depth=6, **options),
-    "resnet10": lambda **options: Residual(blocks=(1, 1, 1, 1), **options),
-    "resnet12": lambda **options: Residual12(**options),
-    "resnet18": lambda **options: Residual(blocks=(2, 2, 2, 2), **options),
-    "wrn28_10": lambda **options: WideResidual(depth=28, widening=10, **options),
+    "conv4": lambda **options: Convolutional(depth=4, **options),  # Vinyals et al. 2016
+    "conv6": lambda **options: Convolutional(depth=6, **options),  # Chen et al. 2019
+    "resnet10": lambda **options: Residual(blocks=(1, 1, 1, 1), **options),  # Chen et al. 2019
+    "resnet12": Residual12,  # Lee et al. 2019
+    "resnet18": lambda **options: Residual(blocks=(2, 2, 2, 2), **options),  # He et al. 2016
+    "wrn28_10": lambda **options: WideResidual(depth=28, widening=10, **options),  # Zagoruyko and Komodakis 2016
 }
 BACKBONES = tuple(_NETWORKS)
 # Side up to which a stem that divides the map by four would leave too little of it.

@@ -67,76 +67,74 @@ def load_weights(network: nn.Module, path: str | Path) -> Report:
     return Report(tuple(pairs), tuple(name for name in found if name not in used))
 
 
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """Tensors of one layer by what they are: weight, bias, running_mean, running_var."""
-
-    name: str
-    tensors: dict[str, Tensor]
-
-    @property
-    def shapes(self) -> frozenset[tuple[str, tuple[int, ...]]]:
-        return frozenset((kind, tuple(x.shape)) for kind, x in self.tensors.items())
-
-    def tensor_names(self) -> list[str]:
-        return [f"{self.name}.{kind}".lstrip(".") for kind in sorted(self.tensors)]
-
-    def equals(self, other: _Layer) -> bool:
-        return self.shapes == other.shapes and all(
-            torch.equal(x, other.tensors[kind]) for kind, x in self.tensors.items()
-        )
+# Tensors of one layer by what they are: weight, bias, running_mean, running_var.
+Layer = dict[str, Tensor]
 
 
-def _layers(state: dict[str, Tensor]) -> list[_Layer]:
-    """Layers in order."""
-    layers: dict[str, dict[str, Tensor]] = {}
+def _layers(state: dict[str, Tensor]) -> dict[str, Layer]:
+    """Layers by name, in order."""
+    layers: dict[str, Layer] = {}
     for name, x in state.items():
         layer, _, kind = name.rpartition(".")
         layers.setdefault(layer, {})[kind] = x
-    return [_Layer(name, tensors) for name, tensors in layers.items()]
+    return layers
 
 
-def _match(own: list[_Layer], theirs: list[_Layer], path: str | Path) -> list[tuple[str, str]]:
+def _shapes(layer: Layer) -> frozenset[tuple[str, tuple[int, ...]]]:
+    return frozenset((kind, tuple(x.shape)) for kind, x in layer.items())
+
+
+def _match(own: dict[str, Layer], theirs: dict[str, Layer], path: str | Path) -> list[tuple[str, str]]:
     """Names of tensors in the network and in the file, layer by layer."""
-    known = {layer.shapes for layer in own}
+
+    def equal(one: Layer, other: Layer) -> bool:
+        return _shapes(one) == _shapes(other) and all(torch.equal(x, other[kind]) for kind, x in one.items())
+
+    known = {_shapes(layer) for layer in own.values()}
     # A layer of a shape that the network does not have is of no interest, wherever it stands.
-    fitting = [layer for layer in theirs if layer.shapes in known]
+    fitting = [name for name, layer in theirs.items() if _shapes(layer) in known]
     # Programs that register a layer twice (Chen et al. 2019: C and trunk.0) save it twice, with equal tensors.
-    copies = [x for i, x in enumerate(fitting) if any(x.equals(before) for before in fitting[:i])]
-    once = [layer for layer in fitting if layer not in copies]
-    if len(once) < len(own) and all(x.ndim < 2 for layer in copies for x in layer.tensors.values()):
+    copies = {x for i, x in enumerate(fitting) if any(equal(theirs[x], theirs[before]) for before in fitting[:i])}
+    once = [name for name in fitting if name not in copies]
+    if len(once) < len(own) and all(x.ndim < 2 for name in copies for x in theirs[name].values()):
         # Normalisations that were never trained are equal without being copies.
-        copies, once = [], fitting
-    for index, layer in enumerate(own):
-        if index >= len(once) or once[index].shapes != layer.shapes:
+        copies, once = set(), fitting
+    for index, (name, layer) in enumerate(own.items()):
+        if index >= len(once) or _shapes(theirs[once[index]]) != _shapes(layer):
             raise InputError(
-                f"{path} has no layer for '{layer.name}' after {index} that matched: it holds the weights of another "
+                f"{path} has no layer for '{name}' after {index} that matched: it holds the weights of another "
                 "network, or its layers in another order."
             )
     if copies and len(once) > len(own):
         raise InputError(
-            f"{path} holds most layers twice, but '{once[len(own)].name}' is left over with tensors of its own: it "
+            f"{path} holds most layers twice, but '{once[len(own)]}' is left over with tensors of its own: it "
             "holds the weights of another network, or two copies that differ."
         )
     return [
-        pair
+        (f"{mine}.{kind}".lstrip("."), f"{other}.{kind}".lstrip("."))
         for mine, other in zip(own, once, strict=False)
-        for pair in zip(mine.tensor_names(), other.tensor_names(), strict=True)
+        for kind in sorted(own[mine])
     ]
 
 
 def _read_state(path: Path) -> dict[str, Tensor]:
     """Tensors of a file by name, in its order."""
     if path.suffix == ".safetensors":
-        return _read_safetensors(path)
+        file = map_tensors(path)
+        found = {name: torch.from_numpy(np.array(x)) for name, x in file.tensors.items()}
+        # NumPy has no brain floats: their bits come as integers.
+        return {name: x.view(torch.bfloat16) if name in file.brain_floats else x for name, x in found.items()}
     content = _load(path)
     for _ in range(_DEEPEST):
         if not isinstance(content, dict) or any(isinstance(x, Tensor) for x in content.values()):
             break
         content = next((content[key] for key in _NESTS if isinstance(content.get(key), dict)), None)
-    if not isinstance(content, dict):
-        content = {}
-    found = {str(name): x for name, x in content.items() if isinstance(x, Tensor) and _is_plain(x)}
+    items = content.items() if isinstance(content, dict) else ()
+    found = {str(name): x for name, x in items if isinstance(x, Tensor)}
+    # Only what has all its numbers in memory can be copied.
+    for name, x in list(found.items()):
+        if x.layout is not torch.strided or x.device.type != "cpu" or x.is_quantized or x.is_complex():
+            del found[name]
     if not found:
         raise InputError(f"{path} holds no weights by name: save the state_dict of the network with torch.save.")
     return found
@@ -157,18 +155,4 @@ def _load(path: Path) -> Any:
     except Exception as error:
         # Damaged files end PyTorch's reader in many ways: UnpicklingError, RuntimeError, EOFError, TypeError and more.
         reason = " ".join(str(error).split())[:160]
-        raise InputError(
-            f"{path} is not a file of plain weights ({reason}): save its state_dict with torch.save."
-        ) from None
-
-
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    file = map_tensors(path)
-    found = {name: torch.from_numpy(np.array(x)) for name, x in file.tensors.items()}
-    # NumPy has no brain floats: their bits come as integers.
-    return {name: x.view(torch.bfloat16) if name in file.brain_floats else x for name, x in found.items()}
-
-
-def _is_plain(x: Tensor) -> bool:
-    """Whether a tensor has all its numbers in memory, so that they can be copied."""
-    return x.layout is torch.strided and x.device.type == "cpu" and not x.is_quantized and not x.is_complex()
+        raise InputError(f"{path} is not a file of plain weights ({reason}): save its state_dict.") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Found
+from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Classes, Found, absences
 from hotshot.images.datasets.entries import Tree, is_image
 from hotshot.images.datasets.pixels import EncodedImage
 from hotshot.images.datasets.trees import subtree
@@ -22,9 +24,8 @@ def open_layout(tree: Tree) -> Found:
     trees = split_trees(tree)
     name = tree.path.resolve().name.split(".")[0] or "images"
     if trees:
-        return splits_of(tree, trees, name)
-    classes, others = _classes_of(tree, str(tree.path))
-    return Found(name, "class/image", {"all": classes}, tree.ignored + others)
+        return splits_of(tree, trees, name, {}, None)
+    return Found(name, "class/image", *images_by_folder(tree, {"all": tree}, {}, 1, _WANTED))
 
 
 def split_trees(tree: Tree) -> dict[str, Tree]:
@@ -41,52 +42,45 @@ def split_trees(tree: Tree) -> dict[str, Tree]:
             ):
                 continue
             if split in trees:
-                raise InputError(
-                    f"{tree.path} has two splits that mean '{split}', one called {alias}: keep one of them."
-                )
+                raise InputError(f"{tree.path} has two splits that mean '{split}', one called {alias}: keep one.")
             trees[split] = inside
     return trees
 
 
-def splits_of(tree: Tree, trees: dict[str, Tree], name: str, licence: str | None = None) -> Found:
+def splits_of(tree: Tree, trees: dict[str, Tree], name: str, counts: Mapping[str, int], licence: str | None) -> Found:
     """Images by split and class from the trees of the splits; images outside them are worth a note."""
-    splits = {}
-    # Folders share what their tree ignored; archives have their own.
-    ignored = tree.ignored
-    for split, inside in trees.items():
-        splits[split], others = _classes_of(inside, f"{tree.path}, {DISK_NAMES[split]}")
-        ignored += others + (inside.ignored if inside.path != tree.path else 0)
+    splits, ignored = images_by_folder(tree, trees, DISK_NAMES, 1, _WANTED)
     used = {id(entry) for inside in trees.values() for entry in inside.files.values()}
     outside = [path for path, entry in tree.files.items() if is_image(path) and id(entry) not in used]
-    notes: tuple[str, ...] = ()
+    notes = absences(splits, counts)
     if outside:
-        notes = (f"{len(outside)} images outside the splits are left out, {quoted(outside[0])} first.",)
+        notes = (f"{len(outside)} images outside the splits are left out, {quoted(outside[0])} first.", *notes)
     return Found(name, "split/class/image", splits, ignored + len(outside), licence, notes)
 
 
-def _classes_of(tree: Tree, where: str) -> tuple[dict[str, list[EncodedImage]], int]:
-    """Images by class, where folders are the classes, and how many files are no images."""
-    classes, others = images_by_folder(tree, 1, where, _WANTED)
-    if not classes:
-        raise InputError(f"{where} has no folders of images: {_WANTED}.")
-    empty = sorted(name for name, images in classes.items() if not images)
-    if empty:
-        raise InputError(
-            f"{where} has {len(empty)} folders without images, {quoted(empty[0])} first: fill or remove them."
-        )
-    return classes, others
+def images_by_folder(
+    tree: Tree, trees: dict[str, Tree], shown: Mapping[str, str], depth: int, remedy: str
+) -> tuple[dict[str, Classes], int]:
+    """Images by split and folder, where all folders of images are `depth` deep, and how many files are no images.
 
-
-def images_by_folder(tree: Tree, depth: int, where: str, remedy: str) -> tuple[dict[str, list[EncodedImage]], int]:
-    """Images by their folders, which are all `depth` deep, and how many files are no images."""
-    folders: dict[str, list[EncodedImage]] = {name: [] for name in tree.folders if name.count("/") == depth - 1}
-    others = 0
-    for path, entry in tree.files.items():
-        if not is_image(path):
-            others += 1
-        elif path.count("/") != depth:
-            what = "deeper than in" if path.count("/") > depth else "outside"
-            raise InputError(f"{where} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
-        else:
-            folders[path.rpartition("/")[0]].append(EncodedImage(entry))
-    return folders, others
+    Sentences call a split as it is `shown`; one that has no such name is the whole tree.
+    """
+    splits: dict[str, Classes] = {}
+    ignored = tree.ignored
+    for split, inside in trees.items():
+        where = f"{tree.path}, {shown[split]}" if split in shown else str(tree.path)
+        folders: dict[str, list[EncodedImage]] = {name: [] for name in inside.folders if name.count("/") == depth - 1}
+        for path, entry in inside.files.items():
+            if not is_image(path):
+                ignored += 1
+            elif path.count("/") != depth:
+                what = "deeper than in" if path.count("/") > depth else "outside"
+                raise InputError(f"{where} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
+            else:
+                folders[path.rpartition("/")[0]].append(EncodedImage(entry))
+        if not folders:
+            raise InputError(f"{where} has no folders of images: {remedy}.")
+        splits[split] = folders
+        # Folders share what their tree ignored; archives have their own.
+        ignored += inside.ignored if inside.path != tree.path else 0
+    return splits, ignored

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import Found, absences, text_lines
+from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines
 from hotshot.images.datasets.entries import Entry, Tree
-from hotshot.images.datasets.pixels import EncodedImage
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}
@@ -32,30 +31,23 @@ def open_layout(tree: Tree) -> Found:
             "published CUB_200_2011.tgz."
         )
     files, numbers, classes = (_by_number(tree.files[name]) for name in _LISTS)
-    images: dict[str, list[EncodedImage]] = {name: [] for name in classes.values()}
-    lost = []
-    for number, file in files.items():
-        name = classes.get(numbers.get(number, ""))
-        if name is None:
+    lists: dict[str, dict[str, str]] = {_split(number): {} for number in classes}
+    for image, file in files.items():
+        number = numbers.get(image, "")
+        if number not in classes:
             raise InputError(
                 f"{tree.path} gives image {quoted(file)} no class in image_class_labels.txt and classes.txt: copy or "
                 "download the lists again."
             )
-        entry = tree.files.get(f"images/{file}")
-        if entry is None:
-            lost.append(file)
-        else:
-            images[name].append(EncodedImage(entry))
-    if lost:
-        raise InputError(
-            f"{tree.path} lacks {len(lost)} of the {len(files)} images in images.txt, {quoted(lost[0])} first: copy or "
-            "download it again."
-        )
-    splits: dict[str, dict[str, list[EncodedImage]]] = {}
+        lists[_split(number)][file] = classes[number]
+    splits = listed_images(lists, tree.below("images").files, tree)
     for number, name in classes.items():
-        split = ("base", "val", "base", "novel")[(int(number) - 1) % 4]
-        splits.setdefault(split, {})[name] = sorted(images[name], key=lambda x: x.name)
+        splits[_split(number)].setdefault(name, [])
     return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, absences(splits, _COUNTS))
+
+
+def _split(number: str) -> str:
+    return ("base", "val", "base", "novel")[(int(number) - 1) % 4]
 
 
 def _by_number(entry: Entry) -> dict[str, str]:

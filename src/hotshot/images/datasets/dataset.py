@@ -14,7 +14,7 @@ import numpy as np
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
 from hotshot.images.datasets.entries import Entry, Tree
-from hotshot.images.datasets.pixels import ImageReference
+from hotshot.images.datasets.pixels import EncodedImage, ImageReference
 
 # Names of the splits on the disk, the literature's first.
 ALIASES = {
@@ -101,11 +101,7 @@ class Found:
 
 def as_dataset(found: Found, tree: Tree, skip_corrupt: bool) -> ImageDataset:
     """The dataset of a layout; a class without images, or in two splits, is refused."""
-    splits = {
-        split: _make_split(found.name, split, found.splits[split], skip_corrupt)
-        for split in SPLITS
-        if split in found.splits
-    }
+    splits = {split: _make_split(found, split, tree, skip_corrupt) for split in SPLITS if split in found.splits}
     # Nothing measured on a class that is in two splits would be about new classes.
     for (first, one), (second, other) in combinations(splits.items(), 2):
         shared = sorted(set(one.names) & set(other.names))
@@ -121,15 +117,16 @@ def as_dataset(found: Found, tree: Tree, skip_corrupt: bool) -> ImageDataset:
     return ImageDataset(found.name, splits, about)
 
 
-def _make_split(dataset: str, split: str, classes: Classes, skip_corrupt: bool) -> ImageSplit:
-    empty = [name for name in classes if not classes[name]]
+def _make_split(found: Found, split: str, tree: Tree, skip_corrupt: bool) -> ImageSplit:
+    classes = found.splits[split]
+    names = tuple(sorted(classes))
+    empty = [name for name in names if not classes[name]]
     if empty or not classes:
         what = f"{len(empty)} classes without images, {quoted(empty[0])} first" if empty else "no images"
-        raise InputError(f"Split '{split}' of {dataset} has {what}: add images, or remove the classes.")
-    names = tuple(sorted(classes))
+        raise InputError(f"{tree.path} has {what} in split '{split}': add images, or remove the classes.")
     images = [image for name in names for image in classes[name]]
     labels = np.repeat(np.arange(len(names)), [len(classes[name]) for name in names])
-    return ImageSplit(f"{dataset}-{split}", names, labels, images, skip_corrupt)
+    return ImageSplit(f"{found.name}-{split}", names, labels, images, skip_corrupt)
 
 
 def text_lines(entry: Entry) -> list[str]:
@@ -141,12 +138,35 @@ def text_lines(entry: Entry) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def absences(splits: Mapping[str, Any], counts: Mapping[str, int]) -> tuple[str, ...]:
+def listed_images(
+    lists: Mapping[str, Mapping[str, str]], images: Mapping[str, Entry], tree: Tree
+) -> dict[str, dict[str, list[EncodedImage]]]:
+    """Images by split and class, from lists that give each file of a split its class; all of them must be there."""
+    splits: dict[str, dict[str, list[EncodedImage]]] = {split: {} for split in lists}
+    lost: list[str] = []
+    for split, names in lists.items():
+        for file in sorted(names):
+            entry = images.get(file) or images.get(f"{names[file]}/{file}")
+            if entry is None:
+                lost.append(file)
+            else:
+                splits[split].setdefault(names[file], []).append(EncodedImage(entry))
+    if lost:
+        raise InputError(
+            f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images that its lists name, "
+            f"{quoted(lost[0])} first: add them, or remove the list of a split that you do not have."
+        )
+    return splits
+
+
+def absences(
+    splits: Mapping[str, Any], counts: Mapping[str, int], shown: Mapping[str, str] = DISK_NAMES
+) -> tuple[str, ...]:
     """Sentences on splits that are absent or have another number of classes than was published."""
     notes = []
     for split, count in counts.items():
         if split not in splits:
-            notes.append(f"Split '{split}' ({DISK_NAMES[split]}) is not there.")
+            notes.append(f"Split '{split}' ({shown[split]}) is not there.")
         elif len(splits[split]) != count:
             notes.append(f"Split '{split}' has {len(splits[split])} classes where {count} were published.")
     return tuple(notes)

@@ -139,9 +139,11 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
     except InputError:
         return None
     size = header["size"]
-    if len(kept) + len(corrupt) != len(split):
-        return None
-    if images.shape != (len(kept), size, size, 3) or images.dtype != np.uint8:
+    if (
+        images.shape != (len(split) - len(corrupt), size, size, 3)
+        or images.dtype != np.uint8
+        or len(kept) != len(images)
+    ):
         return None
     return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place)
 
@@ -167,10 +169,8 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
         if not counts.all():
             name = split.names[int(counts.argmin())]
             raise InputError(f"{split.name} has no readable image of class '{name}': replace its images.")
-        write_json(
-            new / _HEADER,
-            {**header, "count": len(split) - len(corrupt), "corrupt": [asdict(one) for one in corrupt]},
-        )
+        counted = {"count": len(split) - len(corrupt), "corrupt": [asdict(one) for one in corrupt]}
+        write_json(new / _HEADER, header | counted)
 
 
 def _kept(split: ImageSplit, corrupt: Sequence[Corrupt]) -> np.ndarray:
@@ -216,9 +216,8 @@ def _squares(images: Sequence[ImageReference], size: int) -> Batch:
 
 def _write_shape(file: IO[bytes], count: int, size: int) -> None:
     """The header of an `.npy` file, which has the same length for every number of images."""
-    np.lib.format.write_array_header_1_0(
-        file, {"descr": "|u1", "fortran_order": False, "shape": (count, size, size, 3)}
-    )
+    header = {"descr": "|u1", "fortran_order": False, "shape": (count, size, size, 3)}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def _remove_stale(place: Path) -> None:

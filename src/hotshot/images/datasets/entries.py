@@ -28,14 +28,13 @@ class Entry:
     def data(self) -> bytes:
         """All bytes, of a file that is short enough to be taken into memory."""
         if self.size > LONGEST:
-            raise InputError(
-                f"{self.name} has {self.size} bytes where an image or a list has at most {LONGEST}: remove it."
-            )
+            raise InputError(f"{self.name} has {self.size} bytes, more than an image or list ({LONGEST}): remove it.")
         return self.read()
 
     def read(self) -> bytes:
         """All bytes, however many."""
-        raise NotImplementedError
+        buffer, start, end = self.mapped()
+        return bytes(buffer[start:end])
 
     def mapped(self) -> tuple[Any, int, int]:
         """A buffer that holds the bytes, where they start and where they end."""
@@ -61,8 +60,7 @@ class FileEntry(Entry):
         try:
             return self.path.read_bytes()
         except OSError as error:
-            reason = error.strerror or error
-            raise InputError(f"{self.name} cannot be read, {reason}: check the folder.") from None
+            raise InputError(f"{self.name} cannot be read, {error.strerror or error}: check the folder.") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The file, mapped."""
@@ -80,10 +78,6 @@ class SliceEntry(Entry):
     size: int
     modified: int
 
-    def read(self) -> bytes:
-        """A copy of the bytes."""
-        return bytes(self.buffer[self.start : self.start + self.size])
-
     def mapped(self) -> tuple[Any, int, int]:
         """The larger file."""
         return self.buffer, self.start, self.start + self.size
@@ -91,26 +85,14 @@ class SliceEntry(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Files and folders below one place.
-
-    Attributes
-    ----------
-    path : Path
-        The folder or archive that was opened, for sentences.
-    files : dict
-        From paths with forward slashes to entries, sorted.
-    folders : frozenset of str
-        All folders, empty ones too.
-    ignored : int
-        What operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
-    opened : dict
-        Archives among the files that were looked through already.
-    """
+    """Files by their paths, sorted, and all folders, below the folder or archive `path` that was opened."""
 
     path: Path
     files: dict[str, Entry]
     folders: frozenset[str]
+    # What operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
     ignored: int = 0
+    # Archives among the files that were looked through already.
     opened: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     def below(self, folder: str) -> Tree:
@@ -131,19 +113,28 @@ class Tree:
         return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
 
 
-def make_tree(path: Path, found: Iterable[tuple[str, Entry]], folders: Iterable[str], ignored: int) -> Tree:
-    """A tree of files that may come in any order; folders are completed by those that files lie in."""
+# Paths of files and folders, None for what is ignored, with their entries, None for folders; in any order.
+Members = Iterable[tuple[str | None, Entry | None]]
+
+
+def make_tree(path: Path, members: Members) -> Tree:
+    """The tree of all members; folders are completed by those that files lie in."""
     files: dict[str, Entry] = {}
-    all_folders = set(folders)
-    for name, entry in found:
-        if name in files:
+    folders: set[str] = set()
+    ignored = 0
+    for name, entry in members:
+        if name is None:
+            ignored += 1
+        elif entry is None:
+            folders.add(name)
+        elif name in files:
             raise InputError(f"{path} holds {quoted(name)} twice: pack it again.")
-        files[name] = entry
-        all_folders.add(name.rpartition("/")[0])
-    for folder in list(all_folders):
-        all_folders.update(str(parent) for parent in PurePosixPath(folder).parents)
-    ordered = {name: files[name] for name in sorted(files)}
-    return Tree(path, ordered, frozenset(all_folders) - {"", "."}, ignored)
+        else:
+            files[name] = entry
+            folders.add(name.rpartition("/")[0])
+    for folder in list(folders):
+        folders.update(str(parent) for parent in PurePosixPath(folder).parents)
+    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {"", "."}, ignored)
 
 
 def is_litter(name: str) -> bool:

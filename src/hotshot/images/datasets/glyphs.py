@@ -72,8 +72,8 @@ def make_glyphs(
     return splits
 
 
-# Font files by name, and the characters that each has.
-Faces = dict[str, tuple[Path, frozenset[int]]]
+# Font files, the plain one first, and the characters that each has.
+Faces = list[tuple[Path, frozenset[int]]]
 
 
 def _faces() -> Faces:
@@ -83,24 +83,22 @@ def _faces() -> Faces:
     except ImportError:
         raise RunError("Synthetic characters need matplotlib's fonts: pip install 'hotshot[images]'.") from None
 
-    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    paths = {face: folder / f"{face}.ttf" for face in FACES}
-    return {face: (path, frozenset(FT2Font(str(path)).get_charmap())) for face, path in paths.items()}
+    paths = [Path(matplotlib.get_data_path(), "fonts", "ttf", f"{face}.ttf") for face in FACES]
+    return [(path, frozenset(FT2Font(str(path)).get_charmap())) for path in paths]
 
 
 def _characters(scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[bytes]) -> Iterator[tuple[str, str]]:
     """Letters of some scripts by name; those that look like one seen before, such as Greek Alpha, are left out."""
-    path, known = faces[FACES[0]]
+    path, known = faces[0]
     for script, (first, last) in scripts.items():
         for code in range(first, last + 1):
             character = chr(code)
             if code not in known or not unicodedata.category(character).startswith("L"):
                 continue
             shape = _stroke(character, path, 24).tobytes()
-            if shape in seen:
-                continue
-            seen.add(shape)
-            yield f"{script}/{unicodedata.name(character).title()}", character
+            if shape not in seen:
+                seen.add(shape)
+                yield f"{script}/{unicodedata.name(character).title()}", character
 
 
 def _stroke(character: str, path: Path, size: int) -> np.ndarray:
@@ -117,7 +115,7 @@ def _draw(character: str, faces: Faces, size: int, rng: np.random.Generator) -> 
     """One jittered drawing (size, size, 3)."""
     from PIL import Image
 
-    able = [path for path, known in faces.values() if ord(character) in known]
+    able = [path for path, known in faces if ord(character) in known]
     large = OVERSAMPLING * size
     image = Image.fromarray(_stroke(character, able[rng.integers(len(able))], large))
     angle, shear = np.deg2rad(rng.uniform(-18, 18)), rng.uniform(-0.25, 0.25)

@@ -18,9 +18,9 @@ from hotshot.errors import InputError
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
-from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, text_lines
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, listed_images, text_lines
 from hotshot.images.datasets.entries import Entry, Tree, is_image
-from hotshot.images.datasets.pixels import ArrayImage, EncodedImage
+from hotshot.images.datasets.pixels import ArrayImage
 from hotshot.images.datasets.trees import subtree
 
 COUNTS = {"base": 64, "val": 16, "novel": 20}
@@ -52,24 +52,20 @@ def open_layout(tree: Tree) -> Found:
     caches = {split: tree.files[name] for split, name in _CACHES.items() if name in tree.files}
     lists = {split: _read_list(tree.files[name]) for split, name in _LISTS.items() if name in tree.files}
     trees = split_trees(tree)
+    if trees and not caches:
+        found = splits_of(tree, trees, "miniimagenet", COUNTS, LICENCE)
+        return replace(found, notes=found.notes + _compare(found.splits, lists, tree))
+    images = {} if caches else _images_of(tree)
     if caches:
-        splits = {split: _cached(entry) for split, entry in caches.items()}
-        return _found(tree, splits, "pickled caches")
-    if trees:
-        found = splits_of(tree, trees, "miniimagenet", LICENCE)
-        notes = found.notes + absences(found.splits, COUNTS) + _compare(found.splits, lists, tree)
-        return replace(found, notes=notes)
-    images = _images_of(tree)
-    if not lists or not images:
+        layout, splits = "pickled caches", {split: _cached(entry) for split, entry in caches.items()}
+    elif lists and images:
+        layout, splits = "images and lists", dict(listed_images(lists, images, tree))
+    else:
         what = "no images" if lists else "no train.csv, val.csv or test.csv"
         raise InputError(
             f"{tree.path} is not miniImageNet, it has {what}: give the folder with train, val and test as folders or "
             "tars, with images and the three lists, or with the mini-imagenet-cache files."
         )
-    return _found(tree, _listed(images, lists, tree), "images and lists")
-
-
-def _found(tree: Tree, splits: dict[str, Classes], layout: str) -> Found:
     return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
 
 
@@ -121,26 +117,6 @@ def _images_of(tree: Tree) -> dict[str, Entry]:
     inside = subtree(tree, "images")
     inside = tree if inside is None else inside
     return {path: entry for path, entry in inside.files.items() if is_image(path)}
-
-
-def _listed(images: dict[str, Entry], lists: dict[str, dict[str, str]], tree: Tree) -> dict[str, Classes]:
-    splits: dict[str, Classes] = {}
-    absent: list[str] = []
-    for split, names in lists.items():
-        classes: dict[str, list[EncodedImage]] = {}
-        for name in sorted(names):
-            entry = images.get(name) or images.get(f"{names[name]}/{name}")
-            if entry is None:
-                absent.append(name)
-            else:
-                classes.setdefault(names[name], []).append(EncodedImage(entry))
-        splits[split] = classes
-    if absent:
-        raise InputError(
-            f"{tree.path} lacks {len(absent)} of the {sum(map(len, lists.values()))} images that its lists name, "
-            f"{quoted(absent[0])} first: add them, or remove the list of a split that you do not have."
-        )
-    return splits
 
 
 def _compare(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:

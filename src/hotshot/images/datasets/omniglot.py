@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from hotshot.errors import InputError
 from hotshot.images.datasets.class_folders import images_by_folder
-from hotshot.images.datasets.dataset import Found
+from hotshot.images.datasets.dataset import Found, absences
 from hotshot.images.datasets.entries import Tree
 from hotshot.images.datasets.trees import subtree
 
 _FOLDERS = {"base": "images_background", "novel": "images_evaluation"}
-_CHARACTERS = {"base": 964, "novel": 659}
-_LICENCE = "MIT"
+_COUNTS = {"base": 964, "novel": 659}
 _REMEDY = "copy or download it again as published, alphabet/character/image"
 
 
@@ -26,23 +25,13 @@ def recognises(tree: Tree) -> bool:
 
 def open_layout(tree: Tree) -> Found:
     """Images by split and character."""
-    trees = {split: subtree(tree, folder) for split, folder in _FOLDERS.items()}
-    if all(inside is None for inside in trees.values()):
+    found = {split: subtree(tree, folder) for split, folder in _FOLDERS.items()}
+    trees = {split: inside for split, inside in found.items() if inside is not None}
+    if not trees:
         raise InputError(
             f"{tree.path} is not Omniglot, it has neither images_background nor images_evaluation, as a folder or zip: "
             "give the folder that holds them."
         )
-    splits, notes = {}, []
-    ignored = tree.ignored
-    for split, inside in trees.items():
-        if inside is None:
-            notes.append(f"Split '{split}' ({_FOLDERS[split]}) is not there.")
-            continue
-        where = f"{tree.path}, {_FOLDERS[split]}"
-        splits[split], others = images_by_folder(inside, 2, where, _REMEDY)
-        ignored += others + (inside.ignored if inside.path != tree.path else 0)
-        if len(splits[split]) != _CHARACTERS[split]:
-            notes.append(
-                f"Split '{split}' has {len(splits[split])} characters where {_CHARACTERS[split]} were published."
-            )
-    return Found("omniglot", "alphabet/character/image", splits, ignored, _LICENCE, tuple(notes))
+    splits, ignored = images_by_folder(tree, trees, _FOLDERS, 2, _REMEDY)
+    notes = absences(splits, _COUNTS, _FOLDERS)
+    return Found("omniglot", "alphabet/character/image", splits, ignored, "MIT", notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,6 @@ SUFFIXES = (
 )  # fmt: skip
 # From here on Pillow suspects a bomb too.
 MOST_PIXELS = 2**26
-_WHITE = (255, 255, 255, 255)
 
 
 class CorruptImageError(InputError):
@@ -40,10 +40,10 @@ class CorruptImageError(InputError):
         return CorruptImageError, (self.name, self.reason)
 
 
+@dataclass(frozen=True, slots=True)
 class ImageReference:
     """One image of a dataset: where it is, decoded only when asked."""
 
-    __slots__ = ()
     entry: Entry
 
     @property
@@ -61,8 +61,8 @@ class ImageReference:
         """When the file it is in changed, in nanoseconds."""
         return self.entry.modified
 
-    def read(self) -> Image:
-        """The image, in RGB."""
+    def read(self, at_least: int | None = None) -> Image:
+        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
         raise NotImplementedError
 
     def array(self) -> np.ndarray:
@@ -71,17 +71,17 @@ class ImageReference:
 
     def square(self, size: int) -> np.ndarray:
         """Its largest centred square, resized to uint8 (size, size, 3)."""
-        return centre_square(self.read(), size)
+        # Twice the size leaves the filter enough to work with.
+        return centre_square(self.read(at_least=2 * size), size)
 
 
-@dataclass(frozen=True, slots=True)
 class EncodedImage(ImageReference):
     """An image file, on the disk or in an archive."""
 
-    entry: Entry
+    __slots__ = ()
 
     def read(self, at_least: int | None = None) -> Image:
-        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
+        """The decoded file."""
         try:
             data = self.entry.data()
         except InputError as error:
@@ -90,17 +90,11 @@ class EncodedImage(ImageReference):
             raise CorruptImageError(self.name, f"it{reason}") from None
         return decoded(data, self.name, at_least)
 
-    def square(self, size: int) -> np.ndarray:
-        """Its largest centred square, resized to uint8 (size, size, 3)."""
-        # Twice the size leaves the filter enough to work with.
-        return centre_square(self.read(at_least=2 * size), size)
-
 
 @dataclass(frozen=True, slots=True)
 class ArrayImage(ImageReference):
     """One image of an array uint8 (images, height, width, 3) that a file holds."""
 
-    entry: Entry
     rows: np.ndarray
     index: int
 
@@ -114,8 +108,8 @@ class ArrayImage(ImageReference):
         """Bytes of the pixels."""
         return self.rows.nbytes // len(self.rows)
 
-    def read(self) -> Image:
-        """The image, in RGB."""
+    def read(self, at_least: int | None = None) -> Image:
+        """The row, always whole."""
         return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
 
 
@@ -134,14 +128,7 @@ def pillow() -> Any:
 def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
     """An image in RGB, upright as its camera says, over white where it is transparent.
 
-    Parameters
-    ----------
-    data : bytes
-        Of the file.
-    name : str
-        For sentences.
-    at_least : int or None
-        A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below this.
+    A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below `at_least`.
     """
     library = pillow()
     try:
@@ -153,11 +140,12 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
             if at_least is not None and image.format in ("JPEG", "MPO"):
                 image.draft(None, (at_least, at_least))
             image.load()
-            return _rgb(_upright(image, library), name, library)
+            # Where this fails, the remarks of a camera are damaged, not the image.
+            with suppress(Exception):
+                image = library.ImageOps.exif_transpose(image) if "exif" in image.info else image
+            return _rgb(image, name, library)
     except CorruptImageError:
         raise
-    except MemoryError:
-        raise CorruptImageError(name, "it asks for more memory than there is") from None
     except Exception as error:
         # Decoders meet damaged bytes in their own ways: OSError, SyntaxError, ValueError, struct.error and more.
         raise CorruptImageError(name, _reason(error, data)) from None
@@ -165,28 +153,14 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
 
 def centre_square(image: Image, size: int) -> np.ndarray:
     """The largest centred square of an image, resized to uint8 (size, size, 3)."""
-    width, height = image.size
-    if width == height == size:
-        return np.asarray(image)
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    box = (left, top, left + side, top + side)
-    return np.asarray(image.resize((size, size), pillow().Image.Resampling.BICUBIC, box=box))
-
-
-def _upright(image: Image, library: Any) -> Any:
-    try:
-        return library.ImageOps.exif_transpose(image) if "exif" in image.info else image
-    except Exception:
-        # The remarks of a camera are damaged, not the image.
-        return image
+    library = pillow()
+    return np.asarray(library.ImageOps.fit(image, (size, size), library.Image.Resampling.BICUBIC))
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
-        image = image.convert("RGBA")
-        paper = library.Image.new("RGBA", image.size, _WHITE)
-        return library.Image.alpha_composite(paper, image).convert("RGB")
+        paper = library.Image.new("RGBA", image.size, "white")
+        return library.Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
     if image.mode == "F":
         raise CorruptImageError(name, "its pixels are floating-point numbers, not 8 or 16 bits")
     if image.mode.startswith("I"):
@@ -200,6 +174,8 @@ def _rgb(image: Any, name: str, library: Any) -> Image:
 def _reason(error: Exception, data: bytes) -> str:
     if not data:
         return "it is empty"
+    if isinstance(error, MemoryError):
+        return "it asks for more memory than there is"
     if type(error).__name__ == "UnidentifiedImageError":
         return "it is of no format that is read here or its start is damaged"
     text = " ".join(str(error).split()).rstrip(".")[:100]

@@ -8,7 +8,6 @@ beside the authors' labels (`label_specific`) are turned to RGB here, those besi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -41,9 +40,12 @@ def open_layout(tree: Tree) -> Found:
     """Images by split and class."""
     archives = _archives(tree)
     if archives:
-        splits: dict[str, Classes] = {
-            split: _archived(entry, _labels_of(tree, split), split) for split, entry in archives.items()
-        }
+        splits: dict[str, Classes] = {}
+        for split, entry in archives.items():
+            name = f"{DISK_NAMES[split]}_labels.pkl"
+            if name not in tree.files:
+                raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove them.")
+            splits[split] = _archived(entry, tree.files[name], split)
         notes = absences(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
     trees = split_trees(tree)
@@ -52,24 +54,17 @@ def open_layout(tree: Tree) -> Found:
             f"{tree.path} is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
             "train_images_png.pkl with train_labels.pkl: give the folder that holds them."
         )
-    found = splits_of(tree, trees, "tieredimagenet", LICENCE)
-    return replace(found, notes=found.notes + absences(found.splits, COUNTS))
+    return splits_of(tree, trees, "tieredimagenet", COUNTS, LICENCE)
 
 
 def _archives(tree: Tree) -> dict[str, Entry]:
-    found = {}
-    for split, name in DISK_NAMES.items():
-        for file in (f"{name}_images.npz", f"{name}_images_png.pkl"):
-            if file in tree.files and split not in found:
-                found[split] = tree.files[file]
-    return found
-
-
-def _labels_of(tree: Tree, split: str) -> Entry:
-    name = f"{DISK_NAMES[split]}_labels.pkl"
-    if name not in tree.files:
-        raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images.")
-    return tree.files[name]
+    """Images of each split, as an array where there is one, else as PNG files."""
+    return {
+        split: tree.files[f"{name}{ending}"]
+        for split, name in DISK_NAMES.items()
+        for ending in ("_images_png.pkl", "_images.npz")
+        if f"{name}{ending}" in tree.files
+    }
 
 
 def _archived(images: Entry, labels: Entry, split: str) -> Classes:

@@ -21,7 +21,7 @@ from hotshot.errors import InputError
 from hotshot.files.source import check_size
 from hotshot.files.tensors import map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep.
@@ -30,11 +30,7 @@ _CHUNK = 2**20
 _ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
 _TAR_BLOCK = 512
 # By the first bytes of a file.
-_OPENERS: dict[bytes, Callable[[Path], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"\xfd7zXZ\0": lzma.open,
-    b"BZh": bz2.open,
-}
+_OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 
 
 def open_tree(path: Path) -> Tree:
@@ -44,7 +40,7 @@ def open_tree(path: Path) -> Tree:
     except (OSError, ValueError) as error:
         raise InputError(f"{path!r:.200} cannot be read: {error}.") from None
     if is_folder:
-        return folder_tree(path)
+        return make_tree(path, _folder_members(path))
     if not is_there:
         raise InputError(f"There is no folder or archive {path}: check the path.")
     return archive_tree(path, path.name)
@@ -75,11 +71,27 @@ def subtree(tree: Tree, name: str) -> Tree | None:
     return tree.opened[name]
 
 
-def folder_tree(path: Path) -> Tree:
-    """The files below a folder; links to folders are followed."""
-    found: list[tuple[str, FileEntry]] = []
-    folders: list[str] = []
-    ignored = 0
+def archive_tree(path: Path, shown: str) -> Tree:
+    """The files of a tar or zip archive, which `shown` names in sentences."""
+    if not path.is_file():
+        raise InputError(f"{path} is neither a folder nor a file: check the path.")
+    buffer = map_bytes(path)
+    start = buffer[:_TAR_BLOCK]
+    opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
+    if start.startswith(_ZIP_MAGIC):
+        return make_tree(path, _zip_members(path, shown))
+    if opener is not None:
+        buffer = _unpacked(path, opener)
+    elif start[257:262] != b"ustar" and path.suffix != ".tar":
+        raise InputError(
+            f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
+            "folder, a .tar (.gz, .xz, .bz2) or a .zip."
+        )
+    return make_tree(path, _tar_members(buffer, path, shown))
+
+
+def _folder_members(path: Path) -> Members:
+    """Links to folders are followed."""
     waiting = [""]
     try:
         while waiting:
@@ -90,59 +102,22 @@ def folder_tree(path: Path) -> Tree:
             for item in os.scandir(path / prefix):
                 name = f"{prefix}{item.name}"
                 if is_litter(item.name) or not (item.is_dir() or item.is_file()):
-                    ignored += 1
+                    yield None, None
                 elif item.is_dir():
-                    folders.append(name)
                     waiting.append(f"{name}/")
+                    yield name, None
                 else:
                     facts = item.stat()
-                    found.append((name, FileEntry(name, path, facts.st_size, facts.st_mtime_ns)))
+                    yield name, FileEntry(name, path, facts.st_size, facts.st_mtime_ns)
     except OSError as error:
         raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from None
-    return make_tree(path, found, folders, ignored)
-
-
-def archive_tree(path: Path, shown: str) -> Tree:
-    """The files of a tar or zip archive, which `shown` names in sentences."""
-    if not path.is_file():
-        raise InputError(f"{path} is neither a folder nor a file: check the path.")
-    buffer = map_bytes(path)
-    start = buffer[:_TAR_BLOCK]
-    if start.startswith(_ZIP_MAGIC):
-        members = _zip_members(path, shown)
-    elif start.startswith(tuple(_OPENERS)):
-        members = _tar_members(unpack(path), path, shown)
-    elif start[257:262] == b"ustar" or path.suffix == ".tar":
-        members = _tar_members(buffer, path, shown)
-    else:
-        raise InputError(
-            f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
-            "folder, a .tar (.gz, .xz, .bz2) or a .zip."
-        )
-    found: list[tuple[str, Entry]] = []
-    folders: list[str] = []
-    ignored = 0
-    for name, entry in members:
-        if name is None:
-            ignored += 1
-        elif entry is None:
-            folders.append(name)
-        else:
-            found.append((name, entry))
-    return make_tree(path, found, folders, ignored)
-
-
-# Paths of an archive's members, None for what is ignored, with their entries, None for folders.
-Members = Iterator[tuple[str | None, Entry | None]]
 
 
 def _member_path(name: str, archive: Path) -> str | None:
     """The path of a member in the usual form; None for litter, an error for one that leads outside."""
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
-        raise InputError(
-            f"{archive} holds a member {quoted(name)}, a name that leads outside the archive: do not use this file."
-        )
+        raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
     return None if any(map(is_litter, pieces)) else "/".join(pieces)
 
 
@@ -152,17 +127,6 @@ def _member_path(name: str, archive: Path) -> str | None:
 def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
     """Looked through once for where each file starts."""
     modified = path.stat().st_mtime_ns
-    for member in _tar_headers(buffer, path):
-        name = _member_path(member.name, path)
-        if name is None or not (member.isreg() or member.isdir()):
-            yield None, None
-        elif member.isdir():
-            yield name, None
-        else:
-            yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, modified)
-
-
-def _tar_headers(buffer: mmap.mmap, path: Path) -> list[tarfile.TarInfo]:
     try:
         with tarfile.open(fileobj=buffer, mode="r:") as archive:
             members = archive.getmembers()
@@ -175,10 +139,14 @@ def _tar_headers(buffer: mmap.mmap, path: Path) -> list[tarfile.TarInfo]:
     for member in members:
         # A sparse file is stored otherwise than it reads.
         if member.sparse is not None or member.offset_data + member.size > len(buffer):
-            raise InputError(
-                f"{path} holds {member.name!r:.100} in a form that cannot be read in place: unpack it yourself."
-            )
-    return members
+            raise InputError(f"{path} holds {member.name!r:.100}, which cannot be read in place: unpack it yourself.")
+        name = _member_path(member.name, path)
+        if name is None or not (member.isreg() or member.isdir()):
+            yield None, None
+        elif member.isdir():
+            yield name, None
+        else:
+            yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, modified)
 
 
 # --- zip
@@ -196,23 +164,20 @@ class ZipEntry(Entry):
 
     def read(self) -> bytes:
         """The bytes, never more of them than the archive announces."""
-        return b"".join(self.blocks())
+        return b"".join(self._blocks())
 
-    def blocks(self) -> Iterator[bytes]:
-        """The bytes, some at a time; an error at the end where they are not what the archive announces."""
+    def _blocks(self) -> Iterator[bytes]:
         try:
             with self.archive.open(self.info) as stream:
                 yield from _chunks(stream)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
-            raise InputError(
-                f"{self.name} is damaged inside its archive: copy or download the archive again."
-            ) from None
+            raise InputError(f"{self.name} is damaged inside its archive: copy or download that again.") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The archive itself where the bytes are stored as they are, else a temporary file of them."""
         path = Path(str(self.archive.filename))
         if self.info.compress_type != zipfile.ZIP_STORED:
-            buffer = to_disk(self.blocks(), path)
+            buffer = to_disk(self._blocks(), path)
             return buffer, 0, len(buffer)
         buffer = map_bytes(path)
         head = buffer[self.info.header_offset : self.info.header_offset + _ZIP_HEADER]
@@ -249,12 +214,9 @@ def _zip_members(path: Path, shown: str) -> Members:
 # --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
 
 
-def unpack(path: Path) -> mmap.mmap:
-    """The unpacked bytes of a file compressed by gzip, xz or bzip2, mapped."""
-    start = map_bytes(path)[:_TAR_BLOCK]
-    open_stream = next(opener for magic, opener in _OPENERS.items() if start.startswith(magic))
+def _unpacked(path: Path, opener: Callable[[Path], Any]) -> mmap.mmap:
     try:
-        with open_stream(path) as stream:
+        with opener(path) as stream:
             return to_disk(_chunks(stream), path)
     except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
         raise _unsound(path, "compressed", error) from None

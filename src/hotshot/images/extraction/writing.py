@@ -40,12 +40,7 @@ def extract_split(
     """
     out = Path(out)
     rows_file, header_file = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
-    header = {
-        "extractor": extractor.name,
-        "images": split.fingerprint,
-        "count": len(split),
-        **extractor.about,
-    }
+    header = {"extractor": extractor.name, "images": split.fingerprint, "count": len(split), **extractor.about}
     done, width = _begun(rows_file, header_file, header)
     inside, start = 0.0, time.perf_counter()
     with rows_file.open("ab") as file:
@@ -114,15 +109,12 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)]
     if -1 in columns:
         raise InputError(f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}.")
-    texts, labels = [], []
-    for number, row in rows:
-        text, label = (row[i] if len(row) == len(header) else "" for i in columns)
-        if not text.strip() or not label.strip():
-            raise InputError(f"{path} has no text or no label in row {number}: repair or remove it.")
-        texts.append(text)
-        labels.append(label)
-    if not texts:
+    if not rows:
         raise InputError(f"{path} holds no text: write one line for each.")
+    for number, row in rows:
+        if len(row) != len(header) or not all(row[i].strip() for i in columns):
+            raise InputError(f"{path} has no text or no label in row {number}: repair or remove it.")
+    texts, labels = ([row[i] for _, row in rows] for i in columns)
     return texts, labels
 
 

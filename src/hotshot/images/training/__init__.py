@@ -1,6 +1,232 @@
-"""Backbones from scratch: images of base classes in, a network for features out (extra `images`)."""
+"""Backbones from scratch, on base classes; an interrupted training loses at most one epoch (extra `images`)."""
 
-from hotshot.images.training.checkpoints import Recipe, load_backbone
-from hotshot.images.training.loop import Epoch, features_of, train
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from hotshot.arrays import slices, unit_vectors
+from hotshot.errors import InputError
+from hotshot.evaluation.tasks import Episodes
+from hotshot.images.backbones import create, feature_width
+from hotshot.images.datasets.decoding import DecodedSplit
+from hotshot.images.training.augmentation import as_input, augment
+from hotshot.images.training.checkpoints import (
+    Recipe,
+    load_backbone,
+    read_checkpoint,
+    restore_module,
+    restore_optimiser,
+    save_checkpoint,
+)
+from hotshot.images.training.losses import ROTATIONS, batch_loss
+
+LAST, BEST = "last", "best"
+# Images that features are taken of at once, where nothing needs gradients.
+IMAGES_AT_ONCE = 256
+# Tasks of the validation classes after every epoch.
+WAYS, SHOTS, QUERIES, TASKS = 5, 5, 15, 200
+# Images of the base classes that are enough for their mean.
+ENOUGH_FOR_MEAN = 2000
+
+# Called with batches done, batches in all, and the mean loss.
+Watch = Callable[[int, int, float], None] | None
+Modules = dict[str, nn.Module]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What an epoch came to: mean loss, share of images recognised, few-shot accuracy on validation classes.
+
+    With mixup no image is shown as it is, and none is counted as recognised.
+    """
+
+    number: int
+    loss: float
+    accuracy: float | None
+    validation: float | None
+    seconds: float
+
+
+def train(
+    base: DecodedSplit,
+    val: DecodedSplit | None,
+    recipe: Recipe,
+    folder: str | Path,
+    *,
+    device: str = "cpu",
+    watch: Watch = None,
+    told: Callable[[Epoch], None] | None = None,
+) -> nn.Module:
+    """Train on the base classes; the checkpoints `last` and `best` in `folder` are written after every epoch.
+
+    Where `folder` holds a checkpoint of the same recipe, training goes on from it and ends with the same weights as if
+    it had never stopped: an epoch depends on the seed and its number only.
+
+    Parameters
+    ----------
+    base, val : DecodedSplit
+        Validation classes choose the best epoch, by the accuracy of nearest centroids on 5-way-5-shot tasks.
+    device : str
+        PyTorch device, such as "cuda".
+    watch : function of batches done, batches in all, and the mean loss
+        Called after every batch.
+    told : function of an Epoch
+        Called after every epoch.
+
+    Returns
+    -------
+    module
+        The backbone of the best epoch; of the last one where there are no validation classes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(recipe.seed)
+    network = create(recipe.backbone, **recipe.options)
+    width = feature_width(network, recipe.size)
+    modules = {"backbone": network, "classifier": nn.Linear(width, len(base.names))}
+    if recipe.rotation:
+        modules["turns"] = nn.Linear(width, ROTATIONS)
+    for module in modules.values():
+        module.to(device)
+    optimiser = _optimiser(recipe, modules)
+    history: list[dict[str, Any]] = []
+    if (folder / LAST).exists():
+        about, tensors = read_checkpoint(folder / LAST)
+        _check_same(about, recipe, base, folder)
+        for name, module in modules.items():
+            restore_module(module, name, tensors, folder / LAST)
+        restore_optimiser(optimiser, about, tensors)
+        history = about["history"]
+    for number in range(len(history), recipe.epochs):
+        start = time.perf_counter()
+        loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
+        validation = None
+        if val is not None:
+            # Evenly spaced images of the base classes.
+            step = max(1, len(base) // ENOUGH_FOR_MEAN)
+            some = DecodedSplit(base.images[::step], base.labels[::step], base.names)
+            centre = features_of(network, some, recipe.size, device).mean(axis=0)
+            validation = few_shot_accuracy(features_of(network, val, recipe.size, device), val.labels, centre)
+        epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
+        history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
+        about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
+        save_checkpoint(folder / LAST, modules, optimiser, about)
+        if validation is None or validation >= max(past["validation"] for past in history):
+            save_checkpoint(folder / BEST, {"backbone": network}, None, about)
+        if told is not None:
+            told(epoch)
+    return load_backbone(folder / BEST)[0]
+
+
+def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str = "cpu") -> np.ndarray:
+    """Features (n, V) of decoded images."""
+    network.eval()
+    with torch.inference_mode():
+        found = [
+            network(as_input(_pixels(split, rows, device), size)).cpu().numpy()
+            for rows in slices(len(split), IMAGES_AT_ONCE)
+        ]
+    return np.concatenate(found)
+
+
+def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
+    """Mean accuracy of centred and scaled nearest centroids over tasks that are the same for every epoch."""
+    smallest = int(np.bincount(labels).min())
+    ways = min(WAYS, len(np.unique(labels)))
+    shots = max(1, min(SHOTS, smallest - 1))
+    episodes = Episodes(labels, ways=ways, shots=shots, queries=min(QUERIES, smallest - shots), seed=0)
+    z = unit_vectors(features - centre)
+    right = []
+    for index in range(TASKS):
+        task = episodes[index]
+        classes = np.unique(task.support_labels)
+        centroids = np.stack([z[task.support[task.support_labels == c]].mean(axis=0) for c in classes])
+        distances = (centroids**2).sum(axis=1) - 2 * z[task.query] @ centroids.T
+        right.append((classes[distances.argmin(axis=1)] == task.query_labels).mean())
+    return float(np.mean(right))
+
+
+def _epoch(
+    base: DecodedSplit, recipe: Recipe, modules: Modules, optimiser: Optimizer, number: int, device: str, watch: Watch
+) -> tuple[float, float | None]:
+    """One pass over the images, in an order and with augmentation that depend on the seed and the epoch only."""
+    generator = torch.Generator().manual_seed(recipe.seed + 1_000_003 * number)
+    rng = random.Random(f"{recipe.seed} {number}")
+    torch.manual_seed(rng.getrandbits(32))
+    order = torch.randperm(len(base), generator=generator).numpy()
+    batches = [order[rows] for rows in slices(len(order), recipe.batch_size)]
+    # A last batch of one image would have no variance to normalise by.
+    batches = [rows for rows in batches if len(rows) > 1]
+    if not batches:
+        raise InputError("The base classes have a single image: train on more.")
+    for module in modules.values():
+        module.train()
+    losses, right, seen = 0.0, 0, 0
+    for done, rows in enumerate(batches):
+        rate = _rate(recipe, number + done / len(batches))
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        rows = np.sort(rows)
+        pixels = _pixels(base, rows, device)
+        labels = torch.from_numpy(base.labels[rows].astype(np.int64)).to(device)
+        if recipe.augment:
+            images = augment(pixels, recipe.size, generator, flip=recipe.flip)
+        else:
+            images = as_input(pixels, recipe.size)
+        loss, correct = batch_loss(recipe, modules, images, labels, rng)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        losses += float(loss.detach()) * len(rows)
+        right, seen = right + correct, seen + len(rows)
+        if not math.isfinite(losses):
+            slower = f"train with a smaller learning rate than {recipe.learning_rate:g}"
+            raise InputError(f"The loss is {losses} in epoch {number + 1}: {slower}.")
+        if watch is not None:
+            watch(done + 1, len(batches), losses / seen)
+    return losses / seen, None if recipe.mixup > 0 else right / seen
+
+
+def _pixels(split: DecodedSplit, rows: slice | np.ndarray, device: str) -> Tensor:
+    """Some images as uint8 (batch, 3, side, side)."""
+    return torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
+
+
+def _optimiser(recipe: Recipe, modules: Modules) -> Optimizer:
+    parameters = [p for module in modules.values() for p in module.parameters()]
+    rate, decay, momentum = recipe.learning_rate, recipe.weight_decay, recipe.momentum
+    if recipe.optimiser == "adam":
+        return torch.optim.Adam(parameters, lr=rate, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=decay)
+
+
+def _rate(recipe: Recipe, epochs_done: float) -> float:
+    """The learning rate after so many epochs, whole or not."""
+    share = epochs_done / recipe.epochs
+    if recipe.schedule == "cosine":
+        return recipe.learning_rate * (1 + math.cos(math.pi * share)) / 2
+    if recipe.schedule == "steps":
+        return recipe.learning_rate * 0.1 ** ((share >= 0.6) + (share >= 0.8))
+    return recipe.learning_rate
+
+
+def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folder: Path) -> None:
+    found = {**about.get("recipe", {}), "names": about.get("names")}
+    wanted = {**recipe.as_json(), "names": list(base.names)}
+    different = [name for name in wanted if found.get(name) != wanted[name]]
+    if different:
+        raise InputError(f"{folder} holds a training that differs in {', '.join(different)}: choose another folder.")
+
 
 __all__ = ["Epoch", "Recipe", "features_of", "load_backbone", "train"]

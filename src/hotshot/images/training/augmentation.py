@@ -20,7 +20,9 @@ def augment(images: Tensor, size: int, generator: torch.Generator, *, flip: bool
     Each image gets its own crop, is mirrored or not, and its brightness, contrast and saturation are scaled.
     """
     images = _random_crop(images, size, generator)
-    images = _flip(images, generator) if flip else images
+    if flip:
+        flipped = torch.rand(len(images), generator=generator).to(images.device) < 0.5
+        images = torch.where(flipped[:, None, None, None], images.flip(3), images)
     return normalise(_colour(images.float() / 255, generator))
 
 
@@ -47,11 +49,6 @@ def _random_crop(images: Tensor, size: int, generator: torch.Generator) -> Tenso
     columns = (left[:, None] + torch.arange(size)).to(images.device)
     which = torch.arange(batch, device=images.device)
     return images.permute(0, 2, 3, 1)[which[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
-
-
-def _flip(images: Tensor, generator: torch.Generator) -> Tensor:
-    flipped = torch.rand(len(images), generator=generator).to(images.device) < 0.5
-    return torch.where(flipped[:, None, None, None], images.flip(3), images)
 
 
 def _colour(images: Tensor, generator: torch.Generator) -> Tensor:

@@ -91,8 +91,7 @@ class Recipe:
 
     def as_json(self) -> dict[str, Any]:
         """The recipe as it comes back from JSON, where tuples are lists."""
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return found
+        return dict(json.loads(json.dumps(asdict(self))))
 
 
 def save_checkpoint(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +19,13 @@ def batch_loss(
     """Loss of a batch, and how many of its images were recognised; none with mixup."""
     network, classifier, smoothing = modules["backbone"], modules["classifier"], recipe.label_smoothing
     if recipe.mixup > 0:
-        share, partner, point = draw_mix(network, len(images), recipe.mixup, rng)
+        # A share from Beta(strength, strength), partners, and a point.
+        share = rng.betavariate(recipe.mixup, recipe.mixup)
+        partner = torch.tensor(rng.sample(range(len(images)), len(images)), device=images.device)
+        point = rng.randrange(len(mixing_points(network)) + 1)
         loss = mixup_loss(
-            network, classifier, images, labels,
-            share=share, partner=partner.to(images.device), point=point, smoothing=smoothing,
-        )  # fmt: skip
+            network, classifier, images, labels, share=share, partner=partner, point=point, smoothing=smoothing
+        )
         correct = 0
     else:
         logits = classifier(network(images))
@@ -46,12 +46,7 @@ def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def rotation_loss(
-    network: nn.Module,
-    classifier: nn.Module,
-    turns: nn.Module,
-    images: Tensor,
-    labels: Tensor,
-    smoothing: float,
+    network: nn.Module, classifier: nn.Module, turns: nn.Module, images: Tensor, labels: Tensor, smoothing: float
 ) -> Tensor:
     """Half the loss of the classes and half that of the rotations, over all four turns of the images."""
     turned, turn = rotations(images)
@@ -81,10 +76,15 @@ def mixup_loss(
     point : int
         0 mixes the images, p the output of the p-th of `mixing_points`.
     """
+
+    def mixed(x: Tensor) -> Tensor:
+        return share * x + (1 - share) * x[partner]
+
     if point == 0:
-        features = network(_mixed(images, share, partner))
+        features = network(mixed(images))
     else:
-        with _mixing(mixing_points(network)[point - 1], share, partner):
+        stage = mixing_points(network)[point - 1]
+        with stage.register_forward_hook(lambda _, __, output: mixed(output)):
             features = network(images)
     logits = classifier(features)
     own = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
@@ -96,24 +96,3 @@ def mixing_points(network: nn.Module) -> list[nn.Module]:
     """Stages whose outputs may be mixed: all of `stages`, or of `blocks`, but the last; none in other networks."""
     stages = getattr(network, "stages", getattr(network, "blocks", None))
     return list(stages)[:-1] if isinstance(stages, nn.Sequential) else []
-
-
-def draw_mix(network: nn.Module, batch: int, strength: float, rng: random.Random) -> tuple[float, Tensor, int]:
-    """A share from Beta(strength, strength), partners, and a point."""
-    share = rng.betavariate(strength, strength)
-    partner = torch.tensor(rng.sample(range(batch), batch))
-    return share, partner, rng.randrange(len(mixing_points(network)) + 1)
-
-
-@contextmanager
-def _mixing(stage: nn.Module, share: float, partner: Tensor) -> Iterator[None]:
-    """While this lasts, the stage gives its output mixed with that of the partners."""
-    handle = stage.register_forward_hook(lambda _, __, output: _mixed(output, share, partner))
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def _mixed(x: Tensor, share: float, partner: Tensor) -> Tensor:
-    return share * x + (1 - share) * x[partner]

@@ -1,7 +1,11 @@
-"""Residual networks, averaged over the last map: ResNet10 and ResNet18, ResNet12 as in MetaOptNet, and WRN-28-10."""
+"""Conv4 and Conv6, which flatten their last map, and residual networks, which average over it.
+
+ResNet10 and ResNet18, ResNet12 as in MetaOptNet, and WRN-28-10.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,11 +13,57 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hotshot.images.backbones.convolutional import initialise
+# Later blocks of a Conv6 do not pool: a map of 5x5 is small enough.
+POOLED_BLOCKS = 4
 
 
 def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
+
+
+def _initialise(network: nn.Module) -> None:
+    """Draw the kernels of all convolutions so that ReLUs keep the variance of gradients (He et al. 2015)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+# --- Conv4 and Conv6
+
+
+class Convolutional(nn.Module):
+    """A plain network; features are its last map after the ReLU and pooling, flattened.
+
+    Parameters
+    ----------
+    depth : int
+        Number of blocks, 4 or 6 in the literature.
+    filters : int
+        Of every block.
+    channels : int
+        Of the images.
+    """
+
+    def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
+        super().__init__()
+        inputs = [channels] + [filters] * (depth - 1)
+        self.blocks = nn.Sequential(*(_block(n, filters, i < POOLED_BLOCKS) for i, n in enumerate(inputs)))
+        _initialise(self)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (batch, V) of images (batch, channels, size, size)."""
+        return self.blocks(images).flatten(1)
+
+
+def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
+    layers: OrderedDict[str, nn.Module] = OrderedDict(
+        conv=nn.Conv2d(inputs, outputs, 3, padding=1), norm=nn.BatchNorm2d(outputs)
+    )
+    if pool:
+        layers["pool"] = nn.MaxPool2d(2)
+    # Published after the ReLU; a maximum commutes with it, and the ReLU of a quarter of the map costs a quarter.
+    layers["relu"] = nn.ReLU()
+    return nn.Sequential(layers)
 
 
 # --- ResNet10 and ResNet18
@@ -42,21 +92,19 @@ class Residual(nn.Module):
         if not small:
             self.stem.append(nn.MaxPool2d(3, stride=2, padding=1))
         self.stages = nn.Sequential()
-        width = filters
         for stage, count in enumerate(blocks):
             outputs = filters * 2**stage
-            first = BasicBlock(width, outputs, stride=2 if stage else 1)
-            others = (BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
+            first = _BasicBlock(outputs // 2, outputs, stride=2) if stage else _BasicBlock(filters, filters, stride=1)
+            others = (_BasicBlock(outputs, outputs, stride=1) for _ in range(count - 1))
             self.stages.append(nn.Sequential(first, *others))
-            width = outputs
-        initialise(self)
+        _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (batch, V) of images (batch, channels, size, size)."""
         return self.stages(self.stem(images)).mean(dim=(2, 3))
 
 
-class BasicBlock(nn.Module):
+class _BasicBlock(nn.Module):
     """Two convolutions of 3x3 and a shortcut, which is projected where the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -69,7 +117,6 @@ class BasicBlock(nn.Module):
             self.shortcut = nn.Sequential(_convolution(inputs, outputs, 1, stride=stride), nn.BatchNorm2d(outputs))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's map."""
         y = self.relu(self.norm1(self.conv1(x)))
         return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
 
@@ -105,16 +152,16 @@ class Residual12(nn.Module):
         blocks = []
         for i, (inputs, outputs) in enumerate(pairwise([channels, *filters])):
             leak = 0.1 if i + 1 < len(filters) else 0.0
-            blocks.append(Block12(inputs, outputs, leak, DropBlock(drop_rate if i >= 2 else 0.0, block_size)))
+            blocks.append(_Block12(inputs, outputs, leak, DropBlock(drop_rate if i >= 2 else 0.0, block_size)))
         self.blocks = nn.Sequential(*blocks)
-        initialise(self)
+        _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (batch, V) of images (batch, channels, size, size)."""
         return self.blocks(images).mean(dim=(2, 3))
 
 
-class Block12(nn.Module):
+class _Block12(nn.Module):
     """Three convolutions of 3x3 with a projected shortcut, then pooling."""
 
     def __init__(self, inputs: int, outputs: int, leak: float, drop: nn.Module) -> None:
@@ -128,7 +175,6 @@ class Block12(nn.Module):
         self.drop = drop
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's map."""
         y = self.inner(self.norm1(self.conv1(x)))
         y = self.inner(self.norm2(self.conv2(y)))
         y = self.norm3(self.conv3(y)) + self.shortcut(x)
@@ -180,18 +226,18 @@ class WideResidual(nn.Module):
         for stage, stride in enumerate((1, 2, 2)):
             for index in range((depth - 4) // 6):
                 outputs = 16 * 2**stage * widening
-                self.blocks.append(WideBlock(width, outputs, stride if index == 0 else 1))
+                self.blocks.append(_WideBlock(width, outputs, stride if index == 0 else 1))
                 width = outputs
         self.norm = nn.BatchNorm2d(width)
         self.relu = nn.ReLU()
-        initialise(self)
+        _initialise(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (batch, V) of images (batch, channels, size, size)."""
         return self.relu(self.norm(self.blocks(self.stem(images)))).mean(dim=(2, 3))
 
 
-class WideBlock(nn.Module):
+class _WideBlock(nn.Module):
     """Normalisation and ReLU before each of two convolutions; a projected shortcut where the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -204,7 +250,6 @@ class WideBlock(nn.Module):
             self.projection = _convolution(inputs, outputs, 1, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's map."""
         active = self.relu(self.norm1(x))
         y = self.conv2(self.relu(self.norm2(self.conv1(active))))
         # A projection sees what the convolutions see, an identity what came in.
