@@ -2,14 +2,19 @@
 
 Sound files of every format are changed (bits, lengths, truncation, splices, opcodes, members of archives) and read by
 `hotshot.features.read_features`. A file must be refused by an InputError or read as features; anything else is a
-finding: another exception, a crash, more than `SECONDS`, more memory than `MEMORY`. Its bytes are saved and its kind
-is printed. Hypothesis draws the changes.
+finding: another exception, a crash, more than `SECONDS`, more memory than `MEMORY`, a file that appears in the folder
+of the run. Its bytes are saved and its kind is printed. Hypothesis draws the changes.
+
+Formats that are read by a child process are read by a fork of this one, with the limits of a child: starting Python
+for each of so many files would take hours. Where such a child crashes or meets its limits, the sentence that says so
+is counted by itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import resource
@@ -23,6 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +39,16 @@ from rich.table import Table
 
 from benchmarks.fuzz_inputs import Files, fuzzed, sound_files
 from hotshot.errors import InputError
-from hotshot.files import read_features
+from hotshot.files import child, read_features
 
 SECONDS = 5
-# What a small compressed file may unpack to is 256 MiB; features are checked and converted on top of that.
+# What a small compressed file may unpack to is 256 MiB, a child has 512, and features are converted on top of that.
 MEMORY = 2**30
+SOUND = ("refused", "stopped", "read")
 # How the readers and the libraries under them say so.
 OUT_OF_MEMORY = ("does not fit in memory", "MemoryError", "malloc", "bad_alloc", "Unable to allocate")
+# How the parent says that its child was stopped: by a crash of a library, or by its limits.
+STOPPED = ("crashes the program", "of memory to read", "seconds to read")
 FAST = Path("/dev/shm")
 # Where files that were found are kept.
 KEPT = Path(tempfile.gettempdir()) / "hotshot-fuzz"
@@ -55,11 +64,13 @@ class TooSlow(BaseException):
 
 
 def read(path: Path) -> str:
-    """What becomes of a file: "refused", "read", or the words for a finding."""
+    """What becomes of a file: "refused", "stopped" with its child, "read", or the words for a finding."""
     try:
         file = read_features(path)
     except InputError as error:
         said = str(error)
+        if any(word in said for word in STOPPED):
+            return "stopped"
         if any(word in said for word in OUT_OF_MEMORY):
             return "too much memory"
         sound = said.isprintable() and len(said) < 1000
@@ -88,6 +99,28 @@ def limited() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def forked(request: child.Request) -> int:
+    """As `child.run`: the exit code of a process that answers a request within its limits."""
+    module = importlib.import_module(f"hotshot.files.{request.reader}")
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            errors = os.open(f"{request.folder}/errors", os.O_WRONLY | os.O_CREAT)
+            os.dup2(errors, 1)
+            os.dup2(errors, 2)
+            signal.alarm(0)
+            # The limits of the parent are on top of its own memory.
+            child.limit(replace(request, seconds=SECONDS))
+            child.answer(request, module)
+            code = 0
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
 def outcome(path: Path) -> str:
     try:
         with limited(), warnings.catch_warnings():
@@ -107,11 +140,19 @@ def outcome(path: Path) -> str:
 
 def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
     """Read so many files; counts and findings are kept in a file, and the file at hand survives a crash."""
-    files = Files((name, some) for name, some in sound_files().items() if not formats or name in formats)
+    made = json.loads((folder.parent / "sound.json").read_text())
+    files = Files(
+        (name, [(suffix, bytes.fromhex(data)) for suffix, data in some])
+        for name, some in made.items()
+        if not formats or name in formats
+    )
     # What belongs to every .npy file.
     np.save(folder / "a.labels.npy", np.repeat([0, 1, 2], 2))
     size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+    child.run = forked
+    # Files that are made anywhere by what is in a file are made here.
+    os.chdir(folder)
     counts: Counter[str] = Counter()
     findings: dict[str, str] = {}
     slowest = 0.0
@@ -138,8 +179,10 @@ def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
         found = outcome(path)
         slowest = max(slowest, time.perf_counter() - start)
         path.unlink()
-        counts[f"{name}|{found if found in ('read', 'refused') else 'finding'}"] += 1
-        if found not in ("read", "refused"):
+        left = [file.name for file in folder.iterdir() if file.name not in ("a.labels.npy", "result.json")]
+        found = f"made {left[0][:40]!r}" if left else found
+        counts[f"{name}|{found if found in SOUND else 'finding'}"] += 1
+        if found not in SOUND:
             counts[f"finding|{name}: {found}"] += 1
             kept = KEPT / f"finding-{hashlib.sha256(data).hexdigest()[:12]}{suffix}"
             if f"{name}: {found}" not in findings:
@@ -196,6 +239,9 @@ def main() -> None:
     KEPT.mkdir(exist_ok=True)
     totals = Totals()
     with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as top:
+        # Made once: the workers do without torch and the memory that every fork of them would share.
+        made = {name: [(suffix, data.hex()) for suffix, data in some] for name, some in sound_files().items()}
+        (Path(top) / "sound.json").write_text(json.dumps(made))
         left = options.inputs
         number = options.seed * 10_000
         # After a crash the files that were not read are made up for, from another seed.
@@ -215,9 +261,9 @@ def main() -> None:
 
 
 def report(counts: Counter[str], findings: dict[str, str], slowest: float, seconds: float) -> None:
-    table = Table("format", "inputs", "refused", "read", "findings", title="Fuzzed feature files")
+    table = Table("format", "inputs", *SOUND, "findings", title="Fuzzed feature files")
     names = sorted({key.split("|")[0] for key in counts if not key.startswith("finding|")})
-    columns = ("refused", "read", "finding")
+    columns = (*SOUND, "finding")
     for name in names:
         row = [counts[f"{name}|{column}"] for column in columns]
         table.add_row(name, f"{sum(row):,}", *(f"{n:,}" for n in row))

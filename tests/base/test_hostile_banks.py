@@ -15,7 +15,7 @@ from hotshot import BaseClasses
 from hotshot.base import covariances
 from hotshot.base.covariances import Dense
 from hotshot.errors import HotshotError, InputError
-from hotshot.files import records
+from hotshot.files import objects
 from hotshot.files.tensors import map_tensors, write_tensors
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -131,7 +131,7 @@ def test_a_pipe_does_not_hold_up_loading(sound_banks, tmp_path, name):
 
 
 def test_an_endless_description_is_not_read(sound_banks, tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "LONGEST_DESCRIPTION", 1000)
+    monkeypatch.setattr(objects, "LONGEST_DOCUMENT", 1000)
     check_refused(sound_banks / "full", "does not describe a bank")
     monkeypatch.undo()
     shutil.copytree(sound_banks / "full", tmp_path / "one.bank")

@@ -15,7 +15,7 @@ from hotshot.evaluation.result_tables import (
     unsolved,
 )
 from hotshot.evaluation.tables import Entry, Number, Table
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 
 ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
 

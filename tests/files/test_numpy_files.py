@@ -244,6 +244,7 @@ HEADERS = [
     pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "announces", id="one row too many"),
     pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "announces", id="one row too few"),
     pytest.param(npy_of(described("'<f3'")), "type '<f3'", id="unknown type"),
+    pytest.param(npy_of(described("'<U0'", shape="(4,)")), "type '<U0'", id="strings of no width"),
     pytest.param(npy_of(described("'<U999999999'"), X.tobytes()), "type '<U999999999'", id="huge strings"),
     pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "announces", id="large strings"),
     pytest.param(npy_of(described("[('a', '<f8')]"), X.tobytes()), "plain numbers", id="structured"),

@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from children import no_child  # noqa: F401
 
 from hotshot.errors import InputError
 from hotshot.files.pickles import open_pickle
@@ -149,7 +150,10 @@ def test_parts_are_chosen_by_key(read):
     value = {"base": by_class(list), "novel": {"fox": list(X[:3])}, "note": "two sets"}
     check(read(value, part="base"))
     check(read(value, part="novel"), X[:3], ["fox"] * 3)
-    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one, by part="):
+    with pytest.raises(
+        InputError,
+        match=r"several sets of samples, 'base', 'novel': choose one, for ex.*plk:base",
+    ):
         read(value)
     with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):
         read(value, part="val")
@@ -301,29 +305,29 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ("text", "no vectors by class"),
         ({"a": []}, "no samples in class 'a': remove"),
         ({"a": np.empty((0, 4))}, "'a'"),
-        ({0: [[]]}, "an empty list in 0 where a vector"),
-        ({0: [X[0], X[1][:5]]}, "vectors of 5 and of 12 features in 0"),
+        ({0: [[]]}, r"an array \(1, 0\) of float64 in class 0: store numbers"),
+        ({0: [X[0], X[1][:5]]}, r"vectors of different shapes in class 0, \(5,\) and \(12,\)"),
         ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and of 5 in class 1"),
         ({0: [X[0]], "a": [X[1]]}, "labels of different"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
-        ({None: [X[0]]}, "label that is of type nothing"),
+        ({None: [X[0]]}, "label that is of type NoneType"),
         ({(1, 2): [X[0]]}, "label that is"),
         ({True: [X[0]]}, "label that is of type bool"),
         ({"a" * 1001: [X[0]]}, "label that is text of 1001 characters"),
         ({2**63: [X[0]]}, "label that is of type int"),
-        ({0: X[0].tolist()}, "no vectors in class 0 but one list"),
-        ({0: [["a", "b"]]}, "a list of text in 0 where a vector"),
-        ({0: [[1.0, "b"]]}, "neither of numbers nor of text"),
-        ({0: [[1.0, None]]}, "neither of numbers nor of text"),
-        ({0: [[1, 2**64]]}, "neither of numbers nor of text"),
-        ({0: [X[0], 3]}, "int in 0 where a vector"),
-        ({0: [X]}, r"an array \(7, 12\) of float32 in 0 where a vector"),
-        ({0: 5}, "no vectors in class 0 but int"),
+        ({0: X[0].tolist()}, r"an array \(12,\) of float64 in class 0: store numbers"),
+        ({0: [["a", "b"]]}, r"an array \(1, 2\) of <U1 in class 0"),
+        ({0: [[1.0, "b"]]}, r"an array \(1, 2\) of <U32 in class 0"),
+        ({0: [[1.0, None]]}, "of object in class 0"),
+        ({0: [[1, 2**64]]}, "of object in class 0"),
+        ({0: [X[0], 3]}, "vectors of different shapes in class 0"),
+        ({0: [X]}, r"an array \(1, 7, 12\) of float32 in class 0"),
+        ({0: 5}, "no list of vectors in class 0"),
         ({"X": X}, "no labels"),
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
         ({"X": X, "y": ["a\0"] * 7}, "labels that are no text"),
-        ({0: [{1: 2}]}, "a dictionary in 0"),
-        ({0: [np.array(["a"])]}, "an array"),
+        ({0: [{1: 2}]}, "of object in class 0"),
+        ({0: [np.array(["a"])]}, "an array .* in class 0"),
     ],
     ids=str,
 )
@@ -354,7 +358,7 @@ def test_files_that_go_on_after_the_first_pickle_are_refused(read):
         (b"<html>", "is not a pickle, it starts with b'<html>'"),
         (b"\x00" * 50, "is not a pickle"),
         (b"", "is empty"),
-        (b"\x80\x06N.", "protocol 6 where 5 is the newest"),
+        (b"\x80\x06N.", "unsupported pickle protocol: 6"),
         (b"\x80", "truncated: it ends at byte 1"),
     ],
 )

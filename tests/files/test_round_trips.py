@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import safetensors.numpy
+from children import no_child  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

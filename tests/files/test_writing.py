@@ -7,9 +7,10 @@ import os
 import numpy as np
 import pytest
 from bounded import at_most
+from children import REAL_RUN, no_child  # noqa: F401
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import FeatureFile, content, open_features, read_features, write_features
+from hotshot.files import FeatureFile, child, open_features, read_features, write_features, writing
 from hotshot.files.source import FeatureSource
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]
@@ -42,7 +43,7 @@ def test_numbers_too_large_for_a_type_are_an_error_and_no_infinity(tmp_path, suf
 
 
 def test_the_row_of_a_large_number_counts_over_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(content, "ROWS_AT_ONCE", 4)
+    monkeypatch.setattr(writing, "ROWS_AT_ONCE", 4)
     source = np.ones((23, 2))
     source[17, 0] = 1e9
     with pytest.raises(InputError, match="in row 17, column 0"):
@@ -155,10 +156,12 @@ def test_a_source_that_does_not_know_its_length_can_be_written(tmp_path, suffix)
 def test_memory_is_for_one_batch(tmp_path, suffix, monkeypatch):
     # 8 MB in batches of 0.1 MB, and 8 bytes a sample for its label.
     n, width, batch = (20_000, 50, 256) if suffix != ".csv" else (5_000, 50, 64)
-    monkeypatch.setattr(content, "ROWS_AT_ONCE", batch)
+    monkeypatch.setattr(writing, "ROWS_AT_ONCE", batch)
     path = tmp_path / f"features{suffix}"
     # What is imported on the way is not counted.
     write_features(path, (X, Y))
+    # The memory of a child is its own.
+    monkeypatch.setattr(child, "run", REAL_RUN)
     with at_most(n * width * 8 // 4):
         write_features(path, source_of(n, width, batch))
         for part, _ in open_features(path).batches(batch):

@@ -7,7 +7,7 @@ import pytest
 
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.report.sentences import beyond_the_mean, summary
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 
 RNG = np.random.default_rng(0)
 REFERENCE = RNG.uniform(0.5, 0.9, size=200)

@@ -110,7 +110,7 @@ class BaseClasses:
         counts = np.bincount(labels[order], minlength=len(names))
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
         sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
-        return cls(_of_samples(X if sorted_already else X[order], counts, names))
+        return cls(_of_samples(X if sorted_already else X[order], counts, names, None))
 
     @classmethod
     def from_batches(
@@ -178,7 +178,6 @@ class BaseClasses:
         """
         gather = partial(gather_statistics, partitions, scheduler=scheduler)
         extent = gather(form="pooled")
-        dtype = extent.dtype
         power = choose_power(power, extent.smallest)
         wanted = Space(power=power, covariance=covariance, **space)
         prepared, raw = prepare_statistics(gather, wanted, extent)
@@ -187,19 +186,8 @@ class BaseClasses:
             # Of the features as they are: the transform scales them first.
             scale = prepared.transform.scale
             centres[power] = raw.mean - np.log(scale) if power == 0 else raw.mean / scale**power
-        stored = StoredBank(
-            names=raw.names,
-            counts=raw.counts,
-            samples=None,
-            spaces={wanted: prepared},
-            centres=centres,
-            n_features=extent.means.shape[1],
-            dtype=dtype,
-            smallest=extent.smallest,
-            fingerprint="",
-            about={},
-        )
-        return cls(stored)
+        width, spaces = extent.means.shape[1], {wanted: prepared}
+        return cls(StoredBank(raw.names, raw.counts, None, width, extent.dtype, extent.smallest, spaces, centres))
 
     @classmethod
     def load(cls, path: str | Path) -> BaseClasses:
@@ -389,18 +377,6 @@ def _key(space: Space) -> Key:
     return space, int if isinstance(space.n_components, Integral) else type(space.n_components)
 
 
-def _of_samples(
-    samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: dict[str, Any] | None = None
-) -> StoredBank:
-    return StoredBank(
-        names=names,
-        counts=counts,
-        samples=samples,
-        spaces={},
-        centres={},
-        n_features=samples.shape[1],
-        dtype=samples.dtype,
-        smallest=float(samples.min()),
-        fingerprint="",
-        about=about or {},
-    )
+def _of_samples(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: dict[str, Any] | None) -> StoredBank:
+    smallest, width = float(samples.min()), samples.shape[1]
+    return StoredBank(names, counts, samples, width, samples.dtype, smallest, about={} if about is None else about)

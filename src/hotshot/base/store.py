@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from hotshot.base.space import FeatureTransform, PreparedBase, Space
 from hotshot.base.statistics import Bucket
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
-from hotshot.files.records import describe, file_in, read_description, restore, sound
+from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
@@ -45,13 +45,13 @@ class StoredBank:
     names: np.ndarray
     counts: np.ndarray
     samples: np.ndarray | None
-    spaces: dict[Space, PreparedBase]
-    centres: dict[float, np.ndarray]
     n_features: int
     dtype: np.dtype
     smallest: float
-    fingerprint: str
-    about: dict[str, Any]
+    spaces: dict[Space, PreparedBase] = field(default_factory=dict)
+    centres: dict[float, np.ndarray] = field(default_factory=dict)
+    fingerprint: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
@@ -65,9 +65,9 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
     spaces = []
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
-        content = describe(replace(prepared, names=np.empty(0)), "base", tensors)
+        content = to_json(replace(prepared, names=np.empty(0)), "base", tensors)
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
-        plain = {name: describe(value, name, {}) for name, value in asdict(space).items()}
+        plain = {name: to_json(value, name, {}) for name, value in asdict(space).items()}
         spaces.append({"file": f"space-{number}.safetensors", "space": plain})
     description = {
         "format": f"hotshot {WHAT}",
@@ -104,8 +104,8 @@ def is_bank(path: str | Path) -> bool:
 def read_bank(path: str | Path) -> StoredBank:
     """A bank from its folder; its large arrays are views of the files."""
     folder = Path(path)
-    description = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
-    with sound(folder, WHAT):
+    description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+    with refuse_damage(folder, WHAT):
         return _stored(folder, description)
 
 
@@ -117,14 +117,14 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
     samples = None
     if description["samples"] is not None:
         _need(description["samples"] == SAMPLES, "samples are elsewhere")
-        samples = map_tensors(file_in(folder, SAMPLES)).tensors["samples"]
+        samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
         expected = (sum(description["counts"]), width)
         _need(samples.shape == expected, f"samples of shape {samples.shape} where {expected} was expected")
         _need(samples.dtype == dtype, f"samples of {samples.dtype} where {dtype} was expected")
     spaces = {}
     for entry in description["spaces"]:
-        file = map_tensors(file_in(folder, entry["file"]))
-        prepared = restore(json.loads(file.metadata["content"]), file.tensors, _TYPES)
+        file = map_tensors(file_in_folder(folder, entry["file"]))
+        prepared = from_json(json.loads(file.metadata["content"]), file.tensors, _TYPES)
         space = _sound_space(entry["space"])
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = replace(prepared, names=names)

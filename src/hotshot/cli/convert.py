@@ -22,7 +22,7 @@ from hotshot.cli.inputs import Json, open_samples
 from hotshot.cli.terminal import Watch, reading
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
-from hotshot.files.limits import readable_size
+from hotshot.files.names import readable_size
 from hotshot.files.reading import split_part
 from hotshot.files.sniff import sniff
 

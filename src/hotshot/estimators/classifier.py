@@ -24,7 +24,7 @@ from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
-from hotshot.transport.solution import count_statuses
+from hotshot.transport import count_statuses
 
 # Standard deviation within base classes, per feature, outside of which alpha and C as published make little
 # sense: about a factor of ten around the ReLU features they were chosen on.

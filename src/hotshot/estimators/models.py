@@ -14,9 +14,9 @@ from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.explanation import Explanation
 from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.records import describe, file_in, read_description, restore, sound
+from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 from hotshot.version import __version__
 
 WHAT, VERSION = "model", 1
@@ -49,10 +49,10 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
         "version": VERSION,
         "versions": {"hotshot": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "class": type(model).__name__,
-        "parameters": {name: describe(value, name, {}) for name, value in parameters.items()},
+        "parameters": {name: to_json(value, name, {}) for name, value in parameters.items()},
         "base": None if base is None else base.fingerprint,
         "statuses": None if statuses is None else {status.name: count for status, count in statuses.items()},
-        "fitted": {name: describe(value, name, tensors) for name, value in fitted.items()},
+        "fitted": {name: to_json(value, name, tensors) for name, value in fitted.items()},
     }
     with replace_folder(path, DESCRIPTION, overwrite) as folder:
         write_tensors(folder / NUMBERS, tensors, {})
@@ -64,8 +64,8 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
     if base is not None and not isinstance(base, BaseClasses):
         raise ParameterError(f"base must be a BaseClasses or None, got {type(base).__name__}.")
     folder = Path(path)
-    content = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
-    with sound(folder, WHAT):
+    content = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+    with refuse_damage(folder, WHAT):
         if content["class"] != kind.__name__:
             raise InputError(f"{folder} holds a {content['class']!r:.40}: load it with the class of that name.")
         fingerprint = content["base"]
@@ -79,12 +79,12 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
         model = kind(**parameters)
         model._validate_params()
         # Copies: a model is small, and its folder may go.
-        tensors = {name: np.array(x) for name, x in map_tensors(file_in(folder, NUMBERS)).tensors.items()}
+        tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
         types = {"FeatureTransform": FeatureTransform}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name} is no fitted attribute")
-            setattr(model, name, restore(value, tensors, types))
+            setattr(model, name, from_json(value, tensors, types))
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
         _check(model, tensors)

@@ -27,7 +27,7 @@ from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
-from hotshot.transport.solution import count_statuses
+from hotshot.transport import count_statuses
 
 CHUNK_TASKS = 20
 CALIBRATION_BINS = 15

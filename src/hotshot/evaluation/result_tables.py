@@ -8,7 +8,7 @@ from hotshot.evaluation.results import Evaluation, MethodResult
 from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, Estimate, verdict
 from hotshot.evaluation.tables import Cell, Entry, Interval, Number, Table, percent
 from hotshot.formatting import count, milliseconds, percentage, shortened, shots_in_words
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 
 VERDICTS = {AHEAD: "reference ahead", BEHIND: "reference behind", UNDECIDED: "undecided"}
 REFERENCE = "reference"

@@ -12,7 +12,7 @@ from hotshot.errors import ParameterError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.statistics import Estimate, mean_interval, paired_difference
 from hotshot.formatting import with_interval
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hotshot.errors import InputError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
-from hotshot.files.records import sound
+from hotshot.files.objects import refuse_damage
 
 RESULTS = "results.json"
 AGAIN = "run the same command again, which goes on where it stopped"
@@ -59,7 +59,7 @@ def load_run(folder: str | Path) -> StoredRun:
             f"{folder} is a search for parameters, not a comparison of methods: name a folder of hotshot evaluate."
         )
     rows = _read(folder / RESULTS).get("rows") if (folder / RESULTS).is_file() else None
-    with sound(folder, "run"):
+    with refuse_damage(folder, "run"):
         records, damaged = _records(folder / JOURNAL)
         shots, tasks = _extent(folder, request, rows)
         _check_complete(folder, records, list(request["methods"]), shots, tasks, damaged)

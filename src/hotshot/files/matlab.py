@@ -1,26 +1,30 @@
-"""MATLAB files up to version 7: matrices, labels as numbers, text or cells of text."""
+"""MATLAB files up to version 7, read by SciPy in a child process: matrices, labels as numbers, text or cells."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.errors import InputError
-from hotshot.files.labels import listing, quoted
-from hotshot.files.limits import check_size
-from hotshot.files.mapped import map_bytes
-from hotshot.files.matlab_layout import Variable, variables
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import replace_file
+from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, Texts, read_in_child
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
-from hotshot.files.pickle_records import Unsound
-from hotshot.files.source import FeatureSource
+from hotshot.files.names import listing, printable, quoted
+from hotshot.files.pickles import as_python, text_codes
+from hotshot.files.source import FeatureSource, check_size
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_READABLE = ("numbers", "sparse", "text", "cells")
+# Sizes are 32-bit numbers in this format.
+_LARGEST = 2**31 - 1
 
 
 def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
@@ -37,74 +41,77 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
         Which of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`.
     """
     path = Path(path)
-    data = map_bytes(path)
-    if data[:10] == b"MATLAB 7.3" or _HDF5 in (data[:8], data[512:520]):
-        raise InputError(f"{path} is a MATLAB 7.3 file (HDF5): save it with save(…, '-v7') in MATLAB.")
-    try:
-        found = [variable for variable in variables(memoryview(data), path) if variable.name]
-        for variable in found:
-            if variable.kind == "complex" and _words(variable.name) & FEATURE_NAMES:
-                raise InputError(
-                    f"{path} holds complex numbers in {quoted(variable.name)}: take their real part or their modulus."
-                )
-        readable = [variable for variable in found if variable.kind in _READABLE]
-        if not readable:
-            listed = listing(f"{quoted(v.name)} ({v.kind})" for v in found) or "nothing"
-            raise InputError(
-                f"{path} holds no real numbers and no text, only {listed}: save X and y as plain variables."
-            )
-        arrays = _read(readable, path)
-    except Unsound as problem:
-        raise InputError(f"{path} is not a sound MATLAB file, {problem}: copy or download it again.") from None
+    arrays = as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path)
     return features_from_arrays(arrays, path, part=part)
 
 
-def _read(readable: list[Variable], path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-
-    names = [variable.name for variable in readable]
+def read_raw(path: Path, name: str) -> Items:
+    """The variables that are numbers or text, by name; runs in the child."""
+    with path.open("rb") as file:
+        start = file.read(520)
+    if start[:10] == b"MATLAB 7.3" or _HDF5 in (start[:8], start[512:]):
+        raise InputError(f"{name} is a MATLAB 7.3 file (HDF5): save it with save(…, '-v7') in MATLAB.")
     try:
-        with warnings.catch_warnings(), path.open("rb") as file:
-            # SciPy goes on after a warning, with a text in place of the numbers.
-            warnings.simplefilter("error")
-            values = loadmat(file, variable_names=names, mat_dtype=True)
-            return {v.name: _array(values.pop(v.name), v, path) for v in readable if v.name in values}
-    except (InputError, Unsound):
+        values = _loaded(path)
+        found = {key: _array(value, key, path) for key, value in values.items()}
+    except (InputError, MemoryError):
         raise
     except Exception as error:
         # Whatever SciPy stumbles over, the file is to blame.
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"{path} cannot be read as a MATLAB file ({reason[:200]}): save it again.") from None
+        reason = printable(str(error) or type(error).__name__).rstrip(".")
+        raise InputError(f"{name} is not a sound MATLAB file ({reason}): copy it, or save it, again.") from None
+    arrays = {key: value for key, value in found.items() if value is not None}
+    if not arrays:
+        raise InputError(
+            f"{name} holds no real numbers and no text, only {listing(map(quoted, values)) or 'nothing'}: save X and y "
+            "as plain variables."
+        )
+    return Items(tuple(arrays), tuple(arrays.values()))
 
 
-def _array(value: Any, variable: Variable, path: Path) -> np.ndarray:
-    """A variable as an array of numbers or text."""
-    if variable.kind == "cells":
-        return np.array([str(cell.item()) if cell.size else "" for cell in value.flat]).reshape(value.shape)
-    if variable.kind == "text":
+def _loaded(path: Path) -> dict[str, Any]:
+    """All variables, numbers in the type they have in MATLAB; complex ones that are no features are left out."""
+    from scipy.io import loadmat
+
+    with warnings.catch_warnings():
+        # SciPy goes on after a warning, with a text in place of the numbers or without their imaginary part.
+        warnings.simplefilter("error")
+        try:
+            values = loadmat(path, appendmat=False, mat_dtype=True)
+        except np.exceptions.ComplexWarning:
+            as_stored = loadmat(path, appendmat=False)
+            real = [key for key, value in as_stored.items() if getattr(value, "dtype", np.dtype(bool)).kind != "c"]
+            for key in as_stored.keys() - set(real):
+                if _words(key) & FEATURE_NAMES:
+                    raise InputError(
+                        f"{path} holds complex numbers in {quoted(key)}: take their real part or their modulus."
+                    ) from None
+            values = loadmat(path, appendmat=False, mat_dtype=True, variable_names=real)
+    return {key: value for key, value in values.items() if not key.startswith("__")}
+
+
+def _array(value: Any, key: str, path: Path) -> np.ndarray | Texts | None:
+    """A variable as an array of numbers or text; None where it is neither."""
+    if hasattr(value, "toarray"):
+        check_size(path, 8 * math.prod(value.shape), f"the sparse matrix {quoted(key)}")
+        if hasattr(value, "check_format"):
+            # SciPy writes to wherever the indices point.
+            value.check_format(full_check=True)
+        value = value.toarray()
+    if value.dtype.kind == "O":
+        cells = [str(cell.item()) if cell.size else "" for cell in value.flat if _is_text(cell)]
+        return text_codes(cells, value.shape) if len(cells) == value.size else None
+    if value.dtype.kind == "U":
         # MATLAB fills the rows of a matrix of characters with blanks.
-        return np.char.rstrip(value) if value.size > 1 else value
-    if variable.kind == "sparse":
-        check_size(path, 8 * math.prod(value.shape), f"the sparse matrix {quoted(variable.name)}")
-        return _dense(value)
+        return text_codes((np.char.rstrip(value) if value.size > 1 else value).flat, value.shape)
+    if value.dtype.kind not in "fiub":
+        return None
     value = value.astype(value.dtype.newbyteorder("="), copy=False)
-    return value.astype(np.int64) if _is_label(variable.name) and _is_integral(value) else value
+    return value.astype(np.int64) if _is_label(key) and _is_integral(value) else value
 
 
-def _dense(matrix: Any) -> np.ndarray:
-    """A sparse matrix with all its zeros; SciPy's own way would write to wherever the indices in the file point."""
-    if matrix.format == "csc":
-        counts = np.diff(matrix.indptr.astype(np.int64))
-        if counts.min(initial=0) < 0 or counts.sum() != len(matrix.indices):
-            raise Unsound("it has a sparse matrix whose columns overlap")
-        rows, columns = matrix.indices, np.repeat(np.arange(len(counts)), counts)
-    else:
-        rows, columns = matrix.tocoo(copy=False).coords
-    if rows.min(initial=0) < 0 or columns.min(initial=0) < 0:
-        raise Unsound("it has a sparse matrix with negative indices")
-    dense = np.zeros(matrix.shape, matrix.dtype)
-    dense[rows, columns] = matrix.data
-    return dense
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, np.ndarray) and (cell.dtype.kind == "U" or not cell.size) and cell.size <= 1
 
 
 def _is_integral(value: np.ndarray) -> bool:
@@ -118,3 +125,33 @@ def _is_label(name: str) -> bool:
 
 def _words(name: str) -> set[str]:
     return set(re.split(r"[_./\- ]+", name.lower()))
+
+
+def write_matlab(path: Path, content: Content) -> None:
+    """Write X, y, and the names that y counts from 1 where labels are text; all at once, for want of a stream."""
+    from scipy.io import savemat
+    from scipy.io.matlab import MatWriteError
+
+    if content.dtype == np.float16:
+        raise ParameterError(f"{path} cannot hold float16, which MATLAB lacks: pass dtype='float32'.")
+    n_samples, width = content.shape
+    if n_samples * width * content.dtype.itemsize > _LARGEST:
+        raise InputError(f"{path} cannot hold more than 2 GiB, the most of its format: write .safetensors instead.")
+    content.refuse_nul(path)
+    variables: dict[str, Any] = {}
+    if content.label_type == "str":
+        variables["y"] = content.codes + 1
+        names = np.empty((len(content.classes), 1), dtype=object)
+        names[:, 0] = content.classes
+        variables["names"] = names
+    else:
+        variables["y"] = content.class_array[content.codes]
+    # MATLAB's numbers are all of one type: a reader must be told that 1.0 was no integer.
+    variables["about"] = json.dumps({**content.about, "label_type": content.label_type})
+    with replace_file(path) as file:
+        variables["X"] = np.concatenate(list(content.blocks()))
+        try:
+            savemat(file, variables, do_compression=False, oned_as="column")
+        except (MatWriteError, ValueError, TypeError) as error:
+            # ValueError: a name that is no valid text.
+            raise InputError(f"{path} cannot hold these labels: {error}.") from None

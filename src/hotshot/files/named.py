@@ -7,18 +7,23 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.grouped import features_from_classes
-from hotshot.files.labels import label_array, listing, name_labels, quoted
-from hotshot.files.limits import check_size
-from hotshot.files.source import Batch, FeatureSource, SeveralPartsError, blocks, from_disk
-
-__all__ = ["Numbers", "features_from_arrays", "features_from_classes"]
+from hotshot.files.labels import label_array, name_labels
+from hotshot.files.names import listing, printable, quoted
+from hotshot.files.source import (
+    Batch,
+    FeatureSource,
+    SeveralPartsError,
+    blocks,
+    check_size,
+    from_disk,
+    rebatch,
+)
 
 _FEATURES = "x features feature feats feat embeddings embedding embeds data vectors representations activations"
 _LABELS = "y labels label targets target classes class category categories"
@@ -29,20 +34,9 @@ _ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES
 _SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
 
 
-class Numbers(Protocol):
-    """An array in a file: a NumPy array, or one that becomes such by numpy.asarray and has `blocks(rows)`."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As of an array."""
-
-    @property
-    def dtype(self) -> np.dtype:
-        """As of an array."""
-
-    @property
-    def reshape(self) -> Any:
-        """As of an array."""
+# An array in a file: a NumPy array, or one with its shape, dtype and reshape that becomes such by numpy.asarray and has
+# `blocks(rows)`, an iterator over that many rows at a time.
+Numbers = Any
 
 
 @dataclass
@@ -64,25 +58,19 @@ def features_from_arrays(
     - one array (classes, samples, V), with the names of the classes beside it or numbered from 0;
     - one array (samples, V) per class, whose name is the label.
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        NumPy arrays, or anything with `shape`, `dtype`, `reshape`, `__array__` and `blocks(rows)`, an iterator
-        over that many rows at a time.
-    path : Path
-        For the sentences.
-    part : str or None
-        Which of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`.
-    about : dict or None
-        What the file says of its features; an array `about` of JSON text is read for it where this is None.
+    `part` chooses one of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`. `about` is what
+    the file says of its features; an array `about` of JSON text is read for it where this is None.
     """
     arrays = dict(arrays)
     text = arrays.pop("about", None)
-    about = _parsed(text) if about is None else about
+    if about is None:
+        is_text = text is not None and text.dtype.kind == "U"
+        about = parsed_about("".join(np.asarray(text).reshape(-1).tolist()) if is_text else "")
     parts = {own: found for own, found in _parts(arrays).items() if found.features}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)
-    chosen = parts[_choose(parts, part, path)]
+    called = {own or found.features[0]: own for own, found in parts.items()}
+    chosen = parts[choose_part(called, part, path)]
     name, *others = chosen.features
     if others:
         raise InputError(f"{path} holds several arrays of features, {listing(map(quoted, chosen.features))}: keep one.")
@@ -150,19 +138,19 @@ def _fits(role: str, array: Numbers) -> bool:
     return dimensions in (1, 2) and (role == "labels" or kind in "US")
 
 
-def _choose(parts: Mapping[str, _Part], part: str | None, path: Path) -> str:
-    called = {own or found.features[0]: own for own, found in parts.items()}
-    if part in called:
+def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
+    """The one of several sets of samples that is asked for, or the only one."""
+    if part is not None and part in called:
         return called[part]
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it has {listing(map(quoted, called))}.")
     if len(called) > 1:
         raise SeveralPartsError(
             f"{path} holds several sets of samples, {listing(map(quoted, called))}: "
-            f"choose one, for example {path.name}:{next(iter(called))}.",
+            f"choose one, for example {path.name}:{printable(next(iter(called)), 60)}.",
             called,
         )
-    return next(iter(parts))
+    return next(iter(called.values()))
 
 
 def _check_numbers(X: Numbers, name: str, path: Path) -> None:
@@ -254,12 +242,10 @@ def _count(array: Numbers) -> int:
     return -1
 
 
-def _parsed(text: Numbers | None) -> dict[str, Any]:
-    """What an array of JSON text says; nothing where it is something else."""
-    if text is None or text.dtype.kind != "U":
-        return {}
+def parsed_about(text: str) -> dict[str, Any]:
+    """What JSON text says of features; nothing where it is something else."""
     try:
-        found = json.loads("".join(np.asarray(text).reshape(-1).tolist()))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -272,3 +258,67 @@ def _described(name: str, array: Numbers) -> str:
 def _inventory(arrays: Mapping[str, Numbers], but: str | None = None) -> str:
     others = [f"{_described(name, array)} {array.dtype}" for name, array in arrays.items() if name != but]
     return listing(others) or ("nothing" if but is None else "nothing else")
+
+
+# --- features by class
+
+
+def features_from_classes(
+    classes: Mapping[Any, Any], path: Path, *, about: dict[str, Any] | None = None
+) -> FeatureSource:
+    """Features and labels of a mapping from label to vectors: a list of arrays (V,), or one array (samples, V).
+
+    Labels are all strings or all integers, and come in the order of the mapping.
+    """
+    if not classes:
+        raise InputError(f"{path} holds no classes: store a mapping from label to vectors.")
+    labels = label_array(list(classes), "its classes", path)
+    groups = {label: class_vectors(vectors, label, path) for label, vectors in classes.items()}
+    widths = {label: shape[1] for label, (_, shape, _) in groups.items()}
+    first, width = next(iter(widths.items()))
+    for label in widths:
+        if widths[label] != width:
+            raise InputError(
+                f"{path} has vectors of {width} features in class {quoted(first)} and of {widths[label]} in class "
+                f"{quoted(label)}: extract all features with the same model."
+            )
+    n_samples = sum(shape[0] for _, shape, _ in groups.values())
+    check_size(path, n_samples * labels.itemsize, "labels")
+    dtype = np.result_type(*(dtype for _, _, dtype in groups.values()))
+
+    def pieces(rows: int) -> Iterator[Batch]:
+        for label, (vectors, _, _) in zip(labels, groups.values(), strict=True):
+            for X in blocks(vectors, rows):
+                yield np.asarray(X, dtype=dtype), np.full(len(X), label)
+
+    streams = all(from_disk(vectors) for vectors, _, _ in groups.values())
+    return FeatureSource(
+        path, n_samples, width, dtype, lambda rows: rebatch(pieces(rows), rows), dict(about or {}), streams
+    )
+
+
+def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int, ...], np.dtype]:
+    """The vectors of one class, checked, their shape (samples, V) and their type."""
+    who = f"class {quoted(label)}"
+    if not hasattr(vectors, "dtype"):
+        try:
+            vectors = [np.asarray(vector) for vector in vectors]
+        except (TypeError, ValueError):
+            raise InputError(f"{path} has no list of vectors in {who}: store (samples, features).") from None
+        shapes = sorted({vector.shape for vector in vectors})
+        if len(shapes) > 1:
+            raise InputError(
+                f"{path} has vectors of different shapes in {who}, {shapes[0]} and {shapes[1]}: "
+                "extract all features with the same model."
+            )
+        shape: tuple[int, ...] = (len(vectors), *(shapes[0] if shapes else ()))
+        dtype = np.result_type(*{vector.dtype for vector in vectors}) if vectors else np.dtype(float)
+    else:
+        shape, dtype = tuple(vectors.shape), vectors.dtype.newbyteorder("=")
+    if shape and shape[0] == 0:
+        raise InputError(f"{path} has no samples in {who}: remove the class.")
+    if len(shape) != 2 or 0 in shape or dtype.kind not in "fiub":
+        raise InputError(
+            f"{path} holds an array {shape} of {dtype} in {who}: store numbers (samples, features) for every class."
+        )
+    return vectors, shape, dtype

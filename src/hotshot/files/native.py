@@ -6,18 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.content import Content
 from hotshot.files.labels import label_array
-from hotshot.files.limits import check_size
 from hotshot.files.named import Numbers, features_from_arrays
-from hotshot.files.source import Batch, FeatureSource
+from hotshot.files.source import FeatureSource, check_size, in_memory
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
 
 FORMAT = "hotshot features"
 VERSION = 1
@@ -39,13 +40,8 @@ def open_safetensors(path: Path, part: str | None) -> FeatureSource:
     if part is not None:
         raise InputError(f"{path} has no part '{part}': it holds one set of samples.")
     X, codes, classes = _checked(file, header, path)
-
-    def batches(rows: int) -> Iterator[Batch]:
-        for some in slices(len(X), rows):
-            yield X[some], classes[codes[some]]
-
     about = {name: value for name, value in header.items() if name not in _STRUCTURE}
-    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams=True)
+    return in_memory(path, X, lambda some: classes[codes[some]], about, streams=True)
 
 
 def write_native(path: Path, content: Content) -> None:

@@ -11,11 +11,10 @@ import numpy as np
 
 from hotshot.checks import check_features, check_labels
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.labels import quoted
 from hotshot.files.matlab import open_matlab
+from hotshot.files.names import quoted
 from hotshot.files.native import open_safetensors
-from hotshot.files.npy import open_npy
-from hotshot.files.npz import open_npz
+from hotshot.files.numpy_files import open_npy, open_npz
 from hotshot.files.parquet import open_parquet
 from hotshot.files.pickles import open_pickle
 from hotshot.files.sniff import Kind, sniff

@@ -1,4 +1,4 @@
-"""What every reader gives: a feature file that was looked at, whose numbers are read when asked for."""
+"""What every reader gives: a file that was looked at, whose features are read when asked for, and their limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.files.names import readable_size
 
+# Compressed features shrink by a small factor, a bomb by a thousand and more.
+MOST_EXPANSION = 200
+ALWAYS_ALLOWED = 2**28
 # Rows that a stream takes from a file at once.
 ROWS_AT_ONCE = 2**13
 
@@ -62,8 +66,25 @@ class FeatureSource:
         return _joined(parts)
 
 
+def in_memory(
+    path: Path,
+    X: np.ndarray,
+    labels: Callable[[slice], np.ndarray],
+    about: dict[str, Any],
+    streams: bool = False,
+) -> FeatureSource:
+    """Features (samples, V), in memory or mapped, as a source; `labels` gives those of some rows."""
+
+    def batches(rows: int) -> Iterator[Batch]:
+        for some in slices(len(X), rows):
+            yield X[some], labels(some)
+
+    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams)
+
+
 def from_disk(array: Any) -> bool:
     """Whether rows of an array come from the disk when they are asked for: it is mapped, or says so itself."""
+    array = array[0] if isinstance(array, list) else array
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
             return True
@@ -77,7 +98,7 @@ def blocks(array: Any, rows: int) -> Iterator[np.ndarray]:
         yield from array.blocks(rows)
         return
     for some in slices(len(array), rows):
-        yield np.asarray(array[some])
+        yield np.stack(array[some]) if isinstance(array, list) else np.asarray(array[some])
 
 
 def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
@@ -101,3 +122,18 @@ def _joined(parts: list[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+
+def most_bytes(path: Path) -> int:
+    """Bytes that a compressed file may unpack to: 200 times its size, and 256 MiB in any case."""
+    return max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
+
+
+def check_size(path: Path, n_bytes: int, what: str) -> None:
+    """Refuse `what` in a compressed file, such as "array 'X'", where it would unpack to more than is allowed."""
+    if n_bytes > ALWAYS_ALLOWED and n_bytes > most_bytes(path):
+        raise InputError(
+            f"{path} holds {what} of {readable_size(n_bytes)} where a file of {readable_size(path.stat().st_size)} "
+            f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
+            "yourself and store it uncompressed."
+        )

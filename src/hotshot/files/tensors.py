@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
+from hotshot.files.names import printable
 
 DTYPES = {
     "BOOL": "|b1",
@@ -60,27 +62,33 @@ class TensorFile:
     brain_floats: frozenset[str] = frozenset()
 
 
-def map_tensors(path: str | Path) -> TensorFile:
-    """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
-    path = Path(path)
+def map_bytes(path: Path) -> mmap.mmap:
+    """All bytes of a file, read-only; they stay readable for as long as something refers to them."""
     try:
-        size = path.stat().st_size
         with path.open("rb") as file:
-            header, start = _read_header(file, size, path)
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        # A NUL character in the path.
-        raise InputError(f"{path!r} cannot be read: {error}.") from None
+        # Nothing of an empty file can be mapped; else there is a NUL character in the path.
+        why = "is empty: copy or download it again" if "empty" in str(error) else f"cannot be read: {error}"
+        raise InputError(f"{printable(str(path))} {why}.") from None
+
+
+def map_tensors(path: str | Path) -> TensorFile:
+    """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
+    path = Path(path)
+    if path.is_file() and path.stat().st_size < 8:
+        raise _damaged(path, "its header is longer than the file")
+    held = map_bytes(path)
+    size = len(held)
+    header, start = _read_header(held, path)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata are not text")
-    # Plain arrays over the mapped bytes: what is computed from them is no map any more.
-    held = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    numbers: np.ndarray = np.ndarray(size, np.uint8, held)
     tensors, brain = {}, set()
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
@@ -95,19 +103,18 @@ def map_tensors(path: str | Path) -> TensorFile:
             )
         if entry["dtype"] == BRAIN_FLOAT:
             brain.add(name)
-        tensors[name] = held[start + first : start + last].view(dtype).reshape(shape)
+        tensors[name] = numbers[start + first : start + last].view(dtype).reshape(shape)
     if start + end != size:
         raise _damaged(path, f"{size - start - end} bytes belong to no tensor")
     return TensorFile({name: tensors[name] for name in header}, metadata, frozenset(brain))
 
 
-def _read_header(file: BinaryIO, size: int, path: Path) -> tuple[dict[str, Any], int]:
-    prefix = file.read(8)
-    length = int.from_bytes(prefix, "little")
-    if len(prefix) < 8 or length > min(size - 8, LONGEST_HEADER):
+def _read_header(held: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
+    length = int.from_bytes(held[:8], "little")
+    if length > min(len(held) - 8, LONGEST_HEADER):
         raise _damaged(path, "its header is longer than the file")
     try:
-        header = json.loads(file.read(length).decode(), object_pairs_hook=_without_repeats)
+        header = json.loads(held[8 : 8 + length].decode(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         raise _damaged(path, "its header is not JSON or repeats a name") from None
     if not isinstance(header, dict):

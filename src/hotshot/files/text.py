@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.label_text import MARKS, labels_from_text
-from hotshot.files.labels import listing, quoted
-from hotshot.files.limits import check_size
+from hotshot.files.atomic import replace_file
+from hotshot.files.labels import MARKS, labels_from_text, mark_of
 from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import Batch, FeatureSource
-from hotshot.files.text_lines import lines
+from hotshot.files.names import listing, quoted
+from hotshot.files.source import Batch, FeatureSource, check_size
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
+
+# A line of a hundred thousand features has a few million characters.
+LONGEST_LINE = 2**24
+# Above this, integers are not all floats.
+_LARGEST_INTEGER = 2**53
 
 
 @dataclass(frozen=True)
@@ -86,7 +95,7 @@ def shortest_floats(X: np.ndarray) -> np.ndarray:
 
 def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells, without empty lines."""
-    reader = csv.reader(lines(path), delimiter=delimiter, strict=True)
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             if row:
@@ -190,3 +199,82 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell and cell.isascii()
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their ends; what is not text is refused by line."""
+    number = 0
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE:
+                    raise InputError(
+                        f"{path} has more than {LONGEST_LINE} characters in line {number}: it is no table."
+                    )
+                if "\0" in line:
+                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged or no text.")
+                yield line
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+# --- labels alone
+
+
+def read_label_lines(path: Path) -> np.ndarray:
+    """Labels (samples,) of a file with one per line; the first line may be a heading such as `label`."""
+    suffix = path.suffix.lower()
+    if suffix not in (".txt", ".csv"):
+        raise InputError(f"{path} is no file of labels: pass .npy, or .txt or .csv with one label per line.")
+    try:
+        rows = csv.reader(_lines(path), strict=True) if suffix == ".csv" else ([line] for line in _lines(path))
+        cells = [[cell.strip() for cell in row] for row in rows if row]
+    except csv.Error as error:
+        raise InputError(f"{path} is not a sound CSV file: {error}.") from None
+    if any(len(row) != 1 for row in cells):
+        raise InputError(f"{path} must have one column, the labels: remove the others.")
+    texts = [row[0] for row in cells]
+    if texts and texts[0].lower() in LABEL_NAMES:
+        del texts[0]
+    if not all(texts):
+        raise InputError(f"{path} has no label in line {texts.index('') + 1} of them: give every sample a label.")
+    if not texts:
+        raise InputError(f"{path} holds no labels: write one per line.")
+    codes: dict[str, int] = {}
+    found = [codes.setdefault(text, len(codes)) for text in texts]
+    labels = labels_from_text(list(codes), None, path)
+    check_size(path, len(texts) * labels.itemsize, "labels")
+    return labels[found]
+
+
+# --- writing
+
+
+def write_table(path: Path, content: Content) -> None:
+    """Write a column `label`, with a mark where its labels need one, and the features `f0`, `f1` and so on."""
+    content.refuse_nul(path)
+    mark = mark_of(content.classes, content.label_type)
+    with replace_file(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        writer.writerow([f"label:{mark}" if mark else "label", *(f"f{i}" for i in range(content.shape[1]))])
+        labels = [str(label) for label in content.classes]
+        try:
+            for X, codes in content.batches():
+                for code, row in zip(codes.tolist(), _numbers(X, path), strict=True):
+                    writer.writerow([labels[code], *row])
+            text.flush()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{path} cannot hold a label that is no valid text: {error.object[:60]!r}.") from None
+        finally:
+            text.detach()
+
+
+def _numbers(X: np.ndarray, path: Path) -> list[list[float]]:
+    """Rows of numbers that Python writes in full."""
+    if X.dtype.kind in "iu" and (X.max() > _LARGEST_INTEGER or X.min() < -_LARGEST_INTEGER):
+        raise InputError(f"{path} cannot hold integers above 2**53, which are read as floats: pass dtype='float64'.")
+    return (X if X.dtype.kind in "iu" else X.astype(np.float64)).tolist()

@@ -1,37 +1,59 @@
 """Files of `torch.save`, read without torch: the zip archives of today and the streams of torch before 1.6.
 
-Both hold a pickle and, beside it, the numbers of all tensors. The pickle is read by the machine for pickles, with
-the few names that tensors need: less than `torch.load(..., weights_only=True)` allows.
+Both hold a pickle and, beside it, the numbers of all tensors. The pickle is read as every other (see `unpickling`),
+with the few names that tensors need: less than `torch.load(..., weights_only=True)` allows.
 """
 
 from __future__ import annotations
 
-import mmap
+import io
 import struct
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.limits import most_bytes
-from hotshot.files.mapped import map_bytes
-from hotshot.files.pickle_contents import Reader
-from hotshot.files.pickle_machine import run_pickle
-from hotshot.files.pickle_records import Unsound, as_text
-from hotshot.files.pickle_state import State
-from hotshot.files.source import FeatureSource
-from hotshot.files.torch_archive import Archive
-from hotshot.files.torch_tensors import TORCH_NAMES, Storage, storage_id
+from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
+from hotshot.files.names import quoted
+from hotshot.files.pickles import Flattener, as_python, features_from_value
+from hotshot.files.source import FeatureSource, check_size, most_bytes
+from hotshot.files.unpickling import (
+    NAMES,
+    Known,
+    Record,
+    Unpickler,
+    Unsound,
+    as_text,
+    refuse_unsound,
+    shape_of,
+)
 
 _MAGIC = 0x1950A86A20F9469CFC6C
-_PROTOCOL = 1001
-_COUNT = struct.Struct("<q")
+_VERSION = 1001
+_KINDS = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
+_KINDS |= {
+    "Int": "int32",
+    "Short": "int16",
+    "Char": "int8",
+    "Byte": "uint8",
+    "Bool": "bool",
+    "Untyped": "uint8",
+}
+_STORAGES = {f"torch.{name}Storage": kind for name, kind in _KINDS.items()}
+_STORAGES["torch.storage.UntypedStorage"] = "uint8"
+_TYPES = {f"torch.{name}": name for name in (*_STORAGES.values(), "uint16", "uint32", "uint64")}
 
 
 def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a `.pt` or `.pth` file: tensors by name or by class, or a pair of features and labels.
 
-    Numbers stay in the file until they are asked for. What is made of the file takes at most what a compressed file
-    may, 200 times its size and 256 MiB in any case: a tensor may be one number, expanded.
+    What is made of the file takes at most what a compressed file may, 200 times its size and 256 MiB in any case: a
+    tensor may be one number, expanded.
 
     Parameters
     ----------
@@ -40,83 +62,212 @@ def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
         The key of one set of samples where the file holds a dictionary of several.
     """
     path = Path(path)
-    data = map_bytes(path)
+    value = as_python(read_in_child("torch_files", path, GROWTH_OF_COMPRESSED), path)
+    return features_from_value(value, path, part)
+
+
+@dataclass
+class Storage:
+    """`count` numbers of a file, whose bytes may become known only after the pickle."""
+
+    kind: str
+    count: int
+    data: bytes | None = None
+    # Where it starts within the bytes, in numbers; old files have storages within storages.
+    start: int = 0
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the numbers; brain floats, the upper halves of single ones, are integers for NumPy."""
+        return _dtype(self.kind)
+
+    def __setstate__(self, state: Any) -> None:
+        # A pickle may set the attributes of whatever does not refuse it.
+        raise Unsound("it changes a storage")
+
+
+class Tensor(Record):
+    """The numbers `offset + i * stride` of a storage."""
+
+    __slots__ = ("kind", "offset", "size", "storage", "stride")
+
+    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, kind: str | None = None) -> None:
+        super().__init__()
+        if type(storage) is not Storage or type(offset) is not int or offset < 0:
+            raise Unsound("it has a tensor without a place in the file")
+        self.storage, self.offset = storage, offset
+        self.size, self.stride = shape_of(size), shape_of(stride)
+        if len(size) != len(stride):
+            raise Unsound("it has a tensor whose shape is no shape")
+        self.kind = kind if kind is not None else storage.kind
+
+    def __setstate__(self, state: Any) -> None:
+        raise Unsound("it changes a tensor")
+
+    def numbers(self) -> np.ndarray:
+        """A view of the storage; brain floats as single ones."""
+        if self.storage.data is None:
+            raise Unsound("it has a tensor without numbers")
+        dtype = _dtype(self.kind)
+        first, last = self.storage.start, self.storage.start + self.storage.count
+        width = self.storage.dtype.itemsize
+        data = memoryview(self.storage.data)[first * width : last * width]
+        strides = tuple(dtype.itemsize * stride for stride in self.stride)
+        # NumPy refuses a shape that reaches beyond the bytes.
+        numbers: np.ndarray = np.ndarray(self.size, dtype, data, self.offset * dtype.itemsize, strides)
+        return (numbers.astype(np.uint32) << 16).view(np.float32) if self.kind == "bfloat16" else numbers
+
+
+def _dtype(kind: str) -> np.dtype:
+    return np.dtype("uint16" if kind == "bfloat16" else kind)
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Tensor:
+    """Of versions 1 and 2: what follows matters for training only."""
+    return Tensor(storage, offset, size, stride)
+
+
+def _typed_tensor(
+    storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, kind: Any, *_: Any
+) -> Tensor:
+    """Of version 3, with the type of the numbers, which its storage does not tell."""
+    if type(kind) is not Known or kind.text not in _TYPES:
+        raise Unsound("it has a tensor that is made in no usual way")
+    return Tensor(storage, offset, size, stride, _TYPES[kind.text])
+
+
+def _parameter(tensor: Any, *_: Any) -> Tensor:
+    if type(tensor) is not Tensor:
+        raise Unsound("it has a parameter that is no tensor")
+    return tensor
+
+
+# The table: what a torch file of vectors may name, arrays of NumPy included.
+TORCH_NAMES: Mapping[str, Known] = {
+    **NAMES,
+    **{text: Known(text) for text in (*_STORAGES, *_TYPES)},
+    **{
+        f"torch.{text}": Known(f"torch.{text}", make)
+        for text, make in (
+            ("Size", shape_of),
+            ("_utils._rebuild_tensor", _tensor),
+            ("_utils._rebuild_tensor_v2", _tensor),
+            ("_utils._rebuild_tensor_v3", _typed_tensor),
+            ("_utils._rebuild_parameter", _parameter),
+        )
+    },
+}
+
+
+def read_raw(path: Path, name: str) -> Any:
+    """The one value of a torch file; runs in the child."""
+    with path.open("rb") as file, refuse_unsound(file, name, "torch file"):
+        value = (_from_archive if file.peek(2)[:2] == b"PK" else _from_stream)(file, path)
+        return Flattener(name, most_bytes(path)).flat(value)
+
+
+def _from_archive(file: BinaryIO, path: Path) -> Any:
     try:
-        value = _from_archive(data, path) if data[:2] == b"PK" else _from_stream(data, path)
-        return Reader(path, most_bytes(path)).features(value, part)
-    except Unsound as problem:
-        raise InputError(f"{path} is not a sound torch file, {problem}: copy or download it again.") from None
+        archive = zipfile.ZipFile(file)
+    except Exception:
+        # zipfile raises errors of every kind for tables of contents that are none.
+        raise InputError(
+            f"{path} has no sound list of its contents, as after an unfinished download: copy or download it again."
+        ) from None
+    members = _members(archive, path)
+    check_size(path, sum(member.file_size for member in members.values()), "members")
 
+    @cache
+    def bytes_of(name: str) -> bytes:
+        if name not in members:
+            raise Unsound(f"it has no member {quoted(name)}")
+        if members[name].flag_bits & 1:
+            raise InputError(f"{path} is encrypted: save it without a password.")
+        data = archive.read(members[name])
+        if len(data) != members[name].file_size:
+            raise Unsound("it has a member of another size than announced")
+        return data
 
-def _from_archive(file: mmap.mmap, path: Path) -> Any:
-    archive = Archive(file, path)
+    if "constants.pkl" in members or any(name.startswith("code/") for name in members):
+        raise InputError(f"{path} is a TorchScript program, not features: save tensors with torch.save.")
+    if "byteorder" in members and bytes_of("byteorder") != b"little":
+        raise InputError(f"{path} was written by a big-endian machine: save it on another.")
 
     def storage(value: Any) -> Storage:
-        kind, key, count = storage_id(value, fields=5)
-        data = archive.bytes_of(f"data/{key}")
-        if len(data) != count * kind.dtype.itemsize:
-            raise Unsound(f"it has {len(data)} bytes for {count} numbers of {kind.dtype.itemsize} bytes")
+        kind, key, count = _storage_id(value, fields=5)
+        data, width = bytes_of(f"data/{key}"), _dtype(kind).itemsize
+        if len(data) != count * width:
+            raise Unsound(f"it has {len(data)} bytes for {count} numbers of {width} bytes")
         return Storage(kind, count, data)
 
-    pickle, start, end = archive.place_of("data.pkl")
-    state = State(pickle, path, names=TORCH_NAMES, start=start, end=end, persistent=storage)
-    value = run_pickle(state)
-    if state.position != end:
+    stream = io.BytesIO(bytes_of("data.pkl"))
+    value = Unpickler(stream, str(path), TORCH_NAMES, storage).load()
+    if stream.read(1):
         raise Unsound("it has bytes after its pickle")
     return value
 
 
-def _from_stream(data: mmap.mmap, path: Path) -> Any:
+def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
+    """Members of a torch file by name, without the folder that all of them are in."""
+    names = archive.namelist()
+    strange = any(name.startswith("/") or "\\" in name or ".." in name.split("/") for name in names)
+    if len(set(names)) < len(names) or strange:
+        raise Unsound("it has members of the same name, or of names that lead out of the archive")
+    folders = [name.removesuffix("data.pkl") for name in names if name.endswith("/data.pkl")]
+    if len(folders) != 1:
+        raise Unsound(f"it has {len(folders)} pickles of tensors")
+    inside = [member for member in archive.infolist() if member.filename.startswith(folders[0])]
+    return {member.filename.removeprefix(folders[0]): member for member in inside}
+
+
+def _from_stream(file: BinaryIO, path: Path) -> Any:
     """Pickles of a number that marks the file, a version, the machine, the value and the keys, then all numbers."""
     roots: dict[str, Storage] = {}
     views: list[tuple[Storage, Storage]] = []
 
     def storage(value: Any) -> Storage:
-        kind, key, count = storage_id(value, fields=6)
+        kind, key, count = _storage_id(value, fields=6)
         root = roots.setdefault(key, Storage(kind, count))
         if (root.kind, root.count) != (kind, count):
             raise Unsound("it has one storage of two types or sizes")
         if value[5] is None:
             return root
-        _, first, size = value[5] if type(value[5]) is tuple and len(value[5]) == 3 else (None, -1, -1)
+        _, first, size = value[5]
         if type(first) is not int or type(size) is not int or min(first, size) < 0 or first + size > count:
             raise Unsound("it has a storage beyond another")
         views.append((Storage(kind, size, start=first), root))
         return views[-1][0]
 
-    values = []
-    position = 0
-    for step in range(5):
-        persistent = storage if step == 3 else None
-        state = State(data, path, names=TORCH_NAMES, start=position, persistent=persistent)
-        values.append(run_pickle(state))
-        position = state.position
-        if step == 0 and values != [_MAGIC]:
-            raise Unsound("it does not start as one")
-    if values[1] != _PROTOCOL or type(values[4]) is not list:
+    def load(storage: Callable[[Any], Any] | None = None) -> Any:
+        return Unpickler(file, str(path), TORCH_NAMES, storage).load()
+
+    if load() != _MAGIC:
+        raise Unsound("it does not start as one")
+    version, _, value, keys = load(), load(), load(storage), load()
+    if version != _VERSION or type(keys) is not list:
         raise Unsound("it is of another version")
-    for key in values[4]:
+    for key in keys:
         root = roots.get(as_text(key) or "")
         if root is None or root.data is not None:
             raise Unsound("it has numbers that belong to no tensor")
-        if position + _COUNT.size > len(data):
-            raise _truncated(path, len(data))
-        (count,) = _COUNT.unpack_from(data, position)
-        start = position + _COUNT.size
-        position = start + root.count * root.kind.dtype.itemsize
+        (count,) = struct.unpack("<q", file.read(8).ljust(8, b"\xff"))
+        root.data = file.read(root.count * root.dtype.itemsize)
+        if count == -1 or len(root.data) < root.count * root.dtype.itemsize:
+            raise EOFError
         if count != root.count:
             raise Unsound(f"it has {count} numbers where {root.count} should be")
-        if position > len(data):
-            raise _truncated(path, len(data))
-        root.data = memoryview(data)[start:position]
-    if position != len(data):
-        raise Unsound(f"it has {len(data) - position} bytes that belong to no tensor")
+    if rest := len(file.read()):
+        raise Unsound(f"it has {rest} bytes that belong to no tensor")
     for view, root in views:
         view.data = root.data
-    return values[3]
+    return value
 
 
-def _truncated(path: Path, size: int) -> InputError:
-    return InputError(
-        f"{path} is truncated: it ends at byte {size}, in the middle of its numbers: copy or download it again."
-    )
+def _storage_id(value: Any, fields: int) -> tuple[str, str, int]:
+    """Type, key and count of a persistent id ('storage', type, key, device, count, …) of so many fields."""
+    if type(value) is tuple and len(value) == fields and as_text(value[0]) == "storage":
+        kind = _STORAGES.get(value[1].text) if type(value[1]) is Known else None
+        key, count = as_text(value[2]), value[4]
+        if kind and key and type(count) is int and 0 <= count < 2**60:
+            return kind, key[:100], count
+    raise Unsound("it has a tensor without a place in the file")

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, slices, to_numpy
+from hotshot.arrays import as_array, to_numpy
 from hotshot.checks import check_labels
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.content import survey
 from hotshot.files.labels import integer_array
-from hotshot.files.matlab_writer import write_matlab
+from hotshot.files.matlab import write_matlab
+from hotshot.files.names import quoted
 from hotshot.files.native import write_native
-from hotshot.files.numpy_writers import write_npy, write_npz
-from hotshot.files.parquet_writer import write_parquet
+from hotshot.files.numpy_files import write_npy, write_npz
+from hotshot.files.parquet import write_parquet
 from hotshot.files.reading import FeatureFile
-from hotshot.files.source import Batch, FeatureSource
-from hotshot.files.text_writer import write_text
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory
+from hotshot.files.text import write_table
 
 WRITERS = {
     ".safetensors": write_native,
     ".npz": write_npz,
     ".npy": write_npy,
-    ".csv": write_text,
-    ".tsv": write_text,
+    ".csv": write_table,
+    ".tsv": write_table,
     ".parquet": write_parquet,
     ".mat": write_matlab,
 }
 _PICKLES = (".pt", ".pth", ".plk", ".pkl", ".pickle", ".p")
+_LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
+FLOATS = ("float16", "float32", "float64")
 
 
 def write_features(
@@ -84,10 +89,137 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
     labels = (np.array(classes.tolist()) if classes.dtype.kind == "O" else classes)[members]
     if labels.dtype.kind not in "Uiubf":
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
+    return in_memory(Path("features"), features, lambda some: labels[some], about)
 
-    def batches(rows: int) -> Iterator[Batch]:
-        for some in slices(len(features), rows):
-            yield features[some], labels[some]
 
-    n_samples, n_features = features.shape
-    return FeatureSource(Path("features"), n_samples, n_features, features.dtype, batches, about)
+@dataclass(frozen=True)
+class Content:
+    """Features on their way to a file.
+
+    Attributes
+    ----------
+    source : FeatureSource
+    dtype : dtype
+        Of the features in the new file.
+    codes : integer array (samples,)
+        Index of each sample's label among the classes.
+    classes : list
+        Distinct labels in the order of their first samples, of one type: str, int, bool or float.
+    label_type : str
+        The name of that type.
+    about : dict
+        What the new file shall say of its features, with their hash.
+    """
+
+    source: FeatureSource
+    dtype: np.dtype
+    codes: np.ndarray
+    classes: list[Any]
+    label_type: str
+    about: dict[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(samples, V)."""
+        return len(self.codes), self.source.n_features
+
+    @property
+    def class_array(self) -> np.ndarray:
+        """The classes as an array, integers in the shorter of two types that holds all."""
+        if self.label_type != "int":
+            return np.array(self.classes)
+        return np.array(self.classes, dtype=np.int64 if max(self.classes) < 2**63 else np.uint64)
+
+    def batches(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The features in the new type and the codes of their labels, a batch at a time."""
+        first = 0
+        for X, _ in self.source.batches(ROWS_AT_ONCE):
+            yield converted(X, self.dtype, first), self.codes[first : first + len(X)]
+            first += len(X)
+        if first != len(self.codes):
+            raise InputError(f"{self.source.path} has changed while it was read: try again.")
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The features alone."""
+        return (X for X, _ in self.batches())
+
+    def refuse_nul(self, path: Path) -> None:
+        """For formats that have no place for the NUL character."""
+        if any("\0" in label for label in self.classes if isinstance(label, str)):
+            raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
+
+
+def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
+    """Go through features once; refuse what cannot be written, and a source that is not what its header says."""
+    try:
+        json.dumps(about)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"about must be what JSON can hold: {error}.") from None
+    target = _target(source.dtype, dtype)
+    stored, written = FeatureHash(source.dtype), FeatureHash(target)
+    known: dict[Any, int] = {}
+    codes, types = [], set()
+    first = 0
+    for X, y in source.batches(ROWS_AT_ONCE):
+        written.update(converted(X, target, first))
+        if "hash" in source.about and target != source.dtype:
+            stored.update(X)
+        types.add(_LABEL_TYPES[y.dtype.kind])
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise InputError(f"{source.path} has labels that are NaN or infinite: give every sample a label.")
+        codes.append(np.array([known.setdefault(label, len(known)) for label in y.tolist()], dtype=np.int64))
+        first += len(X)
+    if first == 0 or len(types) > 1:
+        raise InputError(f"{source.path} has no samples, or labels of several types: use one type.")
+    all_codes, classes = np.concatenate(codes), list(known)
+    found = stored if target != source.dtype else written
+    told = source.about.get("hash")
+    if told is not None and told != found.with_labels(all_codes, classes):
+        raise InputError(
+            f"{source.path} does not hold what it was written with, its hash is another: copy or download it again."
+        )
+    header = {**(source.about if about is None else about), "hash": written.with_labels(all_codes, classes)}
+    return Content(source, target, all_codes, classes, types.pop(), header)
+
+
+class FeatureHash:
+    """SHA-256 of features and labels, whatever the batches they come in."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype.newbyteorder("<")
+        self._digest = hashlib.sha256()
+
+    def update(self, X: np.ndarray) -> None:
+        """Take note of the next features (rows, V)."""
+        self._digest.update(np.ascontiguousarray(X, dtype=self._dtype).data)
+
+    def with_labels(self, codes: np.ndarray, classes: list[Any]) -> str:
+        """The hash, at the end; the same features of another type, or other labels, have another."""
+        whole = self._digest.copy()
+        whole.update(np.ascontiguousarray(codes, dtype="<i8").data)
+        whole.update(json.dumps([self._dtype.str, classes]).encode())
+        return f"sha256:{whole.hexdigest()}"
+
+
+def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
+    """Features in another type; a number too large for it is an error, `first` is the first row's number."""
+    if X.dtype == dtype:
+        return X
+    with np.errstate(over="ignore"):
+        short = X.astype(dtype)
+    lost = np.isinf(short) & np.isfinite(X)
+    if lost.any():
+        row, column = np.argwhere(lost)[0]
+        raise InputError(
+            f"The features hold {X[row, column]:.4g} in row {first + row}, column {column}, which {dtype} cannot hold: "
+            "write a longer type."
+        )
+    return short
+
+
+def _target(own: np.dtype, dtype: str | np.dtype | None) -> np.dtype:
+    if dtype is not None and str(dtype) not in FLOATS:
+        raise ParameterError(f"dtype must be one of {', '.join(FLOATS)} or None, got {quoted(str(dtype))}.")
+    if dtype is None and own.kind == "f" and own.itemsize > 8:
+        raise InputError(f"Features of type {own} have no place in a file: pass dtype='float64'.")
+    return own if dtype is None else np.dtype(dtype)

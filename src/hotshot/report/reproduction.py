@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
-from hotshot.files.records import sound
+from hotshot.files.objects import refuse_damage
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.run import Part
@@ -99,7 +99,7 @@ def _verdicts(experiments: list[ExperimentPart]) -> str:
 
 def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
     document = load_findings(folder)
-    with sound(folder, "experiment"):
+    with refuse_damage(folder, "experiment"):
         title = str(document.get("title", document["experiment"]))
         return ExperimentPart(
             id=part_id,

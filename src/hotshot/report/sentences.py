@@ -11,7 +11,7 @@ from hotshot.evaluation.result_tables import LONGEST_NAME, unsolved
 from hotshot.evaluation.statistics import AHEAD, BEHIND, UNDECIDED, verdict
 from hotshot.evaluation.tables import percent
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
-from hotshot.transport.solution import Status
+from hotshot.transport import Status
 
 # Methods named in one sentence.
 MOST_NAMED = 4

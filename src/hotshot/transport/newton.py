@@ -19,7 +19,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotshot.arrays import Array, is_single, multiply_into, namespace, small_identity
-from hotshot.transport.solution import BlockSolution
 
 # Costs that spread over more epsilons than this are solved at a larger epsilon first, then at one
 # `LADDER_FACTOR` smaller, and so on down, each only to `LADDER_TOLERANCE`.
@@ -48,6 +47,22 @@ UNUSED = -1e30
 SINGLE_KERNEL_FLOOR = 1e-20
 LARGEST_SINGLE_WEIGHT = 1e30
 TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class BlockSolution:
+    """What a solver returns for a block of P problems of unit mass, in units of epsilon.
+
+    The plan is `(P, S, J)` and meets the marginal of the large side; `potential` `(P, S)` belongs to the small
+    side, relative to the logarithm of its marginal; `value` `(P,)` is that of the semi-dual; `converged` `(P,)`
+    says which problems met the tolerance at the epsilon asked for.
+    """
+
+    plan: Array
+    potential: Array
+    value: Array
+    iterations: int
+    converged: Array
 
 
 def newton(

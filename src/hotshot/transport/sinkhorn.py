@@ -11,7 +11,7 @@ which raises the dual at every step and needs no linear algebra.
 from __future__ import annotations
 
 from hotshot.arrays import Array, namespace
-from hotshot.transport.solution import BlockSolution
+from hotshot.transport.newton import BlockSolution
 
 # Costs that spread over more epsilons than this are solved at a larger epsilon first.
 LADDER_START = 60.0

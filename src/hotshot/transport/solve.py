@@ -1,20 +1,21 @@
-r"""The front door: check the problems, choose a solver, say how each problem ended."""
+"""Transport problems in, solutions out: check the problems, choose a solver, say how each problem ended."""
 
 from __future__ import annotations
 
 import math
 import numbers
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
 from array_api_compat import device
 
 from hotshot.arrays import Array, as_floats, indices, is_single, multiply_into, namespace, slices, to_numpy
-from hotshot.errors import InputError, ParameterError
-from hotshot.transport.newton import newton
+from hotshot.errors import InputError, ParameterError, TransportError
+from hotshot.transport.newton import BlockSolution, newton
 from hotshot.transport.sinkhorn import sinkhorn
-from hotshot.transport.solution import BlockSolution, Solution, Status
 
 SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
 # Newton factors an S x S matrix per iteration, and still takes a sixth of the time of Sinkhorn here.
@@ -24,6 +25,91 @@ MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
 BLOCK_ENTRIES = 2**17
 # Single precision cannot resolve costs that spread over more epsilons than this.
 SINGLE_PRECISION_SPREAD = 300
+
+
+class Status(IntEnum):
+    """How the solve of one problem ended; `explanation` says what that means and what to do."""
+
+    CONVERGED = 0
+    MAX_ITERATIONS = 1
+    NOT_FINITE = 2
+    BAD_MASS = 3
+
+    @property
+    def explanation(self) -> str:
+        """What happened, why it usually happens, and the remedy."""
+        return _EXPLANATIONS[self]
+
+
+_EXPLANATIONS = {
+    Status.CONVERGED: "The plan meets both marginals to the tolerance.",
+    Status.MAX_ITERATIONS: (
+        "The iterations ran out before the marginals were met, because epsilon is tiny against the spread of "
+        "the costs or the tolerance is below what the precision of the numbers allows: raise epsilon, "
+        "the tolerance or max_iterations, or pass float64."
+    ),
+    Status.NOT_FINITE: (
+        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, so nothing was transported: "
+        "the plan is zero; remove or repair those entries."
+    ),
+    Status.BAD_MASS: (
+        "The marginals are negative, empty or of different totals, so nothing was transported: the plan "
+        "is zero; pass non-negative marginals of equal, positive total."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Solutions of a batch of entropic transport problems.
+
+    Attributes
+    ----------
+    plan : array (…, J, S)
+        Non-negative, rows sum to `a` and columns to `b`; zero where the status is NOT_FINITE or BAD_MASS.
+    cost : array (…)
+        Transport cost sum(C * plan); infinite where nothing was transported.
+    primal, dual : array (…)
+        Value of the regularised problem, sum(C * plan) + epsilon * sum(plan * log plan), and of its dual;
+        they meet at the solution and the dual is the lower.
+    marginal_error : array (…)
+        Sum of absolute violations of both marginals, as a share of the mass.
+    iterations : integer array (…)
+        Iterations spent on the problem's block.
+    status : integer array (…)
+        `Status` of each problem.
+    """
+
+    plan: Array
+    cost: Array
+    primal: Array
+    dual: Array
+    marginal_error: Array
+    iterations: Array
+    status: Array
+
+    @property
+    def converged(self) -> bool:
+        """Whether every problem of the batch converged."""
+        return bool(namespace(self.status).all(self.status == int(Status.CONVERGED)))
+
+    def status_counts(self) -> dict[Status, int]:
+        """How many problems ended in each status, the absent ones left out."""
+        return count_statuses(self.status)
+
+    def raise_for_status(self) -> Solution:
+        """Return self, or raise `TransportError` where a plan is unusable: nothing was transported."""
+        counts = self.status_counts()
+        for status in (Status.NOT_FINITE, Status.BAD_MASS):
+            if status in counts:
+                raise TransportError(f"{counts[status]} transport problem(s) failed: {status.explanation}")
+        return self
+
+
+def count_statuses(status: Array) -> dict[Status, int]:
+    """How many problems ended in each status, the absent ones left out."""
+    values, counts = np.unique(to_numpy(status), return_counts=True)
+    return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
 
 def solve(

@@ -220,7 +220,7 @@ def test_hostile_files_are_one_sentence(tmp_path, monkeypatch):
         torch.save(content, tmp_path / f"{i}.pt")
         with pytest.raises(InputError, match=rf"{i}.pt (holds no weights by name|has no layer for)"):
             load_weights(create("conv4", filters=4), tmp_path / f"{i}.pt")
-    monkeypatch.setattr("hotshot.files.limits.ALWAYS_ALLOWED", 2**20)
+    monkeypatch.setattr("hotshot.files.source.ALWAYS_ALLOWED", 2**20)
     with zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", bytes(2**24))
     with pytest.raises(InputError, match=r"bomb.pt holds weights of .* it is damaged or hostile"):

@@ -128,7 +128,7 @@ class Runs:
         pytest.param(cache(class_dict=[1]), "not a dictionary", id="no dictionary"),
         pytest.param(cache(image_data=np.zeros((4, 84, 84))), "float64 .* where uint8", id="floats"),
         pytest.param(cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) where", id="flat"),
-        pytest.param(cache(image_data=[1, 2]), "not an array of numbers", id="list"),
+        pytest.param(cache(image_data=[1, 2]), "int64 .* where uint8", id="list"),
         pytest.param(cache(image_data=Runs()), "eval.*nothing of it was run", id="hostile"),
         pytest.param({"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "has no 'image_data'", id="other"),
         pytest.param({"mini-imagenet-cache-val.pkl": b""}, "empty", id="empty"),
@@ -237,7 +237,7 @@ def without(files, name):
         ),
         pytest.param(
             tiered_pngs() | {"train_images_png.pkl": pickle.dumps([1, 2])},
-            "not the bytes of a PNG",
+            "not a list of PNG files",
             id="no bytes",
         ),
         pytest.param(

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from hotshot.errors import InputError
-from hotshot.files.limits import check_size
+from hotshot.files.source import check_size
 from hotshot.files.tensors import map_tensors
 
 # Where programs keep the weights within what they save, and how deep at most.

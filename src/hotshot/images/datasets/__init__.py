@@ -19,7 +19,7 @@ from hotshot.images.datasets.entries import FileEntry, Tree
 from hotshot.images.datasets.pixels import CorruptImageError, ImageReference
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, archive_tree, open_tree
 
-_LAYOUTS: dict[str, ModuleType] = {
+LAYOUTS: dict[str, ModuleType] = {
     "omniglot": omniglot,
     "cub": cub,
     "miniimagenet": miniimagenet,
@@ -28,7 +28,7 @@ _LAYOUTS: dict[str, ModuleType] = {
     # Whatever has folders of images is one of these too.
     "folder": class_folders,
 }
-KINDS = tuple(_LAYOUTS)
+KINDS = tuple(LAYOUTS)
 
 
 def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = False) -> ImageDataset:
@@ -48,10 +48,10 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
     ImageDataset
         Its splits share no class, and none of its classes is empty.
     """
-    if kind != "auto" and kind not in _LAYOUTS:
+    if kind != "auto" and kind not in LAYOUTS:
         raise ParameterError(f"kind must be 'auto' or one of {', '.join(KINDS)}, got {kind!r:.60}.")
     tree = open_tree(Path(path))
-    layouts = list(_LAYOUTS.values()) if kind == "auto" else [_LAYOUTS[kind]]
+    layouts = list(LAYOUTS.values()) if kind == "auto" else [LAYOUTS[kind]]
     for inside in _unwrapped(tree):
         for layout in layouts:
             if layout.recognises(inside):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, text_lines
 from hotshot.images.datasets.entries import Entry, Tree, is_image

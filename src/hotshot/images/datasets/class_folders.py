@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Found
 from hotshot.images.datasets.entries import Tree, is_image
 from hotshot.images.datasets.pixels import EncodedImage

@@ -7,7 +7,7 @@ Counting classes from 0, even numbers are base classes, 1, 5, 9… validation an
 from __future__ import annotations
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.dataset import Found, absences, text_lines
 from hotshot.images.datasets.entries import Entry, Tree
 from hotshot.images.datasets.pixels import EncodedImage

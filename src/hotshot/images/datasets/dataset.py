@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets.entries import Entry, Tree
 from hotshot.images.datasets.pixels import ImageReference
 

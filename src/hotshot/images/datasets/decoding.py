@@ -24,8 +24,8 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.npy_format import map_npy
-from hotshot.files.records import read_description, sound
+from hotshot.files.numpy_files import map_npy
+from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.images.datasets.dataset import ImageSplit
 from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pillow
 
@@ -129,11 +129,11 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
     if not (place / _HEADER).is_file():
         return None
     try:
-        found = read_description(place, _HEADER, _WHAT, _REMEDY, _VERSION)
+        found = read_json_document(place, _HEADER, _WHAT, _REMEDY, _VERSION)
         if any(found.get(key) != value for key, value in header.items()):
             return None
         images = map_npy(place / _IMAGES)
-        with sound(place, _WHAT):
+        with refuse_damage(place, _WHAT):
             corrupt = tuple(Corrupt(**item) for item in found["corrupt"])
             kept = _kept(split, corrupt)
     except InputError:

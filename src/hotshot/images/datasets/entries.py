@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
-from hotshot.files.mapped import map_bytes
+from hotshot.files.names import quoted
+from hotshot.files.tensors import map_bytes
 from hotshot.images.datasets.pixels import SUFFIXES
 
 # No image that is decoded at once, and no list of files, is longer.

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
+from hotshot.files.names import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, text_lines

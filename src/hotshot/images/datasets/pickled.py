@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.pickle_machine import run_pickle
-from hotshot.files.pickle_records import ArrayRecord, Pairs, Unsound, as_text
-from hotshot.files.pickle_state import State
-from hotshot.images.datasets.entries import Entry
+from hotshot.files.pickles import load_pickle
+from hotshot.files.unpickling import as_text
+from hotshot.images.datasets.entries import Entry, FileEntry
 
 
 def read_dictionary(entry: Entry) -> dict[str, Any]:
@@ -19,18 +20,21 @@ def read_dictionary(entry: Entry) -> dict[str, Any]:
 
 
 def read_value(entry: Entry) -> Any:
-    """What a pickle holds."""
+    """What a pickle holds, read by a process that needs a file on the disk."""
+    if isinstance(entry, FileEntry):
+        return load_pickle(entry.path, entry.name)
     buffer, start, end = entry.mapped()
-    # The path is only for sentences.
-    return run_pickle(State(buffer, entry.name, start=start, end=end))  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory(prefix="hotshot-") as folder:
+        path = Path(folder) / "pickle"
+        path.write_bytes(memoryview(buffer)[start:end])
+        return load_pickle(path, entry.name)
 
 
 def as_dictionary(value: Any, where: str) -> dict[str, Any]:
     """A dictionary whose keys are text."""
-    keys = [as_text(key) for key in value[::2]] if type(value) is Pairs else [None]
-    if None in keys or len(set(keys)) < len(keys):
+    if not isinstance(value, dict) or not all(type(key) is str for key in value):
         raise InputError(f"{where} is not a dictionary with text as keys: copy or download it again.")
-    return dict(zip(keys, value[1::2], strict=True))  # type: ignore[arg-type]
+    return value
 
 
 def item(items: dict[str, Any], key: str, where: str) -> Any:
@@ -54,32 +58,23 @@ def pixels(value: Any, where: str) -> np.ndarray:
 
 def integers(value: Any, where: str) -> np.ndarray:
     """A list or array of integers."""
-    if isinstance(value, ArrayRecord):
-        found = array(value, where).reshape(-1)
-    elif type(value) in (list, tuple) and all(isinstance(x, (int, np.integer, np.ndarray)) for x in value):
-        found = np.concatenate([np.zeros(0, np.int64), *(np.atleast_1d(x) for x in value)])
-    else:
-        found = np.zeros(0)
-    if found.dtype.kind not in "iu":
+    found = np.zeros(0, np.int64) if isinstance(value, list) and not value else value
+    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
         raise InputError(f"{where} is not a list of integers: copy or download it again.")
-    return found.astype(np.int64)
+    return found.reshape(-1).astype(np.int64)
 
 
 def texts(value: Any, where: str) -> list[str]:
-    """A list or array of text."""
-    if isinstance(value, ArrayRecord):
-        value = array(value, where).reshape(-1).tolist()
-    found = [as_text(x) for x in value] if type(value) in (list, tuple) else [None]
-    if None in found:
+    """A list or array of text, which Python 2 stored as bytes."""
+    found = value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value
+    names = [as_text(x) for x in found] if isinstance(found, list) else [None]
+    if None in names:
         raise InputError(f"{where} is not a list of text: copy or download it again.")
-    return found  # type: ignore[return-value]
+    return names  # type: ignore[return-value]
 
 
 def array(value: Any, where: str) -> np.ndarray:
     """An array of numbers, a view of the file."""
-    try:
-        if isinstance(value, ArrayRecord):
-            return value.numbers()
-    except Unsound:
-        pass
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        return value
     raise InputError(f"{where} is not an array of numbers: copy or download it again.")

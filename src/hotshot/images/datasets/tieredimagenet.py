@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
-from hotshot.files.npy_format import read_npy_header
-from hotshot.files.pickle_records import ArrayRecord
+from hotshot.files.names import quoted
+from hotshot.files.numpy_files import read_npy_header
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
@@ -128,21 +127,21 @@ def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
             "again."
         )
     array = np.ndarray(header.shape, np.uint8, buffer, start + header.start)
-    rows = pickled.pixels(ArrayRecord(array), f"{entry.name}, 'images'")
+    rows = pickled.pixels(array, f"{entry.name}, 'images'")
     rows = rows[..., ::-1] if blue_first else rows
     return [ArrayImage(entry, rows, i) for i in range(len(rows))]
 
 
 def _from_pngs(entry: Entry) -> list[ImageReference]:
     value = pickled.read_value(entry)
-    if type(value) not in (list, tuple) or not value:
+    if not isinstance(value, list) or not value:
         raise InputError(f"{entry.name} is not a list of PNG files: copy or download it again.")
     return [EncodedImage(_png(item, f"{entry.name}[{i}]", entry.modified)) for i, item in enumerate(value)]
 
 
 def _png(value: Any, name: str, modified: int) -> SliceEntry:
-    if isinstance(value, ArrayRecord) and value.numbers().dtype == np.uint8:
-        value = memoryview(value.numbers().reshape(-1))  # type: ignore[arg-type]
-    if not isinstance(value, (bytes, memoryview)):
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        value = memoryview(value.reshape(-1))  # type: ignore[arg-type]
+    if not isinstance(value, memoryview):
         raise InputError(f"{quoted(name)} is not the bytes of a PNG file: copy or download it again.")
     return SliceEntry(name, value, 0, len(value), modified)

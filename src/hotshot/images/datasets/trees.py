@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from hotshot.errors import InputError
-from hotshot.files.labels import quoted
-from hotshot.files.limits import check_size
-from hotshot.files.mapped import map_bytes
+from hotshot.files.names import quoted
+from hotshot.files.source import check_size
+from hotshot.files.tensors import map_bytes
 from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")

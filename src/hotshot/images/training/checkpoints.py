@@ -13,7 +13,7 @@ from torch import nn
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.records import read_description, sound
+from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.images.backbones import create
 from hotshot.version import __version__
@@ -124,8 +124,8 @@ def save_checkpoint(
 def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """What a checkpoint says of itself, and its tensors by name."""
     folder = Path(path)
-    about = read_description(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
-    with sound(folder, WHAT):
+    about = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+    with refuse_damage(folder, WHAT):
         # Copies: the folder is replaced while training goes on.
         arrays = {name: np.array(x) for name, x in map_tensors(folder / TENSORS).tensors.items()}
         return about, {name: torch.from_numpy(x) for name, x in arrays.items()}

@@ -13,18 +13,24 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 
-# No bank or model is described by more bytes than this.
-LONGEST_DESCRIPTION = 2**28
+# No bank or model has a JSON document of more bytes than this.
+LONGEST_DOCUMENT = 2**28
+_FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError)
 
 
-def describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
+def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
+    return _encoded(value, name, tensors, {id(array): key for key, array in tensors.items()})
+
+
+def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]) -> Any:
     if isinstance(value, np.ndarray):
-        return _describe_array(value, name, tensors)
+        return _encoded_array(value, name, tensors, known)
     if isinstance(value, tuple):
-        return [describe(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
+        return [_encoded(item, f"{name}.{i}", tensors, known) for i, item in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, type):
-        own = {f.name: describe(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in fields(value)}
+        own = {f.name: getattr(value, f.name) for f in fields(value)}
+        own = {key: _encoded(item, f"{name}.{key}", tensors, known) for key, item in own.items()}
         return {"type": type(value).__name__, **own}
     if isinstance(value, np.generic):
         return value.item()
@@ -33,20 +39,22 @@ def describe(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
     raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
 
 
-def _describe_array(value: np.ndarray, name: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+def _encoded_array(
+    value: np.ndarray, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]
+) -> dict[str, Any]:
     if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
         return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
     if value.dtype.kind not in "biuf":
         raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
-    known = next((key for key, array in tensors.items() if array is value), name)
-    tensors[known] = value
-    return {"tensor": known}
+    key = known.setdefault(id(value), name)
+    tensors[key] = value
+    return {"tensor": key}
 
 
-def restore(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
-    """What `describe` was given; `types` are the only classes that are made."""
+def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
+    """What `to_json` was given; `types` are the only classes that are made."""
     if isinstance(value, list):
-        return tuple(restore(item, tensors, types) for item in value)
+        return tuple(from_json(item, tensors, types) for item in value)
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
@@ -55,16 +63,16 @@ def restore(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, t
         if not all(isinstance(item, str) for item in value["text"]) or type(value["objects"]) is not bool:
             raise ValueError("text that is no text")
         return np.array(value["text"], dtype=object if value["objects"] else str)
-    own = {key: restore(item, tensors, types) for key, item in value.items() if key != "type"}
+    own = {key: from_json(item, tensors, types) for key, item in value.items() if key != "type"}
     return types[value["type"]](**own)
 
 
-def read_description(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
+def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
     """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
     path = folder / file
     try:
         # A pipe or a device would be read for ever.
-        readable = not path.exists() or (path.is_file() and path.stat().st_size <= LONGEST_DESCRIPTION)
+        readable = not path.exists() or (path.is_file() and path.stat().st_size <= LONGEST_DOCUMENT)
         text = path.read_text(encoding="utf-8") if readable else ""
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.") from None
@@ -86,7 +94,7 @@ def read_description(folder: Path, file: str, what: str, remedy: str, version: i
     return found
 
 
-def file_in(folder: Path, name: str) -> Path:
+def file_in_folder(folder: Path, name: str) -> Path:
     """A file of the folder; raises where the name leads out of it, or to a pipe that would be waited for."""
     path = folder / name
     if Path(name).name != name:
@@ -97,21 +105,12 @@ def file_in(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def sound(folder: Path, what: str) -> Iterator[None]:
-    """Whatever goes wrong while a description is followed is said in one sentence."""
+def refuse_damage(folder: Path, what: str) -> Iterator[None]:
+    """Whatever goes wrong while a folder is read is said in one sentence."""
     try:
         yield
     except InputError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        RecursionError,
-        OverflowError,
-        OSError,
-    ) as error:
+    except _FAULTS as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
         raise InputError(f"{folder} is not a sound {what} ({reason}): copy it again, or make it again.") from None

@@ -1,0 +1,245 @@
+"""Formats whose parsers can be attacked or crash are read by a process of their own, with limits.
+
+The child reads the file with the function `read_raw` of one module of this package and stores what it found as JSON and
+a safetensors file in a temporary folder; the parent maps these. Whatever becomes of the child, a crash, a bomb or a
+hang, is one sentence in the parent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.names import printable, readable_size
+from hotshot.files.objects import from_json, to_json
+from hotshot.files.tensors import map_bytes, map_tensors, write_tensors_to
+
+# What reading any file may take: memory beyond that of Python and its libraries, and processor time.
+MEMORY = 2**29
+SECONDS = 60
+# Large files may take more, in proportion. Numbers one by one take some ten times the memory that they take in a file.
+GROWTH = 32
+BYTES_PER_SECOND = 2**20
+# Compressed files may unpack to 200 times their size, and are converted once.
+GROWTH_OF_COMPRESSED = 400
+_LONGEST_ANSWER = 2**28
+# How the system ends a process that has used up its time, where it has limits.
+_HANG = -getattr(signal, "SIGXCPU", 24)
+_LIBRARIES = ("numpy", "scipy", "pyarrow", "array_api_compat")
+# `import hotshot` takes seconds, so its packages are entered here without running their __init__. In isolated mode (-I)
+# the current folder and PYTHONPATH are not searched: a numpy.py beside the data is never imported.
+_START = """
+import sys, types
+folder, request, *libraries = sys.argv[1:]
+sys.path += [library for library in libraries if library not in sys.path]
+for name in ("hotshot", "hotshot.files"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [folder if name == "hotshot" else folder + "/files"]
+from hotshot.files.child import work
+work(request)
+"""
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A list of vectors: `numbers` of all of them, one after the other, and where each ends."""
+
+    numbers: np.ndarray
+    ends: np.ndarray
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A list of byte strings, in the same way."""
+
+    numbers: np.ndarray
+    ends: np.ndarray
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A list or array of text: the distinct texts, and which of them each is."""
+
+    names: tuple[str, ...]
+    codes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Items:
+    """A dictionary."""
+
+    keys: tuple[Any, ...]
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Other:
+    """A value that has no place in a feature file, in words."""
+
+    what: str
+
+
+_TYPES = {kind.__name__: kind for kind in (Vectors, Bytes, Texts, Items, Other)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a child is asked: which module reads which file, within which limits, into which folder."""
+
+    reader: str
+    path: str
+    name: str
+    folder: str
+    memory: int
+    seconds: int
+
+
+def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | None = None) -> Any:
+    """What `read_raw` of the module `reader` makes of a file; its arrays are mapped, read-only.
+
+    The child may take `MEMORY` bytes and `growth` times the size of the file, which `name` is called in sentences.
+    """
+    size = len(map_bytes(path))
+    memory, seconds = MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND
+    # What is mapped stays readable after the folder is gone.
+    with tempfile.TemporaryDirectory(prefix="hotshot-", ignore_cleanup_errors=True) as folder:
+        request = Request(reader, str(path), str(path) if name is None else name, folder, memory, seconds)
+        code = run(request)
+        answer = Path(folder) / "answer.json"
+        if code or not answer.exists():
+            raise InputError(_sentence(request, code))
+        if answer.stat().st_size > _LONGEST_ANSWER + size:
+            raise _too_much_memory(request)
+        found = json.loads(answer.read_text())
+        if "error" in found:
+            raise InputError(found["error"])
+        return from_json(found["value"], map_tensors(Path(folder) / "tensors").tensors, _TYPES)
+
+
+def run(request: Request) -> int:
+    """Let a child answer a request; its exit code, negative where a signal ended it."""
+    package = Path(__file__).parents[1]
+    # The libraries of this process, wherever it found them.
+    found = [importlib.util.find_spec(name) for name in _LIBRARIES]
+    libraries = [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
+    command = [
+        sys.executable or "python3",
+        "-I",
+        "-c",
+        _START,
+        str(package),
+        json.dumps(vars(request)),
+        *libraries,
+    ]
+    # One thread, and no memory pools that take address space in advance.
+    settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    with (Path(request.folder) / "errors").open("wb") as errors:
+        try:
+            return subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, **settings, "MALLOC_ARENA_MAX": "1"},
+                # Waiting takes no processor time: twice as long is for a busy machine.
+                timeout=2 * request.seconds + SECONDS,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return _HANG
+        except OSError as error:
+            raise InputError(
+                f"{request.name} is read by a process of its own, which cannot be started: {error.strerror or error}."
+            ) from None
+
+
+def _sentence(request: Request, code: int) -> str:
+    """Why there is no answer."""
+    errors = (Path(request.folder) / "errors").read_bytes()[-2000:].decode(errors="replace").strip()
+    if "bad_alloc" in errors or "MemoryError" in errors:
+        return str(_too_much_memory(request))
+    if code >= 0:
+        reason = printable(errors.splitlines()[-1] if errors else f"exit code {code}")
+        return f"{request.name} cannot be read ({reason}): copy or download it again."
+    if code == _HANG:
+        return f"{request.name} takes more than {request.seconds} seconds to read: it is damaged or hostile."
+    name = signal.Signals(-code).name
+    if name == "SIGKILL":
+        return f"{request.name} could not be read, the system stopped it, as it does for want of memory."
+    return (
+        f"{request.name} crashes the program that reads such files ({name}), which ran by itself and did no harm: "
+        "it is damaged or hostile; copy or download it again."
+    )
+
+
+def _too_much_memory(request: Request) -> InputError:
+    return InputError(
+        f"{request.name} would take more than {readable_size(request.memory)} of memory to read: it is damaged or "
+        "hostile; if you trust it, save its arrays with numpy.savez(path, X=X, y=y)."
+    )
+
+
+# --- in the child
+
+
+def work(text: str) -> None:
+    """Answer a request; the last thing a child does."""
+    request = Request(**json.loads(text))
+    module = importlib.import_module(f"hotshot.files.{request.reader}")
+    limit(request)
+    answer(request, module)
+
+
+def limit(request: Request) -> None:
+    """Take no more memory, time and room on the disk from here on than the request allows."""
+    try:
+        import resource
+    except ImportError:
+        # Not on Windows, where only the parent's patience ends.
+        return
+    pages = Path("/proc/self/statm")
+    used = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**31
+    for what, most in (
+        (resource.RLIMIT_AS, used + request.memory),
+        (resource.RLIMIT_CPU, request.seconds),
+        (resource.RLIMIT_FSIZE, request.memory),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        # At the hard limit of time the system would kill without saying why. Not every system has every limit.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(what, (soft, hard if what == resource.RLIMIT_CPU else soft))
+
+
+def answer(request: Request, module: Any) -> None:
+    """Read the file and store what was found, or the sentence that says what is wrong."""
+    folder = Path(request.folder)
+    tensors: dict[str, Any] = {}
+    try:
+        found = {"value": to_json(module.read_raw(Path(request.path), request.name), "value", tensors)}
+        with (folder / "tensors").open("wb") as file:
+            write_tensors_to(file, tensors, {})
+    except MemoryError:
+        found = {"error": str(_too_much_memory(request))}
+    except InputError as error:
+        found = {"error": str(error)}
+    except OSError as error:
+        found = {
+            "error": f"{request.name} cannot be read and unpacked to {folder.parent}, {error.strerror or error}: set "
+            "TMPDIR to a folder with more room, or save its arrays with numpy.savez(path, X=X, y=y)."
+        }
+    (folder / "answer.json").write_text(json.dumps(found))

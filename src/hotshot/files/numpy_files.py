@@ -1,0 +1,312 @@
+"""`.npy` and `.npz`: features mapped or read a few rows at a time, without trusting headers or archives.
+
+The headers are read by a pattern of our own: NumPy's reader evaluates them as Python literals, for which nine kilobytes
+of brackets are an error of the parser, and takes the types of records and dates.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+from hotshot.files.atomic import replace_file
+from hotshot.files.labels import label_array
+from hotshot.files.named import features_from_arrays
+from hotshot.files.names import printable, quoted, readable_size
+from hotshot.files.sniff import Kind, sniff
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size
+from hotshot.files.text import read_label_lines
+
+if TYPE_CHECKING:
+    from hotshot.files.writing import Content
+
+# numpy's own limit; a header of plain numbers is far shorter.
+_LONGEST = 10_000
+# {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, in any order; Python 2 wrote sizes as 3L.
+_HEADER = re.compile(
+    r"""\{(?:["']descr["']\s*:\s*(?P<type>["'][^"']*["']|\[[^]]*\])"""
+    r"""|["']fortran_order["']\s*:\s*(?P<fortran>True|False)"""
+    r"""|["']shape["']\s*:\s*\((?P<shape>[0-9L,\s]*)\)"""
+    r"""|[,\s])*\}\s*""",
+)
+# Text of no width would say nothing of any sample.
+_PLAIN = re.compile(r"[<>|=]?(?:[fiubc][0-9]{1,9}|[SU][1-9][0-9]{0,8})")
+_MOST_DIMENSIONS = 32
+# What the labels of `name.npy` may be called.
+_BESIDE = ("{}.labels.npy", "{}_labels.npy", "{}.labels.txt", "{}.labels.csv")
+_PAIRS = {"X": "y", "x": "y", "features": "labels"}
+# Other methods unpack without a limit inside Python, and numpy writes only these.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ENCRYPTED = 0x1
+# What zipfile says of damage, of encrypted members, of methods it lacks and of sizes that no file has.
+_FAULTS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
+_LOCAL_HEADER = 30
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """What a header announces; the numbers start `start` bytes after it does."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    fortran: bool
+    start: int
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the numbers."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
+    """The header at the current place of a file; `what` names the array in sentences."""
+
+    def damaged(why: str) -> InputError:
+        return InputError(f"{path} does not hold {what} in the .npy format, {why}: copy or download it again.")
+
+    prefix = file.read(8)
+    if len(prefix) < 8 or prefix[:6] != b"\x93NUMPY" or prefix[6] not in (1, 2, 3) or prefix[7] != 0:
+        raise damaged("it does not start as one")
+    width = 2 if prefix[6] == 1 else 4
+    length = int.from_bytes(file.read(width), "little")
+    if length > _LONGEST:
+        raise damaged(f"its header has {length} bytes")
+    text = file.read(length)
+    if len(text) < length:
+        raise damaged("it ends inside its header")
+    found = _HEADER.fullmatch(text.decode("latin-1"))
+    if not found or None in found.groups():
+        raise damaged("its header is not readable")
+    sizes = [size for size in re.split(r"[,\sL]+", found["shape"]) if size]
+    shape = tuple(int(size) for size in sizes[: _MOST_DIMENSIONS + 1] if len(size) < 19)
+    # NumPy refuses shapes that would be too large if they were not empty.
+    if len(shape) != len(sizes) or len(shape) > _MOST_DIMENSIONS or math.prod(n or 1 for n in shape) >= 2**59:
+        raise damaged("its shape is none")
+    dtype = _dtype(found["type"].strip("'\""), what, path)
+    return NpyHeader(shape, dtype, found["fortran"] == "True", 8 + width + length)
+
+
+def _dtype(code: str, what: str, path: Path) -> np.dtype:
+    if code.lstrip("|=<>").startswith("O"):
+        raise InputError(
+            f"{path} holds {what} of Python objects, a pickle, which hotshot never runs: save labels with "
+            "y.astype(str) and features as an array of numbers."
+        )
+    try:
+        if _PLAIN.fullmatch(code):
+            return np.dtype(code)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"{path} holds {what} of type {code[:60]!r}: save plain numbers or strings.")
+
+
+# --- .npy
+
+
+def open_npy(path: Path, labels: Path | None) -> FeatureSource:
+    """Features of an `.npy` file with the labels that were named or that stand beside it."""
+    X = map_npy(path)
+    labels = _find_labels(path) if labels is None else labels
+    if labels.suffix.lower() != ".npy":
+        return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
+    if sniff(labels) is not Kind.NPY:
+        raise InputError(f"{labels} is not an .npy file of labels: write it with numpy.save.")
+    return features_from_arrays({"X": X, "y": label_array(np.array(map_npy(labels)), "it", labels)}, path)
+
+
+def map_npy(path: Path) -> np.ndarray:
+    """The array of an `.npy` file, without reading its numbers."""
+    try:
+        with path.open("rb") as file:
+            header = read_npy_header(file, "an array", path)
+        held = path.stat().st_size - header.start
+        if header.n_bytes != held:
+            raise InputError(
+                f"{path} announces {readable_size(header.n_bytes)} of numbers, shape {header.shape}, and holds "
+                f"{readable_size(held)}: copy or download it again."
+            )
+        if header.n_bytes == 0:
+            return np.empty(header.shape, dtype=header.dtype)
+        order = "F" if header.fortran else "C"
+        mapped = np.memmap(path, header.dtype, "r", header.start, header.shape, order)  # type: ignore[call-overload]
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    # A plain array: what is computed from it is no map any more.
+    return np.asarray(mapped)
+
+
+def _find_labels(path: Path) -> Path:
+    names = [pattern.format(path.stem) for pattern in _BESIDE]
+    if path.stem in _PAIRS:
+        names.append(f"{_PAIRS[path.stem]}.npy")
+    for name in names:
+        if (path.parent / name).exists():
+            return path.parent / name
+    raise InputError(
+        f"{path} needs a file of labels beside it, and none of {', '.join(names)} is there: "
+        "write one with numpy.save, or name it with labels=."
+    )
+
+
+# --- .npz
+
+
+def open_npz(path: Path, part: str | None) -> FeatureSource:
+    """Features and labels of an `.npz` file, of which only the arrays that are needed are unpacked."""
+    arrays: dict[str, Member] = {}
+    with _opened(path) as archive:
+        _check_members(archive, path)
+        for info in archive.infolist():
+            if info.filename.endswith(".npy"):
+                with archive.open(info) as file:
+                    name = info.filename.removesuffix(".npy")
+                    header = read_npy_header(file, f"array {quoted(name)}", path)
+                if header.start + header.n_bytes != info.file_size:
+                    raise InputError(
+                        f"{path} announces {header.n_bytes} bytes for array {quoted(name)} of shape {header.shape} and "
+                        f"holds {info.file_size - header.start}: copy or download it again."
+                    )
+                arrays[name] = Member(path, info.filename, header, header.shape)
+    return features_from_arrays(arrays, path, part=part)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One array of an archive; `shape` may be another than it is stored with."""
+
+    path: Path
+    name: str
+    header: NpyHeader
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """As it is stored."""
+        return self.header.dtype
+
+    @property
+    def streams(self) -> bool:
+        """Whether `blocks` needs memory for one block only: the rows of Fortran's order are everywhere."""
+        return not self.header.fortran or len(self.header.shape) < 2
+
+    def reshape(self, *shape: int) -> Member:
+        """The same numbers in another shape, of which the first size may be -1."""
+        known = math.prod(shape[1:])
+        first = math.prod(self.shape) // known if shape[0] == -1 else shape[0]
+        return replace(self, shape=(first, *shape[1:]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        with _opened(self.path) as archive, archive.open(self.name) as file:
+            file.read(self.header.start)
+            flat = self._read(file, math.prod(self.header.shape))
+        order = "F" if self.header.fortran else "C"
+        array = flat.reshape(self.header.shape, order=order).reshape(self.shape)  # type: ignore[call-overload]
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def blocks(self, rows: int) -> Iterator[np.ndarray]:
+        """A number of rows at a time."""
+        if not self.streams:
+            whole = np.asarray(self)
+            for some in slices(len(whole), rows):
+                yield whole[some]
+            return
+        width = math.prod(self.shape[1:])
+        with _opened(self.path) as archive, archive.open(self.name) as file:
+            file.read(self.header.start)
+            for some in slices(self.shape[0], rows):
+                count = some.stop - some.start
+                yield self._read(file, count * width).reshape(count, *self.shape[1:])
+
+    def _read(self, file: IO[bytes], count: int) -> np.ndarray:
+        data = file.read(count * self.dtype.itemsize)
+        if len(data) < count * self.dtype.itemsize:
+            raise InputError(f"{self.path} ends inside array {quoted(self.name)}: copy or download it again.")
+        return np.frombuffer(data, self.dtype, count)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """An archive whose faults come out as one sentence."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except InputError:
+        raise
+    except _FAULTS as error:
+        reason = printable(str(error) or type(error).__name__, 100).rstrip(".")
+        raise InputError(f"{path} is not a sound .npz file, {reason}: copy or download it again.") from None
+
+
+def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse what no honest `.npz` file has, before anything is unpacked."""
+    end = 0
+    seen: set[str] = set()
+    for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
+        name = info.orig_filename
+        who = f"{path} holds a member {quoted(name)}"
+        if name.startswith("/") or ".." in name.split("/") or set("\\\0") & set(name) or ":" in name[1:2]:
+            raise InputError(f"{who}, a name that points outside the archive: do not use this file.")
+        if name in seen:
+            raise InputError(f"{who} twice: write the file again.")
+        if info.flag_bits & _ENCRYPTED:
+            raise InputError(f"{who} that is encrypted: write the file again without a password.")
+        if info.compress_type not in _METHODS:
+            raise InputError(
+                f"{who} compressed by method {info.compress_type}: write it with numpy.savez or numpy.savez_compressed."
+            )
+        if info.header_offset < end:
+            raise InputError(f"{who} that overlaps another: it is damaged or hostile, do not use it.")
+        end = info.header_offset + _LOCAL_HEADER + info.compress_size
+        seen.add(name)
+    if end > path.stat().st_size:
+        raise InputError(f"{path} is truncated, it ends before its last member: copy or download it again.")
+    check_size(path, sum(info.file_size for info in archive.infolist()), "arrays")
+
+
+# --- writing
+
+
+def write_npz(path: Path, content: Content) -> None:
+    """Write arrays X and y, and `about`, JSON text; uncompressed, as numpy.savez does."""
+    about = np.array(json.dumps(content.about))
+    with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, shape, dtype, blocks in (
+            ("X", content.shape, content.dtype, content.blocks()),
+            ("y", content.codes.shape, content.class_array.dtype, _labels(content)),
+            ("about", about.shape, about.dtype, [about]),
+        ):
+            # Without a date of its own the same features make the same file.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                _write_array(member, shape, dtype, blocks)
+
+
+def write_npy(path: Path, content: Content) -> None:
+    """Write the features, and beside them `name.labels.npy` with the labels."""
+    with replace_file(path.with_suffix(".labels.npy")) as labels, replace_file(path) as features:
+        _write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
+        _write_array(features, content.shape, content.dtype, content.blocks())
+
+
+def _labels(content: Content) -> Iterable[np.ndarray]:
+    classes = content.class_array
+    return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
+
+
+def _write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:
+    dtype = dtype.newbyteorder("<")
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, dtype=dtype).data)

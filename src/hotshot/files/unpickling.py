@@ -1,0 +1,244 @@
+"""Python's own unpickler, which may name nothing but a few functions of our own: nothing in a pickle is ever run.
+
+A name such as `numpy.dtype` in a file never becomes the thing of that name. It is looked up in a fixed table, and what
+is not in the table is refused. All this runs in a child process (see `child`), which limits what a pickle may take.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hotshot.errors import InputError
+from hotshot.files.names import printable
+
+_CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+_TEXT_CODE = re.compile(r"[US][1-9][0-9]{0,3}")
+_MOST_AXES = 7
+
+
+class Unsound(Exception):  # noqa: N818 - a phrase for the sentence of the error, not an error by itself
+    """What is wrong with a pickle, as a phrase."""
+
+
+class Known:
+    """A name in the table; `make` stands for a call of it, None where it is only ever mentioned."""
+
+    __slots__ = ("make", "text")
+
+    def __init__(self, text: str, make: Callable[..., Any] | None = None) -> None:
+        self.text = text
+        self.make = make
+
+    def __call__(self, *args: Any) -> Any:
+        """What stands for the result of the call."""
+        if self.make is None:
+            raise Unsound(f"it calls {self.text}")
+        return self.make(*args)
+
+    def __setstate__(self, state: Any) -> None:
+        raise Unsound(f"it changes {self.text}")
+
+
+class Dictionary(dict[Any, Any]):
+    """A dictionary of any kind; what else it carries, such as the metadata of torch's weights, says nothing."""
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+class DType:
+    """The type of an array's numbers; the file gives its byte order in a second step."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        code = as_text(code)
+        if code not in _CODES and not (code and _TEXT_CODE.fullmatch(code)):
+            raise Unsound("it has an array whose type is neither a number of the usual sizes nor text")
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: Any) -> None:
+        """Set the byte order; subarrays, fields and metadata are refused."""
+        _, order, *fields, width, _, _ = state[:8]
+        order = as_text(order)
+        plain = fields == [None] * 3 and width in (-1, self.dtype.itemsize) and state[8:] in ((), (None,))
+        if order not in ("<", ">", "|", "=") or not plain:
+            raise Unsound("it has a type of numbers that is not plain")
+        self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
+
+
+class Record:
+    """An array or a tensor; its numbers may become known after it was made."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray | None = None) -> None:
+        self.array = array
+
+    def __setstate__(self, state: Any) -> None:
+        """Take shape, type and bytes."""
+        if self.array is not None:
+            raise Unsound("it has an array that is made in no usual way")
+        _, shape, dtype, fortran, data = state
+        self.array = _view(data, dtype, shape, "F" if fortran else "C")
+
+    def numbers(self) -> np.ndarray:
+        """The array itself."""
+        if self.array is None:
+            raise Unsound("it has an array without numbers")
+        return self.array
+
+
+def as_text(value: Any) -> str | None:
+    """Text, which Python 2 stored as bytes: UTF-8, or else Latin-1, in which every byte has a meaning."""
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        return value if type(value) is str else None
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        return bytes(value).decode("latin-1")
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """A shape: a few integers that are not negative."""
+    if type(value) is not tuple or len(value) > _MOST_AXES or any(type(n) is not int or n < 0 for n in value):
+        raise Unsound("it has an array whose shape is no shape")
+    if math.prod(max(n, 1) for n in value) > 2**58:
+        raise Unsound("it has an array larger than any memory")
+    return value
+
+
+def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
+    """An array over bytes of the file; they must be as many as its shape needs."""
+    if not isinstance(data, (bytes, bytearray)) or type(dtype) is not DType:
+        raise Unsound("it has an array of Python objects, not of numbers")
+    if math.prod(shape_of(shape)) * dtype.dtype.itemsize != len(data):
+        raise Unsound(f"it has an array of shape {shape} with {len(data)} bytes")
+    array: np.ndarray = np.ndarray(shape, dtype.dtype, data, order=order)
+    if array.dtype.kind == "U" and array.size:
+        codes = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if codes.max() > sys.maxunicode or ((codes >= 0xD800) & (codes < 0xE000)).any():
+            # NumPy stumbles over numbers that are no characters.
+            raise Unsound("it has text that is none")
+    return array
+
+
+def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> Record:
+    if type(order) is str and order in ("C", "F"):
+        return Record(_view(data, dtype, shape, order))
+    if order != "K" or sorted(shape_of(axes)) != list(range(len(shape_of(shape)))):
+        raise Unsound("it has an array that is made in no usual way")
+    return Record(_view(data, dtype, shape, "C").transpose(axes))
+
+
+def _scalar(dtype: Any, data: Any) -> Any:
+    number = _view(data, dtype, (), "C")
+    return number.item() if number.dtype.kind in "US" else number[()]
+
+
+def _encode(text: Any = "", codec: Any = "latin1") -> bytes:
+    """Bytes as Python 3 writes them in the protocols of Python 2: text in Latin-1, to be encoded."""
+    if isinstance(text, (bytes, bytearray)):
+        return bytes(text)
+    if type(text) is not str or as_text(codec) not in ("latin1", "latin-1"):
+        raise Unsound("it has bytes that are made in no usual way")
+    return text.encode("latin-1")
+
+
+_NAMES: dict[str, Callable[..., Any] | None] = {
+    "numpy.ndarray": None,
+    "numpy.memmap": None,
+    "numpy.dtype": DType,
+    # Its arguments say nothing: shape and type come in a second step.
+    "numpy._core.multiarray._reconstruct": lambda *_: Record(),
+    "numpy._core.multiarray.scalar": _scalar,
+    "numpy._core.numeric._frombuffer": _frombuffer,
+    "_codecs.encode": _encode,
+    "builtins.bytes": _encode,
+    "builtins.bytearray": _encode,
+    "collections.OrderedDict": Dictionary,
+    # The factory stays a name.
+    "collections.defaultdict": lambda *_: Dictionary(),
+    "builtins.list": None,
+    "builtins.dict": None,
+}
+# The table: everything that a file of plain vectors may name.
+NAMES: Mapping[str, Known] = {text: Known(text, make) for text, make in _NAMES.items()}
+# Where Python 2 and NumPy 1 had the same things.
+_OLD_MODULES = {
+    "__builtin__": "builtins",
+    "numpy.core.multiarray": "numpy._core.multiarray",
+    "numpy.core.numeric": "numpy._core.numeric",
+    "numpy.core.memmap": "numpy",
+    "numpy._core.memmap": "numpy",
+}
+
+
+class Unpickler(pickle.Unpickler):
+    """The next pickle of a file: `names` are all it may name, `storage` stands for a persistent id.
+
+    The strings of Python 2 come as bytes; text in NumPy's own arguments is understood in either form.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        names: Mapping[str, Known] = NAMES,
+        storage: Callable[[Any], Any] | None = None,
+    ) -> None:
+        super().__init__(file, encoding="bytes")
+        self._name = name
+        self._names = names
+        self._storage = storage
+
+    def find_class(self, module: str, name: str) -> Known:
+        """The entry of the table; whatever is not in it is refused where it is mentioned."""
+        found = self._names.get(f"{_OLD_MODULES.get(module, module)}.{name}")
+        if found is not None and "." not in name:
+            return found
+        asked = printable(f"{module[:80]}.{name[:80]}", 80)
+        if module.split(".")[0] == "torch":
+            raise InputError(
+                f"{self._name} asks for {asked}, more than plain tensors need: save tensors with "
+                "torch.save({'X': X, 'y': y}, path), or arrays with numpy.savez."
+            )
+        raise InputError(
+            f"{self._name} asks to call {asked}, which no file of vectors needs, and nothing of it was run: do not "
+            "open it with pickle, get the features from a source you trust, best as .npz or .safetensors."
+        )
+
+    def persistent_load(self, pid: Any) -> Any:
+        """A storage of torch; plain pickles have none."""
+        if self._storage is None:
+            raise Unsound("it refers to objects outside the file")
+        return self._storage(pid)
+
+
+@contextmanager
+def refuse_unsound(file: BinaryIO, name: str, what: str) -> Iterator[None]:
+    """Whatever the unpickler stumbles over is said in one sentence."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Unpickling raises errors of every kind: the file is to blame, wherever it was.
+        reason = printable(str(error) or type(error).__name__, 120).rstrip(".")
+        if isinstance(error, EOFError) or "truncated" in reason or "exhausted before" in reason:
+            raise InputError(
+                f"{name} is truncated: it ends at byte {file.seek(0, 2)}, in the middle of its pickle: copy or "
+                "download it again."
+            ) from None
+        raise InputError(
+            f"{name} is not a sound {what}, {reason}: copy or download it again, or save its vectors with "
+            "numpy.savez(path, X=X, y=y)."
+        ) from None

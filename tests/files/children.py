@@ -1,0 +1,99 @@
+"""Reading in a child: most tests read in this process, those with `forked_child` or `real_child` do not."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import pytest
+
+from hotshot.files import child
+
+# Before a fixture puts another in its place.
+REAL_RUN = child.run
+
+
+def fork():
+    """As os.fork, from a process whose other threads wait for work and are not missed."""
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def forked(request):
+    """As `child.run`: the exit code of a process that answers the request within its limits."""
+    module = importlib.import_module(f"hotshot.files.{request.reader}")
+    process = fork()
+    if process == 0:
+        code = 1
+        try:
+            errors = os.open(f"{request.folder}/errors", os.O_WRONLY | os.O_CREAT)
+            os.dup2(errors, 1)
+            os.dup2(errors, 2)
+            child.limit(request)
+            child.answer(request, module)
+            code = 0
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def in_this_process(request):
+    """As `child.run`, without limits: for files that are sound, or refused before they do harm."""
+    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"))
+    return 0
+
+
+@pytest.fixture
+def real_child():
+    """Children are started as they are for users."""
+
+
+@pytest.fixture
+def forked_child(monkeypatch):
+    """Children have their limits but not their own Python."""
+    monkeypatch.setattr(child, "run", forked)
+
+
+@pytest.fixture(autouse=True)
+def no_child(request, monkeypatch):
+    """Unless another of these fixtures is asked for."""
+    if not {"real_child", "forked_child"} & set(request.fixturenames):
+        monkeypatch.setattr(child, "run", in_this_process)
+
+
+def crashes(cases, check):
+    """The cases for which `check` ends the process it runs in; all run in one fork, and in a new one after a crash."""
+    crashed = []
+    cases = list(cases)
+    with tempfile.TemporaryDirectory() as folder:
+        at = Path(folder) / "at"
+        first = 0
+        while first < len(cases):
+            process = fork()
+            if process == 0:
+                code = 1
+                # What a crash leaves behind goes with this folder.
+                tempfile.tempdir = folder
+                try:
+                    for number in range(first, len(cases)):
+                        at.write_text(str(number))
+                        check(cases[number])
+                    code = 0
+                except BaseException:
+                    (Path(folder) / "failure").write_text(traceback.format_exc())
+                finally:
+                    os._exit(code)
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            assert code <= 0, (Path(folder) / "failure").read_text()
+            first = len(cases) if code == 0 else int(at.read_text()) + 1
+            crashed += [] if code == 0 else [cases[first - 1]]
+    return crashed

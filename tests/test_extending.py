@@ -1,0 +1,106 @@
+"""What docs/architecture.md says of adding a cost, a rule, a head, a baseline, a dataset, an experiment: done once."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsClassifier
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import HOTClassifier, evaluate
+from hotshot.errors import ParameterError
+from hotshot.estimators.named import METHODS
+from hotshot.evaluation.tables import Table
+from hotshot.experiments import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
+from hotshot.method.calibration import MEAN_RULES, Joint
+from hotshot.method.heads import HEADS, Head
+from hotshot.method.heads.problem import FittedHeads
+from hotshot.method.hierarchy import COSTS, ClassCost, Cost
+
+BANK = ragged_bank(spread=0.8)
+X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
+SUPPORT, LABELS = X[::12], Y[::12]
+
+
+def test_a_cost_is_a_function_and_a_line(monkeypatch):
+    def farthest(base, targets, epsilon, near, keep_low_plans):
+        """The nearest mean costs most."""
+        distances = np.linalg.norm(base.means[None, :, None] - targets[:, None], axis=3)
+        return ClassCost(distances.max() - distances)
+
+    monkeypatch.setitem(COSTS, "farthest", Cost(farthest, over_targets=False, proxy="farthest"))
+    model = HOTClassifier(BANK, cost="farthest", epsilon=0.1).fit(SUPPORT, LABELS)
+    near = HOTClassifier(BANK, cost="euclidean", epsilon=0.1).fit(SUPPORT, LABELS)
+    assert model.transfer_weights_.argmax(axis=1).tolist() != near.transfer_weights_.argmax(axis=1).tolist()
+    assert evaluate({"it": model}, X, Y, ways=3, shots=1, queries=4, tasks=5, n_jobs=1)["it", 1].accuracy.n == 5
+
+
+def test_a_cost_that_is_not_in_the_table_is_refused():
+    with pytest.raises(ParameterError, match="'cost' parameter of HOTClassifier must be a str among"):
+        HOTClassifier(BANK, cost="farthest").fit(SUPPORT, LABELS)
+
+
+def test_a_mean_rule_brings_its_own_share_to_the_explanation(monkeypatch):
+    def own(base, borrowed, method):
+        """Nothing is lent to the means."""
+        return Joint(borrowed.targets, np.ones_like(borrowed.shots), borrowed.weights)
+
+    monkeypatch.setitem(MEAN_RULES, "own", own)
+    model = HOTClassifier(BANK, mean_rule="own").fit(SUPPORT, LABELS)
+    np.testing.assert_allclose(model.calibrated_means_, model.transform_(SUPPORT), atol=1e-12)
+    assert "100% of its mean is its own" in str(model.explain())
+
+
+def test_a_head_is_a_function_and_a_line(monkeypatch):
+    def fit_nearest_mean(training):
+        """W = mu, c = -|mu|^2 / 2: the nearest calibrated mean."""
+        means = training.gaussians.means
+        intercepts = -np.sum(means**2, axis=2, keepdims=True) / 2
+        return FittedHeads(np.concatenate([means, intercepts], axis=2), np.ones(len(means), dtype=bool))
+
+    monkeypatch.setitem(HEADS, "nearest-mean", Head(fit_nearest_mean))
+    model = HOTClassifier(BANK, head="nearest-mean").fit(SUPPORT, LABELS)
+    distances = np.linalg.norm(model.transform_(X)[:, None] - model.calibrated_means_, axis=2)
+    assert np.array_equal(model.predict(X), model.classes_[distances.argmin(axis=1)])
+
+
+def test_a_baseline_is_a_line(monkeypatch):
+    monkeypatch.setitem(METHODS, "neighbour", lambda base: KNeighborsClassifier(1))
+    found = evaluate(["hot", "neighbour"], X, Y, base=BANK, ways=3, shots=1, queries=4, tasks=5, n_jobs=1)
+    assert found.methods == ["hot", "neighbour"]
+
+
+def test_an_experiment_is_a_function_and_a_line(monkeypatch):
+    def run(setting):
+        found = setting.evaluate(["hot", "centroid"])
+        return Findings(tables=(Table("Two methods", ("method",), tuple((name,) for name in found.methods)),))
+
+    monkeypatch.setitem(EXPERIMENTS, "two", Experiment("two", "Two methods", "nowhere", run))
+    setting = Setting(FeatureSet("made up", BANK, X, Y), ways=3, queries=4, tasks=4, n_jobs=1)
+    (table,) = EXPERIMENTS["two"].run(setting).tables
+    assert table.rows == (("hot",), ("centroid",))
+
+
+def test_a_dataset_is_a_file_and_a_line(monkeypatch, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    datasets = pytest.importorskip("hotshot.images.datasets")
+    dataset = pytest.importorskip("hotshot.images.datasets.dataset")
+    pixels = pytest.importorskip("hotshot.images.datasets.pixels")
+    for name in ("red 1", "red 2", "blue 1"):
+        image.new("RGB", (4, 4), name.split()[0]).save(tmp_path / f"{name}.png")
+
+    def open_layout(tree):
+        """The class is the first word of a file's name."""
+        classes = {}
+        for path, entry in tree.files.items():
+            classes.setdefault(path.split()[0], []).append(pixels.EncodedImage(entry))
+        return dataset.Found("colours", "class number.png", {"all": classes}, 0)
+
+    layout = SimpleNamespace(recognises=lambda tree: False, open_layout=open_layout)
+    monkeypatch.setitem(datasets.LAYOUTS, "first-word", layout)
+    (split,) = datasets.open_dataset(tmp_path, "first-word").splits.values()
+    assert split.names == ("blue", "red")
+    assert split.labels.tolist() == [0, 1, 1]
