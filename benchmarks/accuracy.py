@@ -17,8 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from hotshot import BaseClasses, evaluate
-from hotshot.cli.progress import Watching
-from hotshot.cli.tables import to_rich
+from hotshot.cli.terminal import Watching, to_rich
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved

@@ -118,8 +118,7 @@ def test_a_file_is_not_converted_to_itself(features, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [({"dtype": "int4"}, "dtype must be one of"), ({"part": "base"}, "has no part 'base'")],
+    ("options", "message"), [({"dtype": "int4"}, "dtype must be one of"), ({"part": "base"}, "has no part 'base'")]
 )
 def test_mistakes_leave_nothing_behind(features, tmp_path, options, message):
     with pytest.raises((ParameterError, InputError), match=message):
@@ -131,7 +130,7 @@ def test_mistakes_leave_nothing_behind(features, tmp_path, options, message):
 
 def test_a_bar_appears_on_what_takes_long(features, tmp_path, capsys, monkeypatch):
     moments = iter(range(0, 1000, 2))
-    monkeypatch.setattr("hotshot.cli.convert.time", type("Clock", (), {"monotonic": lambda: next(moments)}))
+    monkeypatch.setattr("hotshot.cli.terminal.time", type("Clock", (), {"monotonic": lambda: next(moments)}))
     monkeypatch.setenv("FORCE_COLOR", "1")
     convert(features, tmp_path / "out.csv")
     assert "samples" in capsys.readouterr().err

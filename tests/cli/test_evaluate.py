@@ -73,18 +73,7 @@ def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
 def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
     out = tmp_path / "run"
     sizes = ["--ways", "3", "--queries", "4", "--tasks", "100000", "--shots", "1", "--jobs", "1"]
-    command = [
-        sys.executable,
-        "-m",
-        "hotshot",
-        "evaluate",
-        *data(files),
-        *sizes,
-        "--methods",
-        "hot",
-        "--out",
-        out,
-    ]
+    command = [sys.executable, "-m", "hotshot", "evaluate", *data(files), *sizes, "--methods", "hot", "--out", out]
     process = subprocess.Popen(
         list(map(str, command)),
         stderr=subprocess.PIPE,
@@ -105,8 +94,7 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         process.wait()
     assert process.returncode == 130
     assert re.search(
-        r"Interrupted\. \S+ holds [\d,]+ finished tasks: rerun the command to resume",
-        " ".join(errors.split()),
+        r"Interrupted\. \S+ holds [\d,]+ finished tasks: rerun the command to resume", " ".join(errors.split())
     )
     assert "Traceback" not in errors
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import real_data
-from hotshot.cli import inspect as command
+from hotshot.cli import terminal
 
 HOSTILE = "[red]boo[/red] \x1b[31mred\x1b[0m\nnew\tline \u202e " + "x" * 500
 
@@ -46,14 +46,7 @@ def test_a_fine_file_is_said_to_be_fine_first(hotshot, files):
     assert run.returncode == 0, run.stderr
     first = run.stdout.splitlines()[0]
     assert first.endswith("base.npz is fine.")
-    for text in (
-        "360",
-        "30 in every class",
-        "20, float32",
-        "rank of covariance",
-        "What follows",
-        "hot, ot-cosine",
-    ):
+    for text in ("360", "30 in every class", "20, float32", "rank of covariance", "What follows", "hot, ot-cosine"):
         assert text in run.stdout
     assert "Findings" not in run.stdout
     assert run.stderr == ""
@@ -63,13 +56,7 @@ def test_a_fault_is_exit_code_1_and_everything_else_is_reported(hotshot, files):
     run = hotshot("inspect", files / "nan.npz")
     assert run.returncode == 1
     said = " ".join(run.stdout.split())
-    for text in (
-        "1 fault to fix",
-        "row 40, column 3, class 'class 1'",
-        "norms",
-        "refused every method",
-        "30 in every",
-    ):
+    for text in ("1 fault to fix", "row 40, column 3, class 'class 1'", "norms", "refused every method", "30 in every"):
         assert text in said
 
 
@@ -90,8 +77,7 @@ def test_two_files_are_compared(hotshot, files, second, code, message):
 
 
 @pytest.mark.parametrize(
-    ("names", "code"),
-    [(["base.npz"], 0), (["nan.npz"], 1), (["base.npz", "mixed.npz"], 1), (["tiny.npz"], 0)],
+    ("names", "code"), [(["base.npz"], 0), (["nan.npz"], 1), (["base.npz", "mixed.npz"], 1), (["tiny.npz"], 0)]
 )
 def test_json_is_one_document_with_the_same_exit_code(hotshot, files, names, code):
     run = hotshot("inspect", *(files / name for name in names), "--json")
@@ -149,7 +135,7 @@ def test_a_bar_shows_only_where_reading_takes_time(hotshot, files, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "reading" not in hotshot("inspect", files / "base.npz").stdout
-    monkeypatch.setattr(command, "SECONDS_WITHOUT_BAR", -1.0)
+    monkeypatch.setattr(terminal, "SECONDS_WITHOUT_BAR", -1.0)
     assert "reading base.npz" in hotshot("inspect", files / "base.npz").stdout
 
 

@@ -134,11 +134,7 @@ class Page:
 
     def resize(self, width: int, height: int) -> None:
         self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
     def click(self, selector: str) -> None:

@@ -51,13 +51,7 @@ def source(folder: Path) -> dict[str, str]:
 def make_run(folder: Path, methods=("hot", "logistic", "centroid-cl2n"), out="run", **changes) -> Path:
     """A finished run on the features in a folder."""
     base, X, y = read(Source(base=folder / "base.npz", novel=folder / "novel.npz"))
-    options = {
-        "ways": WAYS,
-        "queries": QUERIES,
-        "tasks": TASKS,
-        "shots": SHOTS,
-        "about": {"source": source(folder)},
-    }
+    options = {"ways": WAYS, "queries": QUERIES, "tasks": TASKS, "shots": SHOTS, "about": {"source": source(folder)}}
     evaluate(methods, X, y, n_jobs=1, out=folder / out, **{"base": base, **options, **changes})
     return folder / out
 
@@ -86,11 +80,7 @@ def make_reproduction(folder: Path, **about) -> Path:
             "paper": "Table 3",
             "claims": [
                 {"text": f"{SCRIPT} is ahead.", "verdict": "holds", "measured": "H-OT +1.50 ± 0.25"},
-                {
-                    "text": "It is not.",
-                    "verdict": "does not hold",
-                    "measured": "H-OT -1.50 ± 0.25; cross-domain",
-                },
+                {"text": "It is not.", "verdict": "does not hold", "measured": "H-OT -1.50 ± 0.25; cross-domain"},
             ]
             if name == "costs"
             else [],

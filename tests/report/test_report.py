@@ -10,17 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from reported_runs import (
-    IMAGE,
-    NOVEL,
-    SCRIPT,
-    TASKS,
-    make_reproduction,
-    make_run,
-    read,
-    source,
-    write_features,
-)
+from reported_runs import IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, source, write_features
 
 from hotshot.base import BaseClasses
 from hotshot.cli.report import report
@@ -163,13 +153,7 @@ def test_a_reproduction_explores_the_tasks_of_its_evaluations(fresh):
     make_run(fresh, methods=["ridge"], out="paper/evaluations/other", shots=1, seed=5)
     X, y = read_features(fresh / "base.npz")
     half = BaseClasses.from_samples(X[: len(X) // 2], y[: len(X) // 2])
-    make_run(
-        fresh,
-        methods=["hot"],
-        out="paper/evaluations/an-evaluation-with-other-base-classes",
-        shots=1,
-        base=half,
-    )
+    make_run(fresh, methods=["hot"], out="paper/evaluations/an-evaluation-with-other-base-classes", shots=1, base=half)
     found = embedded(make_report([out], read, tasks=3))
     assert found["total"] == TASKS
     assert found["methods"] == ["hot", "centroid"]
@@ -188,10 +172,7 @@ def test_files_that_are_gone_leave_the_explorer_out_until_they_are_named(fresh):
     run = make_run(fresh, tasks=5, shots=1)
     (fresh / "novel.npz").rename(fresh / "moved.npz")
     assert "There is no file" in why_not(make_report([run], read, tasks=3))
-    for moved in (
-        Source(novel=fresh / "moved.npz"),
-        Source(base=fresh / "base.npz", novel=fresh / "moved.npz"),
-    ):
+    for moved in (Source(novel=fresh / "moved.npz"), Source(base=fresh / "base.npz", novel=fresh / "moved.npz")):
         assert MISSING not in make_report([run], read, tasks=3, data=moved)
 
 
@@ -316,8 +297,7 @@ def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [({"threshold": 1.5}, "threshold"), ({"tasks": -1}, "tasks"), ({"folders": []}, "at least")],
+    ("options", "words"), [({"threshold": 1.5}, "threshold"), ({"tasks": -1}, "tasks"), ({"folders": []}, "at least")]
 )
 def test_arguments_are_checked(folder, options, words):
     with pytest.raises(ParameterError, match=words):

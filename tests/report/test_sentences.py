@@ -15,14 +15,7 @@ REFERENCE = RNG.uniform(0.5, 0.9, size=200)
 
 def result(method, accuracies, statuses=None, stopped_early=0, seconds=0.01):
     return MethodResult(
-        method,
-        1,
-        np.asarray(accuracies),
-        {"cat": 0.5, "dog": 0.75},
-        0.1,
-        statuses or {},
-        stopped_early,
-        seconds,
+        method, 1, np.asarray(accuracies), {"cat": 0.5, "dog": 0.75}, 0.1, statuses or {}, stopped_early, seconds
     )
 
 

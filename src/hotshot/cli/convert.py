@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hotshot import __version__
 from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.store import DESCRIPTION
-from hotshot.cli.data import open_samples
-from hotshot.cli.options import Json
+from hotshot.cli.inputs import Json, open_samples
+from hotshot.cli.terminal import Watch, reading
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
 from hotshot.files.reading import sniff, split_part
@@ -35,7 +33,6 @@ _TEXT = (".csv", ".tsv")
 _WITHOUT_HEADER = (*_TEXT, ".npy")
 # What is said anew of every file.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
-_SECONDS_WITHOUT_BAR = 1.0
 
 
 def convert(
@@ -75,14 +72,15 @@ def convert(
     opened = open_samples(source, part, labels)
     _check_out(opened.path, out, force)
     about = _provenance(opened, part, labels, extractor, transform)
-    with ReadingBar(Console(stderr=True), opened.n_samples) as bar:
-        watched = bar.watched(opened)
+    per_class: Counter[Any] = Counter()
+    with reading(Console(stderr=True)) as begin:
+        watched = _watched(opened, begin, per_class)
         if to_bank:
             batches = watched.batches(ROWS_AT_ONCE)
             BaseClasses.from_batches(batches, out, samples=samples, covariance=covariance, about=about, overwrite=force)
         else:
             write_features(out, watched, dtype=dtype, about=about)
-    counts = {"samples": bar.n_samples, "classes": len(bar.classes), "features": opened.n_features}
+    counts = {"samples": per_class.total(), "classes": len(per_class), "features": opened.n_features}
     written, about = _look_at(out, opened, dtype)
     n_bytes = sum(map(_size, _files(out)))
     if as_json:
@@ -166,49 +164,20 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-class ReadingBar:
-    """A bar that appears after a second, over the two passes that writing takes."""
+def _watched(source: FeatureSource, begin: Callable[..., Watch], samples: Counter[Any]) -> FeatureSource:
+    """The same source, whose batches move a bar and count the samples of each class.
 
-    def __init__(self, console: Console, n_samples: int | None) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("samples"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("reading", total=n_samples)
-        self._start = time.monotonic()
-        self._shown = False
-        self.n_samples = 0
-        self.classes: set[Any] = set()
+    Some formats are written in two passes over the source; `samples` is what the fullest pass saw.
+    """
+    passes = iter(("reading", "writing"))
 
-    def watched(self, source: FeatureSource) -> FeatureSource:
-        """The same source, whose batches move the bar."""
-        passes = iter(("reading", "writing"))
+    def batches(rows: int) -> Iterator[Any]:
+        watch = begin(source.path.name, next(passes, "writing"))
+        seen: Counter[Any] = Counter()
+        for X, y in source.batches(rows):
+            seen.update(y.tolist())
+            samples.update(seen - samples)
+            watch(seen.total(), source.n_samples)
+            yield X, y
 
-        def batches(rows: int) -> Iterator[Any]:
-            description = next(passes, "writing")
-            done = 0
-            for X, y in source.batches(rows):
-                done += len(X)
-                self.n_samples = max(done, self.n_samples)
-                self.classes.update(y.tolist())
-                if not self._shown and time.monotonic() - self._start > _SECONDS_WITHOUT_BAR:
-                    self._progress.start()
-                    self._shown = True
-                self._progress.update(self._task, description=description, completed=done)
-                yield X, y
-
-        return replace(source, batches=batches)
-
-    def __enter__(self) -> ReadingBar:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._shown:
-            self._progress.stop()
+    return replace(source, batches=batches)

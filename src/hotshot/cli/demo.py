@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -12,10 +12,9 @@ from rich.markdown import Markdown
 
 from hotshot import evaluation
 from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
-from hotshot.cli.data import numbers
-from hotshot.cli.evaluate import print_accuracies, print_notes
-from hotshot.cli.options import Json, Queries, Seed, Shots
-from hotshot.cli.progress import Watching
+from hotshot.cli.evaluate import print_accuracies
+from hotshot.cli.inputs import Json, Queries, Seed, Shots, numbers
+from hotshot.cli.terminal import Watching, print_notes
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.tasks import Episodes
 
@@ -50,22 +49,13 @@ def demo(
             f"{len(data.base.names)} base classes, {len(np.unique(data.y_novel))} novel classes, "
             f"{data.base.n_features} features.\n"
         )
+    size: dict[str, Any] = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed}
     with Watching(console, tasks * len(wanted) * len(chosen)) as watching:
         found = evaluation.evaluate(
-            chosen,
-            data.X_novel,
-            data.y_novel,
-            base=data.base,
-            ways=ways,
-            shots=wanted,
-            queries=queries,
-            tasks=tasks,
-            seed=seed,
-            watch=watching,
+            chosen, data.X_novel, data.y_novel, base=data.base, shots=wanted, watch=watching, **size
         )
     if as_json:
-        request = {"bank": bank, "ways": ways, "queries": queries, "tasks": tasks, "seed": seed}
-        print(json.dumps({"request": request, "results": found.rows()}, indent=2))
+        print(json.dumps({"request": {"bank": bank, **size}, "results": found.rows()}, indent=2))
         return
     print_accuracies(console, found)
     print_notes(console, watching.notes)

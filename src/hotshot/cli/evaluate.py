@@ -1,4 +1,4 @@
-"""`hotshot evaluate`: methods on the same tasks, into a run folder that can be continued."""
+"""`hotshot evaluate`: methods on the same tasks, into a run folder from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import typer
 from rich.console import Console
 
 from hotshot import evaluation
-from hotshot.cli.data import load_data, numbers
-from hotshot.cli.options import (
+from hotshot.cli.inputs import (
     Bank,
     Base,
     Jobs,
@@ -27,9 +26,10 @@ from hotshot.cli.options import (
     Shots,
     Threshold,
     Ways,
+    load_data,
+    numbers,
 )
-from hotshot.cli.progress import Watching
-from hotshot.cli.tables import to_rich
+from hotshot.cli.terminal import Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation
@@ -64,8 +64,7 @@ def evaluate(
     threshold: Threshold = 0.5,
     save_tasks: Annotated[Path | None, typer.Option(help="Save the tasks to this file, to share them.")] = None,
     load_tasks: Annotated[
-        Path | None,
-        typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks."),
+        Path | None, typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -78,10 +77,11 @@ def evaluate(
     chosen = method_names(methods)
     classes, X, y = load_data(base, novel, bank)
     console = Console(stderr=as_json)
+    size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
     # A file of tasks that was made elsewhere knows their number, we do not yet.
     total = None if load_tasks is not None else tasks * len(wanted) * len(chosen)
     if save_tasks is not None:
-        digest = freeze_tasks(save_tasks, y, tasks=tasks, ways=ways, shots=wanted, queries=queries, seed=seed)
+        digest = freeze_tasks(save_tasks, y, **size)
         console.print(f"Tasks written to {save_tasks}, hash {digest[:16]}.", markup=False)
         load_tasks = save_tasks
     if out is None:
@@ -97,11 +97,7 @@ def evaluate(
             X,
             y,
             base=classes,
-            ways=ways,
-            shots=wanted,
-            queries=queries,
-            tasks=tasks,
-            seed=seed,
+            **size,
             frozen=load_tasks,
             reference=reference,
             n_jobs=jobs,
@@ -125,12 +121,6 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
     """One table for each number of shots."""
     for shots in found.shots:
         console.print(to_rich(accuracy_table(found, shots)))
-
-
-def print_notes(console: Console, notes: list[str]) -> None:
-    """What a user should know beside the results."""
-    for note in notes:
-        console.print(f"Note: {note}", markup=False, style="yellow")
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:

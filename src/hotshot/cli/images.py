@@ -1,4 +1,4 @@
-"""What `train` and `extract` share: flags, PyTorch and its process, splits as decoded images, the progress bar."""
+"""What `train` and `extract` share: flags, PyTorch and its process, splits as decoded images."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
+from hotshot.cli.terminal import bar
 from hotshot.errors import RunError
 from hotshot.images.datasets import DecodedSplit, decode, open_dataset
 from hotshot.images.datasets.glyphs import make_glyphs
@@ -63,19 +64,6 @@ def keep_freed_memory() -> None:
             mallopt = ctypes.CDLL(None).mallopt
             mallopt(_M_MMAP_MAX, 0)
             mallopt(_M_TRIM_THRESHOLD, _MOST)
-
-
-def bar(console: Console, counted: str) -> Progress:
-    """A progress bar of `counted`, such as "images", that leaves nothing behind."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn(counted),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
 
 
 def counting(progress: Progress, what: str) -> Callable[[int, int], None]:

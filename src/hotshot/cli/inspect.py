@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from json import dumps
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from hotshot.cli.data import open_samples
-from hotshot.cli.options import Json
+from hotshot.cli.inputs import Json, open_samples
+from hotshot.cli.terminal import reading
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
 from hotshot.evaluation.inspection.problems import BOTH, Finding
 from hotshot.files import FeatureSource, open_features
@@ -25,19 +21,16 @@ from hotshot.files.source import SeveralPartsError
 from hotshot.formatting import shortened
 
 FAULTY = 1
-SECONDS_WITHOUT_BAR = 1.0
 COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
 def inspect(
     file: Annotated[
-        Path,
-        typer.Argument(help="A feature file of any format; FILE:PART is one of its parts.", show_default=False),
+        Path, typer.Argument(help="A feature file of any format; FILE:PART is one of its parts.", show_default=False)
     ],
     novel: Annotated[
-        Path | None,
-        typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False),
+        Path | None, typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False)
     ] = None,
     json: Json = False,
 ) -> None:
@@ -47,8 +40,8 @@ def inspect(
     """
     console = Console(stderr=json)
     paths = [file] if novel is None else [file, novel]
-    with Reading(console) as reading:
-        found = inspect_sources([part for path in paths for part in open_parts(path)], reading)
+    with reading(console) as begin:
+        found = inspect_sources([part for path in paths for part in open_parts(path)], begin)
     if json:
         print(dumps(document(found), indent=2, allow_nan=False))
     else:
@@ -64,44 +57,6 @@ def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
     except SeveralPartsError as error:
         parts = sorted(error.parts, key=lambda part: part.lower() not in ("base", "train"))
     return [(f"{path}:{part}", open_features(path, part=part)) for part in parts]
-
-
-class Reading:
-    """A progress bar in a `with` statement, for files that take longer than a second."""
-
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            TextColumn("reading {task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        # In a file or a pipe a bar would leave only empty lines.
-        self._visible = console.is_terminal
-        self._begun = time.monotonic()
-
-    def __enter__(self) -> Reading:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Stopping what never began would print an empty line.
-        if self._progress.live.is_started:
-            self._progress.stop()
-
-    def __call__(self, name: str) -> Callable[[int, int | None], None]:
-        """Begin a file; what is returned takes note of its rows."""
-        bar = self._progress.add_task(shortened(Path(name).name), total=None)
-
-        def watch(rows: int, total: int | None) -> None:
-            if self._visible and time.monotonic() - self._begun > SECONDS_WITHOUT_BAR:
-                self._progress.start()
-            self._progress.update(bar, completed=rows, total=total)
-
-        return watch
 
 
 def show(found: Inspection, console: Console) -> None:
@@ -138,12 +93,7 @@ def _facts(found: Inspection) -> Table:
 
 def _table(title: str) -> Table:
     table = Table(
-        box=None,
-        padding=(0, 2, 0, 0),
-        show_header=False,
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
+        box=None, padding=(0, 2, 0, 0), show_header=False, title=f"\n{title}", title_justify="left", title_style="bold"
     )
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

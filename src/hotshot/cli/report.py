@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hotshot.cli.data import load_data
-from hotshot.cli.evaluate import print_notes
-from hotshot.cli.options import Bank, Base, Json, Novel, Reference, Threshold
+from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
+from hotshot.cli.terminal import print_notes
 
 if TYPE_CHECKING:
     from hotshot.report import Source
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(help="Folders of evaluate or reproduce.", metavar="run...", show_default=False),
+        list[Path], typer.Argument(help="Folders of evaluate or reproduce.", metavar="run...", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path("report.html"),
     base: Base = None,
@@ -39,7 +37,7 @@ def report(
 
     console = Console(stderr=True)
     notes: list[str] = []
-    with console.status("Fitting the tasks to look into again …"):
+    with console.status("Fitting tasks for the task explorer …"):
         text = make_report(
             runs,
             read_source,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,12 +12,10 @@ from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.base.embedded import load_bank
-from hotshot.cli.data import load_data
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.options import Bank, Base, Jobs, Json, Novel, Queries, Seed
-from hotshot.cli.progress import Watching
+from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data
 from hotshot.cli.report import read_source
-from hotshot.cli.tables import to_rich
+from hotshot.cli.terminal import Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation.runner import versions
 from hotshot.evaluation.tables import Entry, Table
@@ -36,18 +34,6 @@ TUNING_TASKS = 500
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
-@dataclass(frozen=True)
-class Sources:
-    """Where the features of a reproduction come from, as the command line names them."""
-
-    base: Path | None
-    novel: Path | None
-    bank: str | None
-    name: str | None
-    backbone: str
-    others: tuple[str, ...]
-
-
 def reproduce(
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...")
@@ -61,8 +47,7 @@ def reproduce(
     ] = None,
     bank: Bank = None,
     name: Annotated[
-        str | None,
-        typer.Option(help="Name of the dataset, such as miniImageNet, to compare with the paper's numbers."),
+        str | None, typer.Option(help="Name of the dataset, such as miniImageNet, to compare with the paper's numbers.")
     ] = None,
     backbone: Annotated[str, typer.Option(help="Name of the backbone of the features, such as WRN28+RTloss.")] = "",
     other: Annotated[
@@ -83,7 +68,7 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper from your own features, beside the published ones."""
-    from hotshot.paper.experiments import EXPERIMENTS, save_findings
+    from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Setting, save_findings
     from hotshot.report import make_report, write_report
 
     if list_all:
@@ -91,14 +76,18 @@ def reproduce(
         return
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
-    sources = Sources(base, novel, bank, name, backbone, tuple(other or ()))
-    size = {"ways": ways, "queries": queries, "seed": seed, "n_jobs": jobs}
-    setting = _setting(sources, size, tasks, out)
+    own = FeatureSet(name or bank or Path(str(novel)).stem, *load_data(base, novel, bank), backbone)
+    others = tuple(map(_other, other or ()))
+    _check_titles([own, *others])
+    if ways is None:
+        ways = 5 if bank is None else load_bank(bank).ways
+    n_tasks = _n_tasks(bank, ways) if tasks is None else tasks
+    size: dict[str, Any] = {"ways": ways, "queries": queries, "tasks": n_tasks, "seed": seed}
+    setting = Setting(own, others, **size, n_jobs=jobs, out=out)
     if tasks is None and bank is not None:
         console.print(f"On an embedded bank: {setting.tasks} tasks where {TASKS} is usual.", markup=False)
     out.mkdir(parents=True, exist_ok=True)
-    numbers = {"ways": setting.ways, "queries": queries, "tasks": setting.tasks, "seed": seed}
-    about = {"data": setting.features.name, "backbone": backbone, **numbers}
+    about = {"data": own.name, "backbone": backbone, **size}
     write_json(out / "run.json", {"source": source_of(base, novel, bank, None), **about, **versions()})
     if val is not None:
         setting = replace(setting, tuned=_tuned(setting, val, console))
@@ -114,7 +103,7 @@ def reproduce(
         _print(console, experiment, findings, watching.notes)
     _print_claims(console, claims)
     page = out / "report.html"
-    with console.status("Fitting the tasks to look into again …"):
+    with console.status("Fitting tasks for the task explorer …"):
         write_report(page, make_report([out], read_source))
     if as_json:
         print(json.dumps(documents, indent=2))
@@ -141,26 +130,19 @@ def _chosen(names: list[str]) -> list[Experiment]:
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
 
 
-def _setting(sources: Sources, size: dict[str, Any], tasks: int | None, out: Path) -> Setting:
-    from hotshot.paper.experiments import FeatureSet, Setting
+def _n_tasks(bank: str | None, ways: int) -> int:
+    """Tasks where no number is given."""
+    return TASKS if bank is None else max(LEAST_TASKS_OF_BANK, 25 * TASKS_OF_BANK // max(ways, 5) ** 2)
 
-    base, X, y = load_data(sources.base, sources.novel, sources.bank)
-    name = sources.name or sources.bank or Path(str(sources.novel)).stem
-    own = FeatureSet(name, base, X, y, sources.backbone)
-    others = tuple(_other(text) for text in sources.others)
-    named = [", ".join(filter(None, (features.name, features.backbone))) for features in (own, *others)]
-    twice = [text for text in named if named.count(text) > 1]
+
+def _check_titles(sets: list[FeatureSet]) -> None:
+    titles = [features.title for features in sets]
+    twice = [title for title in titles if titles.count(title) > 1]
     if twice:
         raise ParameterError(
             f"--other must be another dataset or another backbone, but {twice[0]!r} is there twice: give each its own "
             "NAME or BACKBONE."
         )
-    if size["ways"] is None:
-        size = {**size, "ways": 5 if sources.bank is None else load_bank(sources.bank).ways}
-    if tasks is None:
-        few = 25 * TASKS_OF_BANK // max(size["ways"], 5) ** 2
-        tasks = TASKS if sources.bank is None else max(LEAST_TASKS_OF_BANK, few)
-    return Setting(own, others, tasks=tasks, out=out, **size)
 
 
 def _other(text: str) -> FeatureSet:
@@ -171,8 +153,7 @@ def _other(text: str) -> FeatureSet:
     parts = files.split(",")
     if not name or len(parts) not in (2, 3):
         raise ParameterError(f"--other must be NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE, got {text!r}.")
-    base, X, y = load_data(Path(parts[0]), Path(parts[1]), None)
-    return FeatureSet(name, base, X, y, parts[2] if len(parts) == 3 else "")
+    return FeatureSet(name, *load_data(Path(parts[0]), Path(parts[1]), None), *parts[2:])
 
 
 def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:

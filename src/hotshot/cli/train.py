@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hotshot.cli.data import numbers
-from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, bar, decoded_splits, needs_images
-from hotshot.cli.options import Json
+from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, decoded_splits, needs_images
+from hotshot.cli.inputs import Json, numbers
+from hotshot.cli.terminal import bar
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.images.datasets import DecodedSplit
 

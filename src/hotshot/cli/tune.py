@@ -10,10 +10,8 @@ import typer
 from rich.console import Console
 
 from hotshot import evaluation
-from hotshot.cli.data import load_data, numbers
-from hotshot.cli.options import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways
-from hotshot.cli.progress import Watching
-from hotshot.cli.tables import to_rich
+from hotshot.cli.inputs import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways, load_data, numbers
+from hotshot.cli.terminal import Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent

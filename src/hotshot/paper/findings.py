@@ -1,17 +1,21 @@
-"""What an experiment is, and what it finds: claims, sentences, tables and figures, kept as files for the report."""
+"""What an experiment is, and what it finds: methods compared over tasks they share, claims, tables and figures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hotshot.errors import InputError
-from hotshot.evaluation.tables import Table
+from hotshot.evaluation import Estimate, MethodResult, paired_difference
+from hotshot.evaluation import results as compared
+from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
-from hotshot.paper.claims import Claim
 from hotshot.paper.figures import save
 from hotshot.paper.setting import Setting
 
@@ -19,23 +23,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FINDINGS = "findings.json"
+# Differences that a claim lists; where there are more, only so many of the lowest.
+MOST_LISTED, LOWEST = 5, 3
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper in our words, whether it "holds", "does not hold" or is "undecided", and by what."""
+
+    text: str
+    verdict: str
+    measured: str
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one experiment.
-
-    Attributes
-    ----------
-    sentences : tuple of str
-        What was found, in words.
-    tables : tuple of Table
-    figures : dict of str to Figure
-        By the name of their files.
-    numbers : dict
-        What was measured beyond the tables, for programs.
-    claims : tuple of Claim
-        What the paper says of it, and whether that holds here.
+    """Of one experiment: in words, as tables, as figures by the name of their files, what was measured beyond the
+    tables as numbers for programs, and what the paper claims of it.
     """
 
     sentences: tuple[str, ...] = ()
@@ -47,19 +52,9 @@ class Findings:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper.
+    """A table or figure of the paper, by its name on the command line and its place in the paper, such as "Table 3".
 
-    Attributes
-    ----------
-    name : str
-        On the command line.
-    title : str
-    paper : str
-        Where it is in the paper, such as "Table 3".
-    run : function of a Setting
-        Gives Findings.
-    others : str
-        What further feature sets it needs, in words; empty where one will do.
+    `others` says which further feature sets it needs; it is empty where one will do.
     """
 
     name: str
@@ -96,3 +91,71 @@ def load_findings(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         pass
     raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
+
+
+def claim(text: str, differences: Mapping[str, Number]) -> Claim:
+    """A claim that some differences are above 0: it holds where all are, by their intervals, and fails with one below.
+
+    Examples
+    --------
+    >>> claim("A is ahead of B.", {"": Number(1.5, 0.2, signed=True)})
+    Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
+    """
+    widths = {name: math.inf if d.half_width is None else d.half_width for name, d in differences.items()}
+    if any(d.mean + widths[name] < 0 for name, d in differences.items()):
+        verdict = FAILS
+    elif all(d.mean - widths[name] > 0 for name, d in differences.items()):
+        verdict = HOLDS
+    else:
+        verdict = UNDECIDED
+    return Claim(text, verdict, listed(differences))
+
+
+def listed(differences: Mapping[str, Number]) -> str:
+    """Differences as a claim shows them."""
+    shown, lead = list(differences.items()), ""
+    if len(shown) > MOST_LISTED:
+        shown = sorted(shown, key=lambda item: item[1].mean)[:LOWEST]
+        lead = f"lowest of {len(differences)}: "
+    return lead + "; ".join(f"{name} {number}".strip() for name, number in shown)
+
+
+def paired(result: MethodResult, other: MethodResult) -> Estimate:
+    """Accuracy of `result` minus that of `other` over the tasks that both were evaluated on."""
+    return paired_difference(*shared_accuracies(result, other))
+
+
+def shared_accuracies(*results: MethodResult) -> list[np.ndarray]:
+    """Accuracies of each over the tasks that all were evaluated on."""
+    # Task i depends on the seed and on i alone, so the first ones are the same for all.
+    shared = min(len(result.accuracies) for result in results)
+    return [result.accuracies[:shared] for result in results]
+
+
+def gap(result: MethodResult, other: MethodResult) -> Number:
+    """`paired`, in points of percent."""
+    return percent(paired(result, other), signed=True)
+
+
+def bar(result: MethodResult) -> tuple[float, float]:
+    """Mean accuracy in percent and half the width of its interval, for figures."""
+    return 100 * result.accuracy.mean, 100 * result.accuracy.half_width
+
+
+def standing(differences: Mapping[str, Estimate]) -> str:
+    """Which methods H-OT is ahead of and behind, in words; differences are H-OT minus the method named."""
+    phrases = {
+        compared.AHEAD: "H-OT is ahead of",
+        compared.BEHIND: "H-OT is behind",
+        compared.UNDECIDED: "No significant difference from",
+    }
+    sentences = []
+    for kind, phrase in phrases.items():
+        names = [
+            f"{name} ({percent(difference, signed=True)})"
+            for name, difference in differences.items()
+            if compared.verdict(difference) == kind
+        ]
+        if names:
+            sentences.append(f"{phrase} {', '.join(names)}.")
+    return " ".join(sentences)

@@ -7,8 +7,10 @@ Both are kept where they stand.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from hotshot.evaluation.tables import Number
 
@@ -126,7 +128,7 @@ def published_systems(dataset: str) -> tuple[System, ...]:
 
 def published_cost(dataset: str, method: str) -> Number | None:
     """Accuracy at 1 shot in Table 3, by the method's name on the command line."""
-    return _COSTS.get((published_dataset(dataset) or "", method))
+    return _COSTS.get((method, published_dataset(dataset)))
 
 
 def published_backbone(backbone: str, method: str) -> Number | None:
@@ -136,7 +138,7 @@ def published_backbone(backbone: str, method: str) -> Number | None:
 
 def published_speed(dataset: str, method: str, shots: int) -> Number | None:
     """Seconds per task in Table 5, of "free-lunch" or "hot"."""
-    return _SPEEDS.get((published_dataset(dataset) or "", method, shots))
+    return _SPEEDS.get((published_dataset(dataset), (method, shots)))
 
 
 def published_retrieved(method: str, k: int | None) -> Number | None:
@@ -165,6 +167,16 @@ def _number(printed: str) -> Number | None:
     return Number(float(mean), None if half_width in ("", "n/a") else float(half_width), published=True)
 
 
+def _by_cell(table: str, columns: Iterable[Any]) -> dict[tuple[Any, Any], Number | None]:
+    """Numbers by the name of their row, and by their column."""
+    heads = tuple(columns)
+    return {
+        (row, head): _number(printed)
+        for row, *found in cells(table)
+        for head, printed in zip(heads, found, strict=True)
+    }
+
+
 def _systems(table: str, column: int) -> tuple[System, ...]:
     """Rows with a number at either shots, which stand in `column` and the next."""
     rows = [
@@ -181,23 +193,7 @@ _SYSTEMS = {
     "CUB": _systems(TABLE_1, 4),
     "CIFAR-FS": _systems(TABLE_2, 0),
 }
-_COSTS = {
-    (dataset, method): _number(printed)
-    for method, *row in cells(TABLE_3)
-    for dataset, printed in zip(("miniImageNet", "CUB", "CIFAR-FS", "tieredImageNet"), row, strict=True)
-}
-_BACKBONES = {
-    (_plain(backbone), method): _number(printed)
-    for backbone, *row in cells(TABLE_4)
-    for method, printed in zip(("free-lunch", "hot"), row, strict=True)
-}
-_SPEEDS = {
-    (dataset, *key): _number(printed)
-    for dataset, *row in cells(TABLE_5)
-    for key, printed in zip(product(("free-lunch", "hot"), SHOTS), row, strict=True)
-}
-_RETRIEVED = {
-    (method, k): _number(printed)
-    for method, *row in cells(TABLE_6)
-    for k, printed in zip(TABLE_6_COLUMNS, row, strict=True)
-}
+_COSTS = _by_cell(TABLE_3, ("miniImageNet", "CUB", "CIFAR-FS", "tieredImageNet"))
+_BACKBONES = {(_plain(name), method): own for (name, method), own in _by_cell(TABLE_4, ("free-lunch", "hot")).items()}
+_SPEEDS = _by_cell(TABLE_5, product(("free-lunch", "hot"), SHOTS))
+_RETRIEVED = _by_cell(TABLE_6, TABLE_6_COLUMNS)

@@ -27,17 +27,10 @@ ONE_IN, LEAST_TASKS = 8, 100
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Base classes, and samples of novel classes from the same extractor.
+    """Base classes, and samples X (samples, V) with labels y (samples,) of novel classes from the same extractor.
 
-    Attributes
-    ----------
-    name : str
-        Of the dataset; figures of the paper are shown beside those of its own datasets.
-    base : BaseClasses
-    X, y : arrays (samples, V) and (samples,)
-        Of the novel classes.
-    backbone : str
-        The extractor, in the paper's words such as "WRN28+RTloss"; empty where nobody said.
+    `name` is that of the dataset: numbers of the paper are shown beside those of its own datasets. `backbone` is the
+    extractor, in the paper's words such as "WRN28+RTloss"; empty where nobody said.
     """
 
     name: str
@@ -65,22 +58,11 @@ class FittedTask:
 
 @dataclass(frozen=True)
 class Setting:
-    """Data and size of a reproduction.
+    """Data and size of a reproduction; `ways`, `queries`, `tasks`, `seed`, `n_jobs` and `watch` are as in `evaluate`.
 
-    Attributes
-    ----------
-    features : FeatureSet
-        What most experiments look at.
-    others : tuple of FeatureSet
-        Other datasets, or other backbones of the same one.
-    ways, queries, tasks, seed, n_jobs
-        As in `evaluate`.
-    tuned : dict or None
-        Parameters of `HOTClassifier` chosen on validation classes, for one more row of the accuracies.
-    out : path or None
-        Folder of the evaluations; the same evaluation is never done twice in it.
-    watch
-        As in `evaluate`, for a progress bar.
+    Most experiments look at `features` alone; `others` are other datasets, or other backbones of the same one. `tuned`
+    are parameters of `HOTClassifier` chosen on validation classes, for one more row of the accuracies. `out` is the
+    folder of the evaluations; the same evaluation is never done twice in it.
     """
 
     features: FeatureSet

@@ -22,28 +22,12 @@ TOP_LENDERS, TOP_EVIDENCE, MOST_WRONG = 8, 4, 40
 
 
 def explore(
-    estimator: CalibratedClassifier,
-    X: np.ndarray,
-    episodes: Episodes | FrozenEpisodes,
-    indices: Iterable[int],
+    estimator: CalibratedClassifier, X: np.ndarray, episodes: Episodes | FrozenEpisodes, indices: Iterable[int]
 ) -> list[dict[str, Any]]:
-    """What a method did in some tasks, as JSON.
+    """What a method with base classes, fitted anew, did in each of some tasks, as JSON.
 
-    Parameters
-    ----------
-    estimator : HOTClassifier or FreeLunchClassifier
-        With base classes; fitted anew in every task.
-    X : array (samples, V)
-        Of the novel classes, from which `episodes` draws rows.
-    episodes : Episodes
-    indices : iterable of int
-        Of the tasks.
-
-    Returns
-    -------
-    list of dict
-        One per task. Novel classes are numbers in `episodes.names`, base classes numbers in `estimator.base.names`,
-        samples go by their row in X.
+    `episodes` draws rows of X (samples, V), and `indices` are those of the tasks. In the result novel classes are
+    numbers in `episodes.names`, base classes numbers in `estimator.base.names`, and samples go by their row in X.
     """
     base = estimator.base
     assert base is not None

@@ -12,9 +12,8 @@ from markupsafe import Markup
 
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import refuse_damage
-from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
-from hotshot.paper.findings import FINDINGS
+from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.run import Part
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg

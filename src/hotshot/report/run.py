@@ -67,13 +67,7 @@ class RunPart(Part):
 
 
 def run_part(
-    run: StoredRun,
-    part_id: str,
-    source: Source,
-    read: Reader,
-    most: int,
-    reference: str | None,
-    threshold: float,
+    run: StoredRun, part_id: str, source: Source, read: Reader, most: int, reference: str | None, threshold: float
 ) -> RunPart:
     """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
     found = run.evaluation

@@ -14,11 +14,7 @@ from hotshot.transport import Status
 
 # Methods named in one sentence.
 MOST_NAMED = 4
-OPENINGS = {
-    AHEAD: "It is ahead of",
-    BEHIND: "It is behind",
-    UNDECIDED: "No significant difference from",
-}
+OPENINGS = {AHEAD: "It is ahead of", BEHIND: "It is behind", UNDECIDED: "No significant difference from"}
 
 
 def summary(found: Evaluation, shots: int) -> list[str]:

@@ -43,16 +43,10 @@ SCALE, LEAST_SCALE = 1.8, 1.15
 
 
 def inline_svg(text: str, prefix: str, label: str) -> Markup:
-    """An SVG document of `hotshot.paper.figures` as an element of the page, in its colours.
+    """The text of an SVG file of `hotshot.paper.figures` as an element of the page, in its colours.
 
-    Parameters
-    ----------
-    text : str
-        Of the file.
-    prefix : str
-        Put before all ids, so that figures of one page do not share them.
-    label : str
-        Read out in place of the figure.
+    `prefix` stands before all ids, so that figures of one page do not share them; `label` is read out in place of the
+    figure.
     """
     try:
         root = ElementTree.fromstring(text)

@@ -51,7 +51,6 @@ def codes(found):
 ENTRIES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.nan, np.inf, -np.inf, 1e200, -1e-200, 3.0])
 TABLES = st.tuples(st.integers(1, 25), st.integers(1, 4)).flatmap(
     lambda shape: st.tuples(
-        arrays(np.float64, shape, elements=ENTRIES),
-        arrays(np.int64, shape[0], elements=st.integers(0, 3)),
+        arrays(np.float64, shape, elements=ENTRIES), arrays(np.int64, shape[0], elements=st.integers(0, 3))
     )
 )

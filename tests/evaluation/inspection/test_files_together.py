@@ -51,12 +51,7 @@ def unit(X, y):
         (with_similar_name(), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
         (unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
         (novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
-        (
-            (novel()[0].astype(np.float64), novel()[1]),
-            "note",
-            "dtype-mismatch",
-            "float32 and the novel file float64",
-        ),
+        ((novel()[0].astype(np.float64), novel()[1]), "note", "dtype-mismatch", "float32 and the novel file float64"),
     ],
     ids=lambda value: value if isinstance(value, str) and "-" in value else "",
 )

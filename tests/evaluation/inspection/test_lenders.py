@@ -7,9 +7,7 @@ import pytest
 from inspected_files import classes, codes, inspected
 
 from hotshot.base import BaseClasses
-from hotshot.estimators import (
-    HOTClassifier,
-)
+from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.inspection.spread import Sample, transport_costs
 
 

@@ -36,14 +36,7 @@ def test_numbers_are_short(value, text):
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [
-        (0, "0%"),
-        (1, "100%"),
-        (1e-9, "under 0.1%"),
-        (1 - 1e-9, "over 99.9%"),
-        (0.5061, "50.6%"),
-        (0.0123, "1.2%"),
-    ],
+    [(0, "0%"), (1, "100%"), (1e-9, "under 0.1%"), (1 - 1e-9, "over 99.9%"), (0.5061, "50.6%"), (0.0123, "1.2%")],
 )
 def test_only_nothing_is_zero_percent(share, text):
     assert bounded_percentage(share) == text

@@ -12,16 +12,9 @@ from inspected_files import classes, codes, inspected, measured
 
 from hotshot.base import BaseClasses
 from hotshot.errors import ScaleWarning
-from hotshot.estimators import (
-    FreeLunchClassifier,
-)
+from hotshot.estimators import FreeLunchClassifier
 from hotshot.evaluation.inspection.measure import BoundedSample
-from hotshot.evaluation.inspection.spread import (
-    Sample,
-    class_ranks,
-    covariance_rank,
-    deviation_within_classes,
-)
+from hotshot.evaluation.inspection.spread import Sample, class_ranks, covariance_rank, deviation_within_classes
 
 
 @pytest.mark.parametrize("rows", [7, 64, 1000])

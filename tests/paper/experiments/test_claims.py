@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from test_table_experiments import feature_set, setting_of, told
 
-from hotshot.paper import other_bases
 from hotshot.paper.experiments import (
     EXPERIMENTS,
     Number,
     accuracy,
     claim,
     cost_functions,
+    cross_domain,
     known_weights,
     speed,
     varied_numbers,
@@ -141,7 +141,7 @@ def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monke
 
 def test_two_base_classes_have_no_nearest_two():
     toys = feature_set()
-    two = replace(toys, base=other_bases.only(toys.base, np.array([0, 1])))
+    two = replace(toys, base=cross_domain.only(toys.base, np.array([0, 1])))
     assert len(run("retrieved", setting_of(two)).claims) == 1
 
 

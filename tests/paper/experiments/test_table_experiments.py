@@ -14,7 +14,6 @@ from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
 from hotshot.evaluation.results import verdict
 from hotshot.evaluation.tables import percent
-from hotshot.paper import claims, other_bases
 from hotshot.paper import setting as settings
 from hotshot.paper.experiments import (
     EXPERIMENTS,
@@ -22,13 +21,13 @@ from hotshot.paper.experiments import (
     Number,
     Setting,
     accuracy,
-    backbones,
     cross_domain,
     load_findings,
     save_findings,
     speed,
 )
 from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
+from hotshot.paper.findings import paired, standing
 from hotshot.paper.published import published_backbone, published_systems
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 8, "seed": 3, "n_jobs": 1}
@@ -85,10 +84,10 @@ def result(*accuracies):
 
 
 def test_differences_are_over_the_tasks_that_both_have():
-    found = claims.paired(result(0.9, 0.8, 0.1, 0.2), result(0.5, 0.6))
+    found = paired(result(0.9, 0.8, 0.1, 0.2), result(0.5, 0.6))
     assert found.n == 2
     assert found.mean == pytest.approx(0.3)
-    assert claims.paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
+    assert paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
 
 
 def test_a_verdict_needs_an_interval_without_zero():
@@ -100,7 +99,7 @@ def test_a_verdict_needs_an_interval_without_zero():
 
 def test_words_name_each_method_with_its_difference():
     means = {"A": 0.02, "B": -0.02, "C": 0.03, "D": 0.005}
-    words = claims.standing({name: Estimate(mean, 0.01, 9) for name, mean in means.items()})
+    words = standing({name: Estimate(mean, 0.01, 9) for name, mean in means.items()})
     assert words == (
         "H-OT is ahead of A (+2.00 ± 1.00), C (+3.00 ± 1.00). H-OT is behind B (-2.00 ± 1.00). "
         "No significant difference from D (+0.50 ± 1.00)."
@@ -136,7 +135,7 @@ def measured():
     sets = feature_set(), feature_set("cifar-fs", seed=1, backbone="ResNet12")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "LEAST_TASKS", 5)
-        return sets, accuracy.run(setting_of(*sets))
+        return sets, accuracy.run_accuracy(setting_of(*sets))
 
 
 def test_accuracies_are_those_of_evaluate_on_the_same_tasks(measured):
@@ -198,7 +197,7 @@ def test_backbones_hold_paired_differences_beside_the_papers():
         feature_set("miniImageNet", seed=1, width=5, backbone="ResNet50"),
         feature_set("CUB", seed=2, backbone="Conv6"),
     ]
-    findings = backbones.run(setting_of(*sets))
+    findings = accuracy.run_backbones(setting_of(*sets))
     rows = findings.tables[0].rows
     assert [(row[0], str(row[1])) for row in rows] == [("conv4", "6"), ("ResNet50", "5")]
     for features, row in zip(sets, rows, strict=False):
@@ -215,7 +214,7 @@ def test_backbones_hold_paired_differences_beside_the_papers():
 
 
 def test_one_backbone_says_how_to_add_others_and_has_published_numbers_on_the_papers_dataset_only():
-    findings = backbones.run(setting_of(feature_set("CUB", backbone="Conv4"), tasks=3))
+    findings = accuracy.run_backbones(setting_of(feature_set("CUB", backbone="Conv4"), tasks=3))
     assert len(findings.tables[0].rows) == 1
     assert not any(number.published for number in numbers_in(findings))
     assert "--other" in findings.sentences[0]
@@ -268,7 +267,7 @@ def test_the_nearer_half_holds_the_base_classes_around_the_novel_ones():
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     X = np.repeat(directions, 20, axis=0) + 0.01 * rng.normal(size=(100, 2))
     novel = np.repeat([[1.0, -0.1], [1.0, 0.1]], 10, axis=0)
-    near, far = other_bases.halves(
+    near, far = cross_domain.halves(
         FeatureSet("angles", BaseClasses.from_samples(X, y), novel, np.repeat(["a", "b"], 10))
     )
     assert list(near.names) == ["near", "nearer", "nearest"]
@@ -284,7 +283,7 @@ def test_other_sets_of_one_name_are_told_apart_by_their_backbones():
 
 def test_a_single_base_class_needs_another_dataset():
     toys = feature_set()
-    one = replace(toys, base=other_bases.only(toys.base, np.array([0])))
+    one = replace(toys, base=cross_domain.only(toys.base, np.array([0])))
     with pytest.raises(ParameterError, match="cannot be halved: give another dataset with --other"):
         cross_domain.run(setting_of(one))
 
@@ -292,7 +291,7 @@ def test_a_single_base_class_needs_another_dataset():
 def test_halves_are_compared_with_each_other():
     toys = feature_set()
     findings = cross_domain.run(setting_of(toys))
-    near, far = other_bases.halves(toys)
+    near, far = cross_domain.halves(toys)
     found = evaluated(toys, {"near": HOTClassifier(near), "far": HOTClassifier(far)}, shots=1)
     assert f"H-OT loses {percent(found.difference('far', 1), signed=True)} points" in findings.sentences[1]
 
@@ -301,7 +300,7 @@ def test_a_bank_without_samples_cannot_be_halved(tmp_path):
     toys = feature_set()
     toys.base.save(tmp_path / "bank", samples=False, covariance="diagonal")
     with pytest.raises(ParameterError, match="--other"):
-        other_bases.only(BaseClasses.load(tmp_path / "bank"), np.array([0]))
+        cross_domain.only(BaseClasses.load(tmp_path / "bank"), np.array([0]))
 
 
 # Speed
@@ -404,7 +403,7 @@ def test_findings_are_kept_as_files(name, tmp_path):
 
 
 def test_a_single_task_has_no_interval_and_nothing_is_decided():
-    findings = accuracy.run(setting_of(feature_set(), tasks=1))
+    findings = accuracy.run_accuracy(setting_of(feature_set(), tasks=1))
     assert all(number.half_width is None for number in numbers_in(findings))
     assert all(sentence.count("No significant difference") == 1 for sentence in findings.sentences)
     assert not any("ahead of" in sentence or "behind" in sentence for sentence in findings.sentences)

@@ -17,7 +17,7 @@ from hotshot.paper.experiments import (
     known_weights,
     varied_numbers,
 )
-from hotshot.paper.experiments.cost_and_plan import effective_number
+from hotshot.paper.experiments.one_task import effective_number
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
 
@@ -141,11 +141,7 @@ def test_plan_is_compared_across_domains_of_one_width(setting):
     others = (features_of(X - X.min(), y, "birds"), features_of(wide - wide.min(), wide_y, "wide"))
     alone = run("plan", setting)
     both = run("plan", Setting(setting.features, others, **REQUEST))
-    assert [row[0] for row in alone.tables[0].rows] == [
-        "toys, in-domain",
-        "the nearer half",
-        "the farther half",
-    ]
+    assert [row[0] for row in alone.tables[0].rows] == ["toys, in-domain", "the nearer half", "the farther half"]
     assert set(both.figures) == {"plan", "plan-across-domains"}
     assert [row[0] for row in both.tables[0].rows] == ["toys, in-domain", "birds"]
     models = [setting.fitted_hot(index) for index in range(6)]

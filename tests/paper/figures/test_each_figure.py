@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from hotshot.paper import figures
-from hotshot.paper.figures.heatmaps import COLOUR_MAP
+from hotshot.paper.figures.base_class_plots import COLOUR_MAP
 from hotshot.paper.figures.style import COLOURS, HATCHES, MARKERS
 
 PAIRS = {"hot": [(60.0, 1.0), (70.0, 5.0)], "svm": [(50.0, 2.0), None]}
@@ -106,12 +106,7 @@ def test_lines_go_through_the_means_within_bands():
     low, high = axes.get_ylim()
     assert low < 20
     assert high > 80
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "hot",
-        "svm",
-        "hot (limit)",
-        "chance",
-    ]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["hot", "svm", "hot (limit)", "chance"]
 
 
 def test_a_single_line_needs_no_legend():

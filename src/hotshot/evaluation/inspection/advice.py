@@ -35,10 +35,7 @@ SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][sample
 PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
 TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
 SIGNED = {
-    "signed-novel": (
-        REFUSED,
-        "Power 'auto' is 0.5 after the base file, and the novel file is signed: pass power=1.",
-    )
+    "signed-novel": (REFUSED, "Power 'auto' is 0.5 after the base file, and the novel file is signed: pass power=1.")
 }
 RULES = {
     NORMALISED: {
@@ -47,10 +44,7 @@ RULES = {
         "hard-plan": (CARE, "Each base class lends to one novel class only: a larger epsilon may help."),
         "": (FINE, "Power {chosen_power}, centring and unit norm make them independent of the scale."),
     },
-    WEIGHTED: {
-        **SIGNED,
-        "": (FINE, "As the other transports, after training a classifier on all base samples."),
-    },
+    WEIGHTED: {**SIGNED, "": (FINE, "As the other transports, after training a classifier on all base samples.")},
     FREE_LUNCH: {
         **SIGNED,
         "scale": (CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),

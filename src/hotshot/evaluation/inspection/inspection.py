@@ -8,18 +8,10 @@ from typing import Any
 
 from hotshot.evaluation.inspection.advice import Advice, advise
 from hotshot.evaluation.inspection.measure import InspectedFile, Watch, measure
-from hotshot.evaluation.inspection.problems import (
-    BASE,
-    FAULT,
-    NOVEL,
-    SEVERITIES,
-    WARNING,
-    Finding,
-    find_problems,
-)
+from hotshot.evaluation.inspection.problems import BASE, FAULT, NOVEL, SEVERITIES, WARNING, Finding, find_problems
 from hotshot.evaluation.inspection.spread import transport_costs
 from hotshot.files import FeatureSource
-from hotshot.formatting import count, shortened
+from hotshot.formatting import count, listed, shortened
 
 FORMAT = "hotshot inspection 1"
 
@@ -40,16 +32,16 @@ class Inspection:
     @property
     def verdict(self) -> str:
         """One sentence that says whether the files can be used."""
-        *others, last = (shortened(file.name, 60, keep="end") for file in self.files)
-        names = f"{', '.join(others)} and {last}" if others else last
+        names = listed([shortened(file.name, 60, keep="end") for file in self.files])
+        several = len(self.files) > 1
         severities = [finding.severity for finding in self.findings]
         faults, warnings = severities.count(FAULT), severities.count(WARNING)
         if faults:
             also = f", and {count(warnings, 'warning')}" if warnings else ""
-            return f"{names} {'have' if others else 'has'} {count(faults, 'fault')} to fix before use{also}."
+            return f"{names} {'have' if several else 'has'} {count(faults, 'fault')} to fix before use{also}."
         if warnings:
             return f"{names} can be used, with {count(warnings, 'warning')}."
-        return f"{names} are fine and fit each other." if others else f"{names} is fine."
+        return f"{names} are fine and fit each other." if several else f"{names} is fine."
 
 
 def inspect_sources(

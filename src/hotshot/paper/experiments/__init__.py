@@ -8,19 +8,16 @@
 from __future__ import annotations
 
 from hotshot.evaluation.tables import Number, Table
-from hotshot.paper.claims import Claim, claim
-from hotshot.paper.experiments.accuracy import ACCURACY
+from hotshot.paper.experiments.accuracy import ACCURACY, BACKBONES
 from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
-from hotshot.paper.experiments.backbones import BACKBONES
-from hotshot.paper.experiments.cost_and_plan import COST, PLAN
 from hotshot.paper.experiments.cost_functions import COSTS
 from hotshot.paper.experiments.cross_domain import CROSS_DOMAIN
 from hotshot.paper.experiments.generated_features import TSNE
 from hotshot.paper.experiments.known_weights import TOY_WEIGHTS
-from hotshot.paper.experiments.lenders import NEAREST, SAMPLE_WEIGHTS
+from hotshot.paper.experiments.one_task import COST, NEAREST, PLAN, SAMPLE_WEIGHTS
 from hotshot.paper.experiments.speed import SPEED
 from hotshot.paper.experiments.varied_numbers import GENERATED, RETRIEVED
-from hotshot.paper.findings import Experiment, Findings, load_findings, save_findings
+from hotshot.paper.findings import Claim, Experiment, Findings, claim, load_findings, save_findings
 from hotshot.paper.setting import FeatureSet, Setting
 
 _IN_ORDER = (

@@ -8,9 +8,8 @@ import numpy as np
 
 from hotshot.evaluation import mean_interval, paired_difference
 from hotshot.evaluation.tables import Number, Table, percent
-from hotshot.paper.claims import claim
 from hotshot.paper.figures import histogram
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
 
 EDGES = np.arange(0, 101, 10)

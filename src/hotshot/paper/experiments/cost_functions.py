@@ -9,8 +9,7 @@ from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.results import AHEAD, verdict
 from hotshot.evaluation.tables import Table, percent
-from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED, Claim, claim, gap, listed, paired
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Experiment, Findings, claim, gap, listed, paired
 from hotshot.paper.published import ROW_NAMES, published_cost
 from hotshot.paper.setting import Setting
 

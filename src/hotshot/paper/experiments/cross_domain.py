@@ -1,19 +1,21 @@
-"""Figure 1: novel classes of one dataset, base classes of another."""
+"""Figure 1: novel classes of one dataset, base classes of another or a stand-in for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, MethodResult, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
-from hotshot.paper.claims import Claim, bar, claim, gap, shared_accuracies
 from hotshot.paper.figures import grouped_bars
-from hotshot.paper.findings import Experiment, Findings
-from hotshot.paper.other_bases import FARTHER, NEARER, other_bases
-from hotshot.paper.setting import Setting
+from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, shared_accuracies
+from hotshot.paper.setting import FeatureSet, Setting
+from hotshot.transport.costs import cosine
 
+NEARER, FARTHER = "the nearer half", "the farther half"
 COLUMNS = (
     "base classes", "number", "H-OT", "Free-Lunch", "H-OT minus Free-Lunch", "lost by H-OT against in-domain",
     "lost by Free-Lunch against in-domain",
@@ -104,6 +106,57 @@ def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
     """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
     lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(near.free_lunch, far.free_lunch, near.hot, far.hot)
     return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
+
+
+def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
+    """Banks of the other feature sets by name, or else the two halves of the dataset's own, and words on the choice.
+
+    Feature sets that do not fit are left out. There is no bank where a bank cannot be halved: it needs two classes
+    and their samples.
+    """
+    own = setting.features
+    banks, sentences = {}, []
+    for other in setting.others:
+        reason = _unfit(other, own)
+        if reason:
+            sentences.append(f"{other.name} was left out: {reason}.")
+        else:
+            banks[other.title] = other.base
+    if not banks and own.base.samples is not None and len(own.base.names) > 1:
+        banks = dict(zip((NEARER, FARTHER), halves(own), strict=True))
+        sentences.append(
+            "There is no other dataset from the same extractor (--other adds one). Instead, the base classes are split "
+            "into the half most like the novel classes and the half least like them."
+        )
+    return banks, sentences
+
+
+def halves(features: FeatureSet) -> tuple[BaseClasses, BaseClasses]:
+    """The base classes more and less like the novel ones, by the mean cosine between centred class means."""
+    base = features.base
+    centre = base.centre(1.0)
+    novel = np.stack([features.X[features.y == name].mean(axis=0) for name in np.unique(features.y)])
+    distance = cosine(base.means - centre, novel - centre).mean(axis=1)
+    order = np.argsort(distance, kind="stable")
+    middle = (len(order) + 1) // 2
+    return only(base, order[:middle]), only(base, order[middle:])
+
+
+def only(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
+    """A bank of some of the classes."""
+    if base.samples is None:
+        raise ParameterError("A bank without samples cannot be divided: give another dataset with --other.")
+    rows = np.isin(base.labels, classes)
+    return BaseClasses.from_samples(base.samples[rows], base.names[base.labels[rows]])
+
+
+def _unfit(other: FeatureSet, own: FeatureSet) -> str:
+    """Why base classes of `other` cannot lend to the novel classes of `own`; empty where they can."""
+    if other.base.n_features != own.base.n_features:
+        return f"its features have {other.base.n_features} entries, those of {own.name} {own.base.n_features}"
+    if other.backbone and own.backbone and other.backbone != own.backbone:
+        return f"its features come from {other.backbone}, those of {own.name} from {own.backbone}"
+    return ""
 
 
 OTHERS = "base classes of another dataset from the same extractor"

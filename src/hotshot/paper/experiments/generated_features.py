@@ -12,9 +12,8 @@ from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import mean_interval
 from hotshot.evaluation.tables import Table, interval, percent
 from hotshot.method.heads.sampled import generate_features
-from hotshot.paper.claims import claim
 from hotshot.paper.figures import embedding
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import FittedTask, Setting
 
 PER_CLASS = 100

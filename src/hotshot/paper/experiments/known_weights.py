@@ -8,9 +8,8 @@ import numpy as np
 
 from hotshot.base import Space
 from hotshot.evaluation.tables import Table, interval
-from hotshot.paper.claims import claim
 from hotshot.paper.figures import weights
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
 from hotshot.transport import pairwise_cost, solve
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation.tables import Cell, Number, Table
-from hotshot.paper.claims import FAILS, HOLDS, UNDECIDED, Claim, shots_in_words
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.formatting import shots_in_words
+from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Experiment, Findings
 from hotshot.paper.published import SHOTS, published_speed
 from hotshot.paper.setting import Setting, hot_as_published
 

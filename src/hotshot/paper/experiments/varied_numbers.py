@@ -8,9 +8,8 @@ from hotshot.estimators import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Table, percent
 from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS
-from hotshot.paper.claims import bar, claim, gap
 from hotshot.paper.figures import lines
-from hotshot.paper.findings import Experiment, Findings
+from hotshot.paper.findings import Experiment, Findings, bar, claim, gap
 from hotshot.paper.published import ROW_NAMES, TABLE_6_COLUMNS, published_retrieved
 from hotshot.paper.setting import Setting
 

@@ -9,11 +9,10 @@ Examples
 """
 
 from hotshot.paper.figures.accuracy_plots import grouped_bars, histogram, lines
+from hotshot.paper.figures.base_class_plots import heatmap, plans, ranking, sample_weights, weights
 from hotshot.paper.figures.embeddings import embedding
-from hotshot.paper.figures.heatmaps import heatmap
 from hotshot.paper.figures.style import save
 from hotshot.paper.figures.text import short
-from hotshot.paper.figures.weight_bars import plans, ranking, sample_weights, weights
 
 __all__ = [
     "embedding",

@@ -172,11 +172,7 @@ def histogram(values: Mapping[str, Any], *, edges: Any, x_label: str, label: str
         for i, each in enumerate(given.values()):
             counts, _ = np.histogram(each, bounds)
             left = bounds[:-1] + (1 - FILLED) / 2 * bins + i * width
-            look: dict[str, Any] = {
-                "color": colour(i),
-                "hatch": HATCHES[i % len(HATCHES)],
-                "edgecolor": "white",
-            }
+            look: dict[str, Any] = {"color": colour(i), "hatch": HATCHES[i % len(HATCHES)], "edgecolor": "white"}
             handles.append(axes.bar(left, counts, width, align="edge", linewidth=0.3, **look))
         axes.set_xlim(bounds[0], bounds[-1])
         axes.locator_params(axis="y", integer=True)

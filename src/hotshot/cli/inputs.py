@@ -1,18 +1,33 @@
-"""What the commands work on: base and novel classes from files or from an embedded bank."""
+"""What commands take: the flags that several have, and the base and novel classes that these name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from hotshot.arrays import slices
 from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
-from hotshot.base.embedded import load_bank
+from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureSource, open_features, read_features
+
+Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
+Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
+Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
+Ways = Annotated[int, typer.Option(help="Classes per task.")]
+Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
+Queries = Annotated[int, typer.Option(help="Query samples per class.")]
+Seed = Annotated[int, typer.Option(help="Seed of the tasks.")]
+Jobs = Annotated[int, typer.Option(help="Processes; -1 is one per core.")]
+Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Reference = Annotated[str | None, typer.Option(help="Method the others are compared to; the first by default.")]
+Threshold = Annotated[float, typer.Option(help="Count tasks with an accuracy below this.")]
 
 
 def load_data(
@@ -26,7 +41,7 @@ def load_data(
         return embedded.base, embedded.X_novel, embedded.y_novel
     if base is None or novel is None:
         raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
-    classes = load_base(base)
+    classes = BaseClasses.load(base) if is_bank(base) else BaseClasses.from_samples(*read_features(base))
     X, y = read_features(novel)
     if classes.n_features != X.shape[1]:
         raise InputError(
@@ -40,13 +55,6 @@ def load_data(
             "classes to evaluate on must not be base classes."
         )
     return classes, X, y
-
-
-def load_base(path: Path) -> BaseClasses:
-    """Base classes from a bank or from a file of features."""
-    if is_bank(path):
-        return BaseClasses.load(path)
-    return BaseClasses.from_samples(*read_features(path))
 
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:

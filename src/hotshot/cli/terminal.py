@@ -1,0 +1,141 @@
+"""What a person sees in the terminal: tables, notes and progress bars, and one sentence after Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from hotshot.errors import InterruptedRunError, ScaleWarning
+from hotshot.evaluation.chunks import Record
+from hotshot.evaluation.tables import PUBLISHED, Table
+from hotshot.formatting import count, percentage, printable, shortened, shots_in_words
+
+SECONDS_WITHOUT_BAR = 1.0
+Watch = Callable[[int, int | None], None]
+
+
+def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
+    """A table for a console, without its notes; rows of published numbers alone are dim.
+
+    `styles` says how entries of a kind are shown. Whatever the text is, it is neither markup nor escape codes.
+    """
+    shown = RichTable(title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left")
+    for name, numeric in zip(table.columns, table.numeric, strict=True):
+        shown.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
+    for row in table.entries:
+        texts = (Text(printable(entry.text), (styles or {}).get(entry.kind, "")) for entry in row)
+        kinds = {entry.kind for entry in row if isinstance(entry.value, int | float)}
+        shown.add_row(*texts, style="dim" if kinds == {PUBLISHED} else None)
+    return shown
+
+
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """What a user should know beside the results."""
+    for note in notes:
+        console.print(f"Note: {note}", markup=False, style="yellow")
+
+
+def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
+    """A progress bar of `counted`, such as "images", that leaves nothing behind."""
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn(counted),
+        *more,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+
+
+@contextmanager
+def reading(console: Console) -> Iterator[Callable[..., Watch]]:
+    """A bar for files that take longer than a second: `begin(name, doing)` begins a pass over one.
+
+    What `begin` returns takes note of the rows of the file that are done and of their total.
+    """
+    progress, begun = bar(console, "samples"), time.monotonic()
+
+    def begin(name: str, doing: str = "reading") -> Watch:
+        task = progress.add_task(f"{doing} {shortened(Path(name).name)}", total=None)
+
+        def watch(rows: int, total: int | None) -> None:
+            # In a file or a pipe a bar would leave only empty lines.
+            if console.is_terminal and time.monotonic() - begun > SECONDS_WITHOUT_BAR:
+                progress.start()
+            progress.update(task, completed=rows, total=total)
+
+        return watch
+
+    try:
+        yield begin
+    finally:
+        # Stopping what never began would print an empty line.
+        if progress.live.is_started:
+            progress.stop()
+
+
+class Watching:
+    """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
+
+    `total` is the number of tasks over all methods and shots; None where only the end will tell. After Ctrl-C, one
+    sentence names `out`, the folder that keeps finished tasks, and what was being done. `done` tasks are finished, and
+    `known` of them were in the folder before. `notes` are what methods said of features whose scale their parameters
+    were not made for, each once.
+    """
+
+    def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
+        self._progress = bar(console, "tasks", TextColumn("{task.fields[rate]}"))
+        self._task = self._progress.add_task("preparing the base classes", total=total, rate="")
+        self._out, self._doing = out, doing
+        self._warnings = warnings.catch_warnings(record=True)
+        self.done = self.known = self._fresh = 0
+        self.notes: list[str] = []
+        self._sums: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def __enter__(self) -> Watching:
+        self._caught = self._warnings.__enter__()
+        warnings.simplefilter("always", ScaleWarning)
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+        self._warnings.__exit__(kind, error, trace)
+        caught = self._caught or ()
+        self.notes = list(dict.fromkeys(str(w.message) for w in caught if w.category is ScaleWarning))
+        if isinstance(error, KeyboardInterrupt):
+            kept = (
+                "Nothing was kept without a run folder."
+                if self._out is None
+                else f"{self._out} holds {count(self.done, 'finished task')}: rerun the command to resume."
+            )
+            raise InterruptedRunError(f"Interrupted{self._doing}. {kept}") from None
+
+    def __call__(self, record: Record, was_known: bool, total: int) -> None:
+        """Take note of one finished unit."""
+        tasks = len(record.correct)
+        asked = record.queries * len(record.correct[0])
+        key = (record.chunk.method, record.chunk.shots)
+        before, seen = self._sums.get(key, (0.0, 0))
+        right, seen = before + sum(map(sum, record.correct)) / asked, seen + tasks
+        self._sums[key] = (right, seen)
+        self.done += tasks
+        self.known += tasks * was_known
+        self._fresh += tasks * (not was_known)
+        label = f"{key[0]}, {shots_in_words(key[1])}: {percentage(right / seen, 2)}"
+        elapsed = self._progress.tasks[0].elapsed
+        rate = f"{self._fresh / elapsed:.0f}/s" if self._fresh and elapsed else ""
+        self._progress.update(self._task, completed=self.done, description=label, rate=rate)

@@ -1,0 +1,98 @@
+"""In a terminal, text in tables is only text, warnings become notes, and Ctrl-C one sentence."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from hotshot.cli.reproduce import STYLES
+from hotshot.cli.terminal import Watching, to_rich
+from hotshot.errors import InterruptedRunError, ScaleWarning
+from hotshot.evaluation.tables import Entry, Number, Table
+
+CONSOLE = Console(file=StringIO())
+
+
+def printed(table, styles=None):
+    console = Console(file=StringIO(), width=100, force_terminal=True, color_system="standard")
+    console.print(to_rich(table, styles))
+    return console.file.getvalue()
+
+
+def test_names_are_neither_markup_nor_escape_codes():
+    text = printed(Table("[bold]t[/bold]", ("[i]a", "b"), (("[red]x[/red]\x1b[2J", "\u202ey"),)))
+    for shown in ("[bold]t[/bold]", "[i]a", r"[red]x[/red]\x1b[2J", r"\u202ey"):
+        assert shown in text
+    assert "\x1b[2J" not in text
+    assert "\u202e" not in text
+
+
+def test_numbers_stand_to_the_right_and_notes_are_left_out():
+    text = printed(Table("t", ("name", "number"), (("a", Number(1)), ("b", Entry("12345", 12345, note="n")))))
+    assert "│ a    │   1.00 │" in text
+    assert "│ b    │  12345 │" in text
+
+
+def test_rows_of_published_numbers_alone_are_dim():
+    rows = (("paper", Number(1, published=True)), ("both", Number(2)), ("text", None))
+    dim = {name: "\x1b[2m" in line for line in printed(Table("t", ("a", "b"), rows)).splitlines()
+           for name in ("paper", "both", "text") if name in line}  # fmt: skip
+    assert dim == {"paper": True, "both": False, "text": False}
+
+
+def test_kinds_have_their_style():
+    table = Table("t", ("verdict",), ((Entry("holds", "holds", kind="holds"),),))
+    assert "\x1b[32mholds" in printed(table, STYLES)
+    assert "\x1b[32m" not in printed(table)
+
+
+def test_every_verdict_has_a_style():
+    findings = pytest.importorskip("hotshot.paper.findings")
+    assert set(STYLES) == {findings.HOLDS, findings.FAILS, findings.UNDECIDED}
+
+
+def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
+    console = Console(file=StringIO(), width=120, force_terminal=True)
+    chunk = SimpleNamespace(method="[hot]", shots=1)
+    record = SimpleNamespace(chunk=chunk, queries=4, correct=[[4, 2], [2, 0]])
+    with Watching(console, 4) as watching:
+        watching(record, True, 4)
+        assert watching.known == 2
+        watching._progress.refresh()
+        assert "/s" not in console.file.getvalue()
+        watching(record, False, 4)
+    assert (watching.done, watching.known) == (4, 2)
+    assert re.search(r"\[hot\], 1 shot: 50\.00%.*4/4.* tasks \S*\d+/s", console.file.getvalue())
+
+
+def test_each_warning_about_scale_is_one_note():
+    with Watching(CONSOLE, None) as watching:
+        for text in ("too small", "too large", "too small"):
+            warnings.warn(text, ScaleWarning, stacklevel=1)
+    assert watching.notes == ["too small", "too large"]
+
+
+@pytest.mark.parametrize(
+    ("out", "sentence"),
+    [
+        (None, "Interrupted in costs. Nothing was kept without a run folder."),
+        (Path("here"), "Interrupted in costs. here holds 1,200 finished tasks: rerun the command to resume."),
+    ],
+)
+def test_control_c_is_one_sentence(out, sentence):
+    watching = Watching(CONSOLE, None, out, " in costs")
+    watching.done = 1200
+    with pytest.raises(InterruptedRunError) as caught, watching:
+        raise KeyboardInterrupt
+    assert str(caught.value) == sentence
+
+
+def test_other_errors_pass_through():
+    with pytest.raises(ValueError, match="as it is"), Watching(CONSOLE, None, Path("here")):
+        raise ValueError("as it is")
