@@ -46,12 +46,7 @@ from benchmarks.synthetic import (
     prepare,
     shrunk,
 )
-from hotshot import (
-    FreeLunchClassifier,
-    HOTClassifier,
-    evaluate,
-    parameter_set,
-)
+from hotshot import FreeLunchClassifier, HOTClassifier, evaluate, parameter_set
 from hotshot.errors import ScaleWarning
 from hotshot.evaluation import MethodResult, mean_interval
 
@@ -100,12 +95,7 @@ def time_hotshot(model: Any, data: Data, shots: int, tasks: int, seed: int, n_jo
 
 
 def time_reference(
-    procedure: Callable[..., np.ndarray],
-    base: reference.BaseStatistics,
-    data: Data,
-    shots: int,
-    tasks: int,
-    seed: int,
+    procedure: Callable[..., np.ndarray], base: reference.BaseStatistics, data: Data, shots: int, tasks: int, seed: int
 ) -> dict[int, Timing]:
     """The plain procedure, one task after another, by number of threads: all cores and one, the quicker first."""
     episodes = episodes_of(data, shots, seed)
@@ -201,10 +191,7 @@ def threads_note(name: str, timings: dict[int, Timing]) -> str:
 
 def paired_note(data: Data, shots: int, tasks: int, seed: int) -> str:
     """What keeping 98% of the variance costs in accuracy, both settings on the same tasks."""
-    methods = {
-        "default": HOTClassifier(data.base),
-        "all axes": HOTClassifier(data.base, n_components=None),
-    }
+    methods = {"default": HOTClassifier(data.base), "all axes": HOTClassifier(data.base, n_components=None)}
     found = evaluate(methods, data.X, data.y, ways=WAYS, shots=shots, queries=QUERIES, tasks=tasks, seed=seed)
     gap = found.difference("all axes", shots, reference="default")
     return (

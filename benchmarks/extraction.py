@@ -67,12 +67,7 @@ def measure(split: ImageSplit, folder: Path) -> tuple[float, float, float]:
 def main() -> None:
     keep_freed_memory()
     table = Table(title=f"ResNet12 at 84x84, {IMAGES} images, {torch.get_num_threads()} threads")
-    for head in (
-        "images",
-        "decoded a second",
-        "extracted a second, decoding included",
-        "time in the network",
-    ):
+    for head in ("images", "decoded a second", "extracted a second, decoding included", "time in the network"):
         table.add_column(head, justify="left" if head == "images" else "right")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

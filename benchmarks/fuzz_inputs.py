@@ -119,25 +119,7 @@ def _npz_files(X: np.ndarray, y: np.ndarray, codes: np.ndarray) -> list[bytes]:
 
 # --- changes
 
-INTERESTING = [
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    127,
-    128,
-    255,
-    256,
-    2**15,
-    2**16 - 1,
-    2**24,
-    2**31 - 1,
-    2**31,
-    2**32 - 1,
-    2**40,
-]
+INTERESTING = [0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**40]
 INTERESTING += [2**60, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
 OPCODES = b"(012aebdegh]}lsutNRQ.iocpqrGIJKLMSTUVXB" + bytes(range(0x80, 0x99))
 TOKENS = [

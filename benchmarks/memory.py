@@ -34,10 +34,7 @@ def memory(options: argparse.Namespace, name: str) -> None:
     """Table F: peak memory of one evaluation of the default in a process of its own, features on disk."""
     B, J, V = shrunk(options, *MEMORY_SIZES[name], 640)
     with tempfile.TemporaryDirectory() as folder:
-        for part, classes, per_class, first in (
-            ("base", B, J, 0),
-            ("novel", NOVEL_CLASSES, NOVEL_SAMPLES, B),
-        ):
+        for part, classes, per_class, first in (("base", B, J, 0), ("novel", NOVEL_CLASSES, NOVEL_SAMPLES, B)):
             shape = (classes * per_class, V)
             file = np.lib.format.open_memmap(f"{folder}/{part}.npy", "w+", np.float32, shape)
             features(file, per_class, V, options.seed, first)

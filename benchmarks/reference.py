@@ -101,10 +101,7 @@ def hierarchical_transport(
     support = (X + POWER_OFFSET) ** POWER
     weights = transfer_weights(base, support, solver)
     gaussians = [
-        (
-            BASE_SHARE * (w @ base.means) + (1 - BASE_SHARE) * x,
-            np.tensordot(w, base.covariances, axes=1) + ALPHA,
-        )
+        (BASE_SHARE * (w @ base.means) + (1 - BASE_SHARE) * x, np.tensordot(w, base.covariances, axes=1) + ALPHA)
         for w, x in zip(weights, support, strict=True)
     ]
     return _classify(gaussians, support, y, queries, rng)

@@ -102,10 +102,7 @@ def stages(options: argparse.Namespace) -> None:
     runner = chunks.BatchedRunner(base, base.transform(data.X), parameters, None)
     classes, axes = base.means.shape
     # Multiplications and additions of the two stages that are products of matrices; targets are classes.
-    work = {
-        "cosines": 2 * WAYS * len(data.base.samples) * axes,
-        "mixed covariances": 2 * WAYS * classes * axes**2,
-    }
+    work = {"cosines": 2 * WAYS * len(data.base.samples) * axes, "mixed covariances": 2 * WAYS * classes * axes**2}
     for shots in (1, 5):
         spent = stage_seconds(runner, episodes_of(data, shots, options.seed), options.repeats)
         total = sum(spent.values())

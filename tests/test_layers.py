@@ -77,10 +77,7 @@ def test_images_do_not_import_the_method():
 
 
 def test_the_rooms_are_the_folders():
-    assert {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.rglob("*.py"))} == {
-        *ROOMS,
-        "cli",
-    }
+    assert {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.rglob("*.py"))} == {*ROOMS, "cli"}
     assert {path.stem for path in ROOT.glob("*.py")} == {*FOUNDATIONS, *FACES, "__main__"}
 
 

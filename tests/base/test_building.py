@@ -102,13 +102,7 @@ def test_batches_are_taken_once_and_let_go(tmp_path):
 def test_labels_of_every_type_arrive(kind, tmp_path):
     X, y = shuffled()
     index = np.searchsorted(np.sort(NAMES), y)
-    y = {
-        "text": y,
-        "lists": y,
-        "integers": index - 3,
-        "floats": index / 4,
-        "truths": index > 2,
-    }[kind]
+    y = {"text": y, "lists": y, "integers": index - 3, "floats": index / 4, "truths": index > 2}[kind]
     given_ = batches(X, y) if kind != "lists" else ((a.tolist(), b.tolist()) for a, b in batches(X, y))
     bank = BaseClasses.from_batches(given_, tmp_path / "one.bank")
     expected = BaseClasses.from_samples(X, y)

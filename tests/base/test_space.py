@@ -60,10 +60,7 @@ def test_entries_without_a_power_are_refused_with_a_remedy(xp, entry, power, off
         power_transform(x, power, offset, "X_novel")
 
 
-@given(
-    st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=6, unique=True),
-    st.sampled_from([0.3, 0.5, 1, 2, 0, -1]),
-)
+@given(st.lists(st.floats(1e-6, 1e6), min_size=2, max_size=6, unique=True), st.sampled_from([0.3, 0.5, 1, 2, 0, -1]))
 def test_power_transform_keeps_the_order_for_powers_from_zero_and_reverses_it_below(values, power):
     got = power_transform(np.sort(values), power)
     assert (np.diff(got) >= 0).all() if power >= 0 else (np.diff(got) <= 0).all()
@@ -71,13 +68,7 @@ def test_power_transform_keeps_the_order_for_powers_from_zero_and_reverses_it_be
 
 @pytest.mark.parametrize(
     ("power", "smallest", "expected"),
-    [
-        ("auto", 0.0, 0.5),
-        ("auto", 2.0, 0.5),
-        ("auto", -1e-9, 1.0),
-        (0.8, -1.0, 0.8),
-        (0, 1.0, 0.0),
-    ],
+    [("auto", 0.0, 0.5), ("auto", 2.0, 0.5), ("auto", -1e-9, 1.0), (0.8, -1.0, 0.8), (0, 1.0, 0.0)],
 )
 def test_automatic_power_is_half_where_nothing_is_negative(power, smallest, expected):
     assert choose_power(power, smallest) == expected

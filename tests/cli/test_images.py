@@ -147,10 +147,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["train", "--backbone", "conv5"], "backbone must be one of"),
         (["train", "--filters", "few"], "--filters must be whole numbers"),
         (["train", "--filters", "4,5"], "conv4 has no such option, or not of this value"),
-        (
-            ["train", "--backbone", "resnet12", "--filters", "8"],
-            "resnet12 has no such option, or not of this",
-        ),
+        (["train", "--backbone", "resnet12", "--filters", "8"], "resnet12 has no such option, or not of this"),
         (["train", "--filters", "-1"], "conv4 has no such option, or not of this value"),
         (["train", "--epochs", "0"], "epochs must be positive, got 0"),
         (["train", "--size", "0"], "size must be positive, got 0"),
@@ -160,10 +157,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
-        (
-            ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
-            "size must be from 1 to 4096",
-        ),
+        (["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"], "size must be from 1 to 4096"),
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
     ],

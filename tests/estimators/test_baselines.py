@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
-from hotshot import (
-    BaseClasses,
-    CentroidClassifier,
-    CosineClassifier,
-    MatchingClassifier,
-    named_method,
-    parameter_set,
-)
+from hotshot import BaseClasses, CentroidClassifier, CosineClassifier, MatchingClassifier, named_method, parameter_set
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators import METHOD_NAMES
 

@@ -243,11 +243,7 @@ BAD_FITS = {
     "other width": (lambda b, X, y: (b, X[:, :-1], y, {}), InputError, "same model"),
     "labels too few": (lambda b, X, y: (b, X, y[:-1], {}), InputError, "inconsistent"),
     "labels continuous": (lambda b, X, y: (b, X, y + 0.5, {}), InputError, "class labels"),
-    "strings": (
-        lambda b, X, y: (b, [*X.astype(str).tolist(), ["a"] * 16], [*y, 1], {}),
-        InputError,
-        "convert",
-    ),
+    "strings": (lambda b, X, y: (b, [*X.astype(str).tolist(), ["a"] * 16], [*y, 1], {}), InputError, "convert"),
     "complex": (lambda b, X, y: (b, X + 1j, y, {}), InputError, "Complex"),
     "negatives under a power": (lambda b, X, y: (b, X, y, {"power": 0.5}), InputError, "power=1"),
     "negatives under log": (lambda b, X, y: (b, X, y, {"power": 0}), InputError, "power=1"),

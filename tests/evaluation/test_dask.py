@@ -25,7 +25,7 @@ distributed = pytest.importorskip("distributed")
 
 pytestmark = [
     # Sockets of workers that were killed are closed whenever Python finds the time.
-    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning:distributed"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning:distributed")
 ]
 
 X, Y = make_bank(4, 8, 4, seed=1, spread=0.9)
@@ -59,11 +59,7 @@ def quiet():
 def cluster(quiet):
     """Three workers of one thread each."""
     with distributed.LocalCluster(
-        n_workers=3,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL + 1,
+        n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=logging.CRITICAL + 1
     ) as cluster:
         yield cluster
 
@@ -142,10 +138,7 @@ def parts_of_a_bank(n_parts=7):
     """Functions that each give some of the samples of a ragged bank."""
     bank = ragged_bank(width=4)
     order = np.random.default_rng(0).permutation(len(bank.samples))
-    samples, names = (
-        bank.samples[order],
-        np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])[bank.labels[order]],
-    )
+    samples, names = (bank.samples[order], np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])[bank.labels[order]])
     return [lambda rows=rows: (samples[rows], names[rows]) for rows in np.array_split(np.arange(len(order)), n_parts)]
 
 

@@ -130,10 +130,7 @@ def test_results_are_written_beside_the_journal(whole):
         ({"methods": {**METHODS, "nearest": KNeighborsClassifier(2)}}, "methods"),
         ({"methods": {"near": METHODS["nearest"], "means": METHODS["means"]}}, "methods"),
         ({"methods": {"nearest": METHODS["nearest"]}}, "methods"),
-        (
-            {"methods": {**METHODS, "means": HOTClassifier(ragged_bank(seed=1), cost="mean-cosine")}},
-            "methods",
-        ),
+        ({"methods": {**METHODS, "means": HOTClassifier(ragged_bank(seed=1), cost="mean-cosine")}}, "methods"),
         ({"X": X + 1e-9}, "data"),
         ({"X": X.astype(np.float32)}, "data"),
         ({"y": Y[::-1]}, "data"),
@@ -171,12 +168,7 @@ def truncated(folder, missing):
 def test_a_run_cut_anywhere_ends_with_the_same_results(whole, folder, missing):
     lines = lines_of(folder)
     last, both = len(lines[-1]), len(lines[-1]) + len(lines[-2])
-    sizes = {
-        "line but one byte": last - 1,
-        "line": last,
-        "line and newline": last + 1,
-        "two lines": both,
-    }
+    sizes = {"line but one byte": last - 1, "line": last, "line and newline": last + 1, "two lines": both}
     missing = sizes.get(missing, missing)
     truncated(folder, missing)
     found, known, computed = run(folder)

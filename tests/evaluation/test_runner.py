@@ -18,14 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
-from hotshot import (
-    BaseClasses,
-    CentroidClassifier,
-    FreeLunchClassifier,
-    HOTClassifier,
-    evaluate,
-    named_method,
-)
+from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation import chunks
 from hotshot.evaluation.chunks import CHUNK_TASKS
@@ -332,9 +325,7 @@ def test_classes_may_have_unequal_sizes():
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["ant", "bee", "cat", "dog", "elk"], [-3, 10, 11, 200, 1000]],
-    ids=["strings", "integers"],
+    "names", [["ant", "bee", "cat", "dog", "elk"], [-3, 10, 11, 200, 1000]], ids=["strings", "integers"]
 )
 @pytest.mark.parametrize("kind", [list, np.array])
 def test_labels_may_be_of_any_sortable_type(names, kind):

@@ -162,18 +162,7 @@ def test_damage_is_one_sentence(run, damage, words):
 
 
 def test_a_search_for_parameters_is_no_comparison(tmp_path):
-    tune(
-        BASE,
-        X,
-        Y,
-        grid={"epsilon": [0.01, 0.1]},
-        ways=3,
-        shots=1,
-        queries=4,
-        tasks=4,
-        n_jobs=1,
-        out=tmp_path / "run",
-    )
+    tune(BASE, X, Y, grid={"epsilon": [0.01, 0.1]}, ways=3, shots=1, queries=4, tasks=4, n_jobs=1, out=tmp_path / "run")
     assert is_run(tmp_path / "run")
     with pytest.raises(InputError, match="name a folder of hotshot evaluate"):
         load_run(tmp_path / "run")

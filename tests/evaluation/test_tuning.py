@@ -95,15 +95,7 @@ def test_a_search_goes_on_where_it_stopped(classes, found, tmp_path):
 
 
 def test_random_search_tries_as_many_as_asked_and_repeats_itself(classes):
-    options = {
-        "grid": GRID,
-        "search": "random",
-        "n_candidates": 3,
-        "shots": 1,
-        "ways": 3,
-        "queries": 3,
-        "tasks": 20,
-    }
+    options = {"grid": GRID, "search": "random", "n_candidates": 3, "shots": 1, "ways": 3, "queries": 3, "tasks": 20}
     first, second = (tune(*classes, **options, n_jobs=1) for _ in range(2))
     assert [c.name for c in first.candidates] == [c.name for c in second.candidates]
     assert len(first.candidates) in (3, 4)  # the defaults are tried as well, drawn or not

@@ -193,8 +193,7 @@ def test_every_pickle_of_a_torch_stream_is_read_as_data(step, tmp_path):
 
 def test_the_sentence_names_what_the_file_asks_for(tmp_path):
     with pytest.raises(
-        InputError,
-        match=r"asks to call os\.system, which no file of vectors needs, and nothing of it was run",
+        InputError, match=r"asks to call os\.system, which no file of vectors needs, and nothing of it was run"
     ):
         plain(b"cos\nsystem\n(Vtrue\ntR.", tmp_path / "a.plk")
 
@@ -478,18 +477,7 @@ ALLOWED = {
     "__future__", "collections.abc", "contextlib", "dataclasses", "functools", "io", "itertools", "math", "pathlib",
     "pickle", "re", "struct", "sys", "typing", "zipfile", "numpy",
 }  # fmt: skip
-FORBIDDEN = {
-    "eval",
-    "exec",
-    "compile",
-    "__import__",
-    "getattr",
-    "setattr",
-    "delattr",
-    "globals",
-    "locals",
-    "vars",
-}
+FORBIDDEN = {"eval", "exec", "compile", "__import__", "getattr", "setattr", "delattr", "globals", "locals", "vars"}
 # Of modules that are allowed: `sys.modules`, `numpy.load`, `numpy.ctypeslib` and so on.
 FORBIDDEN_ATTRIBUTES = {
     "modules", "loads", "fromfile", "ctypeslib", "ctypes", "lib", "__class__", "__dict__", "__globals__",
@@ -517,10 +505,7 @@ def test_the_readers_import_and_call_nothing_that_could_run_a_file(path):
 def test_what_stands_for_a_call_is_one_of_a_few_functions_of_our_own():
     tables = (unpickling.NAMES, torch_files.TORCH_NAMES)
     made = {known.make for table in tables for known in table.values() if known.make is not None}
-    assert {function.__module__ for function in made} == {
-        "hotshot.files.unpickling",
-        "hotshot.files.torch_files",
-    }
+    assert {function.__module__ for function in made} == {"hotshot.files.unpickling", "hotshot.files.torch_files"}
     assert {text.split(".")[0] for table in tables for text in table} == {
         "numpy",
         "builtins",

@@ -125,10 +125,7 @@ def test_big_endian_files(tmp_path):
         ({"X": X, "y": CODES[:3]}, "give one label per sample"),
         ({"X": X.T, "y": CODES}, "transpose"),
         ({"X": X * 1j, "y": CODES}, "complex numbers in 'X': take their real part"),
-        (
-            {"s": {"X": X, "y": CODES}},
-            "no real numbers and no text, only 's': save X and y as plain",
-        ),
+        ({"s": {"X": X, "y": CODES}}, "no real numbers and no text, only 's': save X and y as plain"),
         ({}, "only nothing"),
     ],
     ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
@@ -323,13 +320,7 @@ def test_a_file_that_crashes_scipy_is_one_sentence(tmp_path):
 
 
 def test_old_files_that_lie_are_refused(tmp_path):
-    for header in [
-        (0, 2**30, 2**30, 0, 2),
-        (0, -1, 5, 0, 2),
-        (0, 1, 1, 0, 2**30),
-        (90, 1, 1, 0, 2),
-        (5, 1, 1, 0, 2),
-    ]:
+    for header in [(0, 2**30, 2**30, 0, 2), (0, -1, 5, 0, 2), (0, 1, 1, 0, 2**30), (90, 1, 1, 0, 2), (5, 1, 1, 0, 2)]:
         (tmp_path / "a.mat").write_bytes(struct.pack("<5i", *header) + b"X\0" + bytes(8))
         with pytest.raises(InputError, match="not a sound MATLAB file"):
             open_matlab(tmp_path / "a.mat")

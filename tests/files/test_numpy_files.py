@@ -98,12 +98,7 @@ class Evil:
 def test_pickles_inside_are_never_run(path, tmp_path):
     marker = tmp_path / "marker"
     evil = np.array([Evil(marker)] * 4, dtype=object)
-    for arrays in (
-        {"X": X, "y": evil},
-        {"X": evil, "y": Y},
-        {"X": X, "y": Y, "about": evil},
-        {"a": evil, "b": X},
-    ):
+    for arrays in ({"X": X, "y": evil}, {"X": evil, "y": Y}, {"X": X, "y": Y, "about": evil}, {"a": evil, "b": X}):
         np.savez(path, **arrays)
         assert_refused(path, "of Python objects, a pickle, which hotshot never runs")
         assert not marker.exists()

@@ -150,10 +150,7 @@ def test_parts_are_chosen_by_key(read):
     value = {"base": by_class(list), "novel": {"fox": list(X[:3])}, "note": "two sets"}
     check(read(value, part="base"))
     check(read(value, part="novel"), X[:3], ["fox"] * 3)
-    with pytest.raises(
-        InputError,
-        match=r"several sets of samples, 'base', 'novel': choose one, for ex.*plk:base",
-    ):
+    with pytest.raises(InputError, match=r"several sets of samples, 'base', 'novel': choose one, for ex.*plk:base"):
         read(value)
     with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):
         read(value, part="val")

@@ -77,16 +77,7 @@ def test_values_names_and_order_come_back(tmp_path_factory, suffix, samples):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_extremes_of_every_type_come_back(tmp_path, suffix, dtype):
     info = np.finfo(dtype)
-    values = [
-        0.0,
-        -0.0,
-        info.smallest_subnormal,
-        -info.smallest_subnormal,
-        info.tiny,
-        info.max,
-        info.min,
-        info.eps,
-    ]
+    values = [0.0, -0.0, info.smallest_subnormal, -info.smallest_subnormal, info.tiny, info.max, info.min, info.eps]
     X = np.array(values, dtype=dtype).reshape(2, 4)
     path = tmp_path / f"features{suffix}"
     write_features(path, (X, ["a", "b"]))
@@ -95,8 +86,7 @@ def test_extremes_of_every_type_come_back(tmp_path, suffix, dtype):
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize(
-    ("dtype", "checked"),
-    [("float16", "float32"), ("float32", "float32"), ("float64", "float64"), ("uint8", "float64")],
+    ("dtype", "checked"), [("float16", "float32"), ("float32", "float32"), ("float64", "float64"), ("uint8", "float64")]
 )
 def test_checked_features_have_the_type_that_holds_them(tmp_path, suffix, dtype, checked):
     X = (np.arange(6).reshape(3, 2) * 1.1).astype(dtype)
@@ -153,11 +143,7 @@ def test_the_same_features_have_the_same_hash_in_every_format(tmp_path):
         write_features(tmp_path / f"features{suffix}", samples)
         hashes.add(open_features(tmp_path / f"features{suffix}").about["hash"])
     assert len(hashes) == 1
-    for X, y in (
-        (2 * samples[0], samples[1]),
-        (samples[0].astype(float), samples[1]),
-        (samples[0], ["b", "a", "a"]),
-    ):
+    for X, y in ((2 * samples[0], samples[1]), (samples[0].astype(float), samples[1]), (samples[0], ["b", "a", "a"])):
         write_features(tmp_path / "other.npz", (X, y))
         assert open_features(tmp_path / "other.npz").about["hash"] not in hashes
 

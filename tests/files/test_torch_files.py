@@ -65,8 +65,7 @@ def test_layouts(read, layout):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "uint16", "uint32"],
+    "name", ["float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool", "uint16", "uint32"]
 )
 def test_numbers_of_every_type(read, name):
     if name.startswith("uint") and name != "uint8" and not read.archive:
@@ -212,11 +211,7 @@ def archive(tmp_path, members, method=zipfile.ZIP_STORED):
 
 
 def tensor_pickle(
-    storage=b"torch\nFloatStorage\n",
-    count=b"K\x06",
-    offset=b"K\x00",
-    size=b"K\x02K\x03\x86",
-    stride=b"K\x03K\x01\x86",
+    storage=b"torch\nFloatStorage\n", count=b"K\x06", offset=b"K\x00", size=b"K\x02K\x03\x86", stride=b"K\x03K\x01\x86"
 ):
     """The pickle of {'X': a tensor, 'y': [0, 1]}, in which parts can be exchanged for lies."""
     return (
@@ -252,10 +247,7 @@ def test_a_tensor_of_our_own_making_is_read(tmp_path):
             {"size": b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x03\x86", "stride": b"K\x00K\x01\x86"},
             "larger than any memory",
         ),
-        (
-            {"size": b"\x8a\x05\x00\x00\x00\x00\x01K\x03\x86", "stride": b"K\x00K\x01\x86"},
-            "more than 268 MB of memory",
-        ),
+        ({"size": b"\x8a\x05\x00\x00\x00\x00\x01K\x03\x86", "stride": b"K\x00K\x01\x86"}, "more than 268 MB of memory"),
         ({"size": b"K\x02\x85"}, "no shape"),
         ({"count": b"K\x07"}, "24 bytes for 7 numbers"),
         ({"count": b"J\xff\xff\xff\xff"}, "without a place"),

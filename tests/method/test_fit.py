@@ -104,8 +104,7 @@ def elsewhere(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "method",
-    [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "expected", "alpha")],
+    "method", [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "expected", "alpha")]
 )
 def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
     reference, fetch = elsewhere

@@ -150,12 +150,7 @@ def test_the_published_epsilon_is_solved_as_exactly():
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize(
-    ("cost_scale", "divided"),
-    [
-        ("published", ("hierarchical", "mean-cosine")),
-        ("over-targets", COSTS),
-        ("free", ()),
-    ],
+    ("cost_scale", "divided"), [("published", ("hierarchical", "mean-cosine")), ("over-targets", COSTS), ("free", ())]
 )
 def test_every_cost_and_scale_is_that_of_the_naive_loop(xp, base, cost, cost_scale, divided):
     targets, _ = random_tasks(base, n_tasks=2, shots=(2, 1, 1))

@@ -145,12 +145,7 @@ def heavy_tailed_costs(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return cost / cost.max()
 
 
-FAMILIES = {
-    "uniform": uniform_costs,
-    "cosine": cosine_costs,
-    "tied": tied_costs,
-    "heavy tailed": heavy_tailed_costs,
-}
+FAMILIES = {"uniform": uniform_costs, "cosine": cosine_costs, "tied": tied_costs, "heavy tailed": heavy_tailed_costs}
 
 
 def random_problem(

@@ -13,9 +13,7 @@ from hotshot.transport import pairwise_cost
 
 SCIPY = {"cosine": "cosine", "euclidean": "euclidean", "squared-euclidean": "sqeuclidean"}
 POINTS = arrays.arrays(
-    np.float64,
-    st.tuples(st.integers(1, 6), st.just(4)),
-    elements=st.floats(-100, 100, allow_subnormal=False),
+    np.float64, st.tuples(st.integers(1, 6), st.just(4)), elements=st.floats(-100, 100, allow_subnormal=False)
 )
 
 

@@ -7,13 +7,7 @@ prepared once and kept with it.
 
 from hotshot.base.classes import BaseClasses, is_bank
 from hotshot.base.space import PreparedBase, Space
-from hotshot.base.statistics import (
-    Bucket,
-    class_covariances,
-    class_means,
-    classifier_weights,
-    pooled_covariance,
-)
+from hotshot.base.statistics import Bucket, class_covariances, class_means, classifier_weights, pooled_covariance
 from hotshot.base.streaming import ClassStatistics
 
 __all__ = [

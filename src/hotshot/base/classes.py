@@ -16,15 +16,7 @@ import numpy as np
 from hotshot.arrays import array_hash, check_features, check_labels, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
-from hotshot.base.space import (
-    ROWS_AT_ONCE,
-    PreparedBase,
-    Space,
-    approximate,
-    choose_power,
-    power_transform,
-    prepare,
-)
+from hotshot.base.space import ROWS_AT_ONCE, PreparedBase, Space, approximate, choose_power, power_transform, prepare
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.errors import ParameterError
@@ -197,12 +189,7 @@ class BaseClasses:
         return cls(read_bank(path))
 
     def save(
-        self,
-        path: str | Path,
-        *,
-        samples: bool = True,
-        covariance: str | None = None,
-        overwrite: bool = False,
+        self, path: str | Path, *, samples: bool = True, covariance: str | None = None, overwrite: bool = False
     ) -> None:
         """Write the bank and the spaces it is prepared in (by default that of `HOTClassifier`) to a folder.
 

@@ -257,10 +257,7 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
 
 
 def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype) -> None:
-    _need(
-        isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets),
-        "buckets are something else",
-    )
+    _need(isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets), "buckets are something else")
     if not buckets:
         return
     _check_classes([bucket.classes for bucket in buckets], len(counts))

@@ -53,11 +53,7 @@ class CentroidClassifier(FewShotClassifier):
     }
 
     def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str | None = "centre-l2",
+        self, base: BaseClasses | None = None, *, power: float | str = "auto", normalize: str | None = "centre-l2"
     ) -> None:
         self.base = base
         self.power = power

@@ -130,12 +130,7 @@ class CalibratedClassifier(FewShotClassifier):
             _warn_of_scale(base, type(self).__name__)
         seed = head_seed(self.random_state)
         fitted = fit_tasks(
-            base,
-            base.transform(X)[None],
-            labels[None],
-            method,
-            n_classes=len(self.classes_),
-            seeds=[seed],
+            base, base.transform(X)[None], labels[None], method, n_classes=len(self.classes_), seeds=[seed]
         )
         self.converged_ = bool(fitted.converged[0])
         if not self.converged_:

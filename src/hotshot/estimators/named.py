@@ -34,15 +34,7 @@ METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "matching": lambda base: MatchingClassifier(),
 }
 METHOD_NAMES = tuple(METHODS)
-METHODS_WITHOUT_BASE = (
-    "logistic",
-    "logistic-raw",
-    "centroid",
-    "cosine",
-    "ridge",
-    "svm",
-    "matching",
-)
+METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge", "svm", "matching")
 
 
 def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:

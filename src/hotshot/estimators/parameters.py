@@ -30,13 +30,7 @@ _PUBLISHED: dict[str, Any] = {
 
 PARAMETER_SETS: dict[str, dict[str, Any]] = {
     "paper": {**_PUBLISHED, "mean_rule": "printed"},
-    "authors": {
-        **_PUBLISHED,
-        "mean_rule": "mix",
-        "mix": 0.7,
-        "temperature": 0.3,
-        "power_offset": 1e-6,
-    },
+    "authors": {**_PUBLISHED, "mean_rule": "mix", "mix": 0.7, "temperature": 0.3, "power_offset": 1e-6},
 }
 
 

@@ -4,13 +4,4 @@ from hotshot.evaluation.results import Estimate, Evaluation, MethodResult, mean_
 from hotshot.evaluation.runner import evaluate
 from hotshot.evaluation.tuning import Tuning, tune
 
-__all__ = [
-    "Estimate",
-    "Evaluation",
-    "MethodResult",
-    "Tuning",
-    "evaluate",
-    "mean_interval",
-    "paired_difference",
-    "tune",
-]
+__all__ = ["Estimate", "Evaluation", "MethodResult", "Tuning", "evaluate", "mean_interval", "paired_difference", "tune"]

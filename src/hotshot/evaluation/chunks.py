@@ -187,12 +187,7 @@ Transformed = tuple[PreparedBase, np.ndarray]
 
 
 def make_runner(
-    name: str,
-    estimator: Any,
-    X: np.ndarray,
-    trials: Sequence[Task],
-    seed: int,
-    transformed: list[Transformed],
+    name: str, estimator: Any, X: np.ndarray, trials: Sequence[Task], seed: int, transformed: list[Transformed]
 ) -> Runner:
     """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 

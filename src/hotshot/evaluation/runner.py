@@ -19,16 +19,7 @@ from hotshot.arrays import array_hash, check_features
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.named import resolve_methods
-from hotshot.evaluation.chunks import (
-    CHUNK_TASKS,
-    Chunk,
-    Record,
-    Runner,
-    Transformed,
-    chunks_of,
-    make_runner,
-    task_seed,
-)
+from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks

@@ -124,8 +124,7 @@ def _results(
         paired: list[list[int]] | None = None
         for method in request["methods"]:
             own = sorted(
-                (r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)),
-                key=lambda r: r.chunk.start,
+                (r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)), key=lambda r: r.chunk.start
             )
             classes = _checked_classes(own, tasks)
             paired = paired or classes

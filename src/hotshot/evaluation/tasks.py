@@ -46,12 +46,7 @@ class Episodes:
     """
 
     def __init__(self, y: Any, *, ways: int, shots: int, queries: int = 15, seed: int = 0) -> None:
-        for name, value, least in (
-            ("ways", ways, 2),
-            ("shots", shots, 1),
-            ("queries", queries, 1),
-            ("seed", seed, 0),
-        ):
+        for name, value, least in (("ways", ways, 2), ("shots", shots, 1), ("queries", queries, 1), ("seed", seed, 0)):
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
                 raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
         self.names, labels = check_labels(y, len(y))

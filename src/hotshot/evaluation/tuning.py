@@ -22,14 +22,7 @@ from hotshot.base import BaseClasses, Space
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
-from hotshot.evaluation.chunks import (
-    CHUNK_TASKS,
-    Record,
-    Transformed,
-    chunks_of,
-    make_runner,
-    task_seed,
-)
+from hotshot.evaluation.chunks import CHUNK_TASKS, Record, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
 from hotshot.evaluation.tasks import labels_hash

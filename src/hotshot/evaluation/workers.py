@@ -127,9 +127,4 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
 
 
 def _is_loss(error: BaseException) -> bool:
-    return type(error).__name__ in (
-        "KilledWorker",
-        "CancelledError",
-        "FutureCancelledError",
-        "FuturesCancelledError",
-    )
+    return type(error).__name__ in ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")

@@ -135,15 +135,7 @@ def run(request: Request) -> int:
     # The libraries of this process, wherever it found them.
     found = [importlib.util.find_spec(name) for name in _LIBRARIES]
     libraries = [str(Path(spec.origin).parents[1]) for spec in found if spec is not None and spec.origin]
-    command = [
-        sys.executable or "python3",
-        "-I",
-        "-c",
-        _START,
-        str(package),
-        json.dumps(vars(request)),
-        *libraries,
-    ]
+    command = [sys.executable or "python3", "-I", "-c", _START, str(package), json.dumps(vars(request)), *libraries]
     # One thread, and no memory pools that take address space in advance.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
     with (Path(request.folder) / "errors").open("wb") as errors:

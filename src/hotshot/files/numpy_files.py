@@ -37,7 +37,7 @@ _HEADER = re.compile(
     r"""\{(?:["']descr["']\s*:\s*(?P<type>["'][^"']*["']|\[[^]]*\])"""
     r"""|["']fortran_order["']\s*:\s*(?P<fortran>True|False)"""
     r"""|["']shape["']\s*:\s*\((?P<shape>[0-9L,\s]*)\)"""
-    r"""|[,\s])*\}\s*""",
+    r"""|[,\s])*\}\s*"""
 )
 # Text of no width would say nothing of any sample.
 _PLAIN = re.compile(r"[<>|=]?(?:[fiubc][0-9]{1,9}|[SU][1-9][0-9]{0,8})")

@@ -19,13 +19,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import Bytes, Items, Other, Texts, Vectors, read_in_child
-from hotshot.files.named import (
-    FEATURE_NAMES,
-    choose_part,
-    class_vectors,
-    features_from_arrays,
-    features_from_classes,
-)
+from hotshot.files.named import FEATURE_NAMES, choose_part, class_vectors, features_from_arrays, features_from_classes
 from hotshot.files.source import FeatureSource, check_size
 from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
 from hotshot.formatting import quoted, readable_size

@@ -72,11 +72,7 @@ class FeatureSource:
 
 
 def in_memory(
-    path: Path,
-    X: np.ndarray,
-    labels: Callable[[slice], np.ndarray],
-    about: dict[str, Any],
-    streams: bool = False,
+    path: Path, X: np.ndarray, labels: Callable[[slice], np.ndarray], about: dict[str, Any], streams: bool = False
 ) -> FeatureSource:
     """Features (samples, V), in memory or mapped, as a source; `labels` gives those of some rows."""
 

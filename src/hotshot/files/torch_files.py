@@ -21,29 +21,13 @@ from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.pickles import Flattener, as_python, features_from_value
 from hotshot.files.source import FeatureSource, check_size, most_bytes
-from hotshot.files.unpickling import (
-    NAMES,
-    Known,
-    Record,
-    Unpickler,
-    Unsound,
-    as_text,
-    refuse_unsound,
-    shape_of,
-)
+from hotshot.files.unpickling import NAMES, Known, Record, Unpickler, Unsound, as_text, refuse_unsound, shape_of
 from hotshot.formatting import quoted
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _VERSION = 1001
 _KINDS = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
-_KINDS |= {
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "Untyped": "uint8",
-}
+_KINDS |= {"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "Untyped": "uint8"}
 _STORAGES = {f"torch.{name}Storage": kind for name, kind in _KINDS.items()}
 _STORAGES["torch.storage.UntypedStorage"] = "uint8"
 _TYPES = {f"torch.{name}": name for name in (*_STORAGES.values(), "uint16", "uint32", "uint64")}

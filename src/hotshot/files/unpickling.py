@@ -189,11 +189,7 @@ class Unpickler(pickle.Unpickler):
     """
 
     def __init__(
-        self,
-        file: BinaryIO,
-        name: str,
-        names: Mapping[str, Known] = NAMES,
-        storage: Callable[[Any], Any] | None = None,
+        self, file: BinaryIO, name: str, names: Mapping[str, Known] = NAMES, storage: Callable[[Any], Any] | None = None
     ) -> None:
         super().__init__(file, encoding="bytes")
         self._name = name

@@ -65,14 +65,7 @@ class BlockSolution:
     converged: Array
 
 
-def newton(
-    cost: Array,
-    a: Array,
-    b: Array,
-    *,
-    tolerance: float,
-    max_iterations: int,
-) -> BlockSolution:
+def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
     """Solve P problems at once; each is damped, tempered and stopped by itself.
 
     Parameters

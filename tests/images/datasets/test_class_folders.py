@@ -60,10 +60,7 @@ def test_an_archive_per_split_is_packed_with_or_without_its_folder(tmp_path, pre
     pack_tar(tmp_path / "train.tar", class_folders(("a", "b"), prefix=prefix))
     pack_tar(tmp_path / "test.tgz", class_folders(("c",), prefix="test/"), "w:gz")
     dataset = open_dataset(tmp_path)
-    assert {split: found.names for split, found in dataset.splits.items()} == {
-        "base": ("a", "b"),
-        "novel": ("c",),
-    }
+    assert {split: found.names for split, found in dataset.splits.items()} == {"base": ("a", "b"), "novel": ("c",)}
     assert dataset.splits["base"].images[0].name == f"train.tar:{prefix}a/a0.jpg"
 
 
@@ -137,14 +134,10 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
             id="shared class",
         ),
         pytest.param(
-            class_folders(prefix="val/") | class_folders(prefix="valid/"),
-            "two splits that mean 'val'",
-            id="two",
+            class_folders(prefix="val/") | class_folders(prefix="valid/"), "two splits that mean 'val'", id="two"
         ),
         pytest.param(
-            class_folders(prefix="one/") | class_folders(prefix="two/"),
-            "deeper than in the folders",
-            id="odd splits",
+            class_folders(prefix="one/") | class_folders(prefix="two/"), "deeper than in the folders", id="odd splits"
         ),
     ],
 )

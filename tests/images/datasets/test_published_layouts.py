@@ -92,10 +92,7 @@ def test_cached_images_are_the_arrays_of_their_classes(tmp_path):
 
 
 def cache(**changes):
-    content = {
-        "image_data": np.zeros((4, 84, 84, 3), np.uint8),
-        "class_dict": {"a": [0, 1], "b": [2, 3]},
-    } | changes
+    content = {"image_data": np.zeros((4, 84, 84, 3), np.uint8), "class_dict": {"a": [0, 1], "b": [2, 3]}} | changes
     return {"mini-imagenet-cache-train.pkl": pickle.dumps(content)}
 
 
@@ -217,9 +214,7 @@ def without(files, name):
     [
         pytest.param({"a.txt": b"x"}, "is not tieredImageNet, it has neither folders", id="nothing"),
         pytest.param(
-            without(tiered_arrays(), "val_labels.pkl"),
-            "images of split 'val' and no val_labels.pkl",
-            id="labels",
+            without(tiered_arrays(), "val_labels.pkl"), "images of split 'val' and no val_labels.pkl", id="labels"
         ),
         pytest.param(
             tiered_arrays() | {"train_labels.pkl": tiered_labels("train", each=2)},
@@ -236,14 +231,10 @@ def without(files, name):
             id="no names",
         ),
         pytest.param(
-            tiered_pngs() | {"train_images_png.pkl": pickle.dumps([1, 2])},
-            "not a list of PNG files",
-            id="no bytes",
+            tiered_pngs() | {"train_images_png.pkl": pickle.dumps([1, 2])}, "not a list of PNG files", id="no bytes"
         ),
         pytest.param(
-            tiered_pngs() | {"train_images_png.pkl": pickle.dumps({})},
-            "not a list of PNG files",
-            id="no list",
+            tiered_pngs() | {"train_images_png.pkl": pickle.dumps({})}, "not a list of PNG files", id="no list"
         ),
     ],
 )
@@ -286,9 +277,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
             id="an image is lost",
         ),
         pytest.param(
-            cub(prefix="") | {"image_class_labels.txt": b"1 1\n"},
-            "gives image .* no class",
-            id="labels are lost",
+            cub(prefix="") | {"image_class_labels.txt": b"1 1\n"}, "gives image .* no class", id="labels are lost"
         ),
         pytest.param(cub(prefix="") | {"classes.txt": b"x y\n"}, "not a list of numbers", id="no list"),
         pytest.param(cub(prefix="") | {"classes.txt": b"1 y\n1 z\n"}, "has a number twice", id="twice"),
@@ -311,11 +300,7 @@ def test_what_is_not_cub_is_said(tmp_path, files, message):
 def test_cifar_fs_in_folders_with_lists(tmp_path, kind):
     dataset = open_dataset(PACKERS[kind](tmp_path, cifar_folders()))
     assert dataset.name == "cifar-fs"
-    assert classes(dataset) == {
-        "base": tuple(CIFAR_LISTS["train"]),
-        "val": ("otter",),
-        "novel": ("whale",),
-    }
+    assert classes(dataset) == {"base": tuple(CIFAR_LISTS["train"]), "val": ("otter",), "novel": ("whale",)}
 
 
 def test_the_lists_kept_here_are_the_published_numbers_of_classes():
@@ -352,9 +337,7 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
     [
         pytest.param(class_folders(), "is not CIFAR-FS, it has neither data/class/image.png", id="other"),
         pytest.param(
-            without(cifar_folders(""), "splits/bertinetto/val.txt"),
-            "lacks the list splits/bertinetto/val",
-            id="list",
+            without(cifar_folders(""), "splits/bertinetto/val.txt"), "lacks the list splits/bertinetto/val", id="list"
         ),
         pytest.param(
             cifar_folders("") | {"splits/bertinetto/val.txt": b"otter\nunicorn\n"},

@@ -12,13 +12,7 @@ torch = pytest.importorskip("torch", reason="extraction needs the extra images")
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
 from hotshot.images.datasets.decoding import DecodedSplit
-from hotshot.images.extraction import (
-    Extractor,
-    checkpoint_extractor,
-    extract_split,
-    pretrained_extractor,
-    writing,
-)
+from hotshot.images.extraction import Extractor, checkpoint_extractor, extract_split, pretrained_extractor, writing
 from hotshot.images.training import Recipe, features_of, load_backbone, train
 
 

@@ -269,10 +269,7 @@ def onnx(tmp_path):
             [numpy_helper.from_array(x, key) for key, x in (weights or {}).items()],
         )
         opset = [helper.make_opsetid("", 17)]
-        save(
-            helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name="tests"),
-            tmp_path / name,
-        )
+        save(helper.make_model(graph, opset_imports=opset, ir_version=8, producer_name="tests"), tmp_path / name)
         return tmp_path / name
 
     return write

@@ -27,8 +27,4 @@ class Head:
     in_batches: bool = True
 
 
-HEADS = {
-    "bound": Head(fit_bound),
-    "expected": Head(fit_expected),
-    "sampled": Head(fit_sampled, in_batches=False),
-}
+HEADS = {"bound": Head(fit_bound), "expected": Head(fit_expected), "sampled": Head(fit_sampled, in_batches=False)}
