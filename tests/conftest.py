@@ -19,6 +19,23 @@ settings.register_profile("suite", deadline=None, max_examples=40, derandomize=T
 settings.register_profile("fuzz", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
+# Where TEST_MARGINS names a file, float comparisons that use more than a tenth of their tolerance are noted in it.
+MARGINS = os.environ.get("TEST_MARGINS")
+if MARGINS:
+    compare = np.testing.assert_allclose
+
+    def assert_allclose(actual, desired, rtol=1e-7, atol=0, **options):
+        a, b = (np.asarray(x, dtype=float) for x in (actual, desired))
+        allowed = atol + rtol * np.abs(b)
+        with np.errstate(all="ignore"):
+            used = np.nanmax(np.where(a == b, 0, np.abs(a - b) / allowed), initial=0)
+        if used > 0.1:
+            with open(MARGINS, "a") as file:
+                file.write(f"{used:.2f} {os.environ.get('PYTEST_CURRENT_TEST')}\n")
+        compare(actual, desired, rtol=rtol, atol=atol, **options)
+
+    np.testing.assert_allclose = assert_allclose
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

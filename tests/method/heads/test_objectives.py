@@ -133,7 +133,7 @@ def test_a_matrix_that_is_not_definite_gets_a_factor_and_leaves_the_batch_alone(
     factors, _ = _factor(matrices)
     for i in (0, 2):
         assert np.array_equal(factors[i], _factor(matrices[i : i + 1])[0][0])
-    np.testing.assert_allclose(factors[1] @ factors[1].T, matrices[1], atol=3e-4 * np.trace(matrices[1]))
+    np.testing.assert_allclose(factors[1] @ factors[1].T, matrices[1], atol=3e-3 * np.trace(matrices[1]))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
