@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from hotshot.arrays import array_hash, check_features
+from hotshot.arrays import array_hash, check_features, check_labels
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.named import resolve_methods
@@ -89,7 +89,8 @@ def evaluate(
         Accuracies per task, means with 95% intervals, paired differences, and more.
     """
     X = check_features(X_novel, "X_novel")
-    y = np.asarray(check_sized(y_novel, len(X)))
+    names, labels = check_labels(y_novel, len(X), "y_novel")
+    y = names[labels]
     if frozen is None:
         episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
     else:
@@ -191,17 +192,6 @@ def draw_episodes(
     }
     sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
     return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
-
-
-def check_sized(y: Any, samples: int, name: str = "y_novel") -> Any:
-    """Labels, one per sample."""
-    try:
-        length = len(y)
-    except TypeError:
-        raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.") from None
-    if length != samples:
-        raise InputError(f"{name} must hold one label per sample ({samples}), got {length}.")
-    return y
 
 
 def estimator_to_json(estimator: Any) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features
+from hotshot.arrays import array_hash, check_features, check_labels
 from hotshot.base import BaseClasses, Space
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
-from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, make_runners, open_journal
+from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import labels_hash
 from hotshot.version import __version__
 
@@ -123,7 +123,8 @@ def tune(
         As in `evaluate`.
     """
     X = check_features(X_val, "X_val")
-    y = np.asarray(check_sized(y_val, len(X), "y_val"))
+    names, labels = check_labels(y_val, len(X), "y_val")
+    y = names[labels]
     grid = dict(DEFAULT_GRID if grid is None else grid)
     candidates = _candidates(grid, search, n_candidates, seed)
     if not isinstance(factor, int) or factor < 2:
@@ -143,11 +144,11 @@ def tune(
     seen = 0
     with open_journal(out, request) as journal:
         for number, budget in enumerate(budgets):
-            for names in _groups_of_one_space(alive, candidates):
+            for group in _groups_of_one_space(alive, candidates):
                 # One space at a time, so that the memory of many never adds up.
-                estimators = {name: HOTClassifier(base, **candidates[name]) for name in names}
+                estimators = {name: HOTClassifier(base, **candidates[name]) for name in group}
                 runners = make_runners(estimators, X, episodes)
-                chunks = [chunk for k in episodes for chunk in chunks_of(names, k, seen, budget)]
+                chunks = [chunk for k in episodes for chunk in chunks_of(group, k, seen, budget)]
                 for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
                     found[record.chunk.method].append(record)
             seen = budget
