@@ -176,7 +176,8 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
     array = _label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
-    if any(_is_missing(label) for label in array) if array.dtype.kind == "O" else _not_finite(array):
+    not_finite = array.dtype.kind == "f" and not np.isfinite(array).all()
+    if not_finite or (array.dtype.kind == "O" and any(map(_is_missing, array))):
         raise InputError(f"{name} holds NaN or infinity: give every sample a label.")
     try:
         classes, members = np.unique(array, return_inverse=True)
@@ -208,10 +209,6 @@ def _is_missing(label: Any) -> bool:
         return bool(label != label)
     except TypeError:
         return True
-
-
-def _not_finite(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" and not bool(np.isfinite(array).all())
 
 
 def _unsortable(name: str) -> InputError:

@@ -372,7 +372,7 @@ def test_a_record_that_does_not_fit_is_taken_back(tmp_path, full_disk, torn):
     with Journal(tmp_path, {}, {}) as journal:
         journal.append(records[0])
         journal.append(records[1])
-        with pytest.raises(RunError, match=r"\([Nn]o space left on .*device\): all that .* make room and run"):
+        with pytest.raises(RunError, match=r"\([Nn]o space left on .*device\), finished .* make room and rerun"):
             journal.append(records[2])
         assert (tmp_path / "journal.jsonl").stat().st_size == 2 * size
         assert list(journal) == records[:2]
@@ -388,7 +388,7 @@ def test_a_run_on_a_full_disk_keeps_what_fitted_and_ends_with_the_same_results(
 ):
     lines = lines_of(whole[0])
     full_disk(sum(map(len, lines[:5])) - 20)
-    with pytest.raises(RunError, match="make room and run the same command again"):
+    with pytest.raises(RunError, match="make room and rerun the command to resume"):
         run(tmp_path / "run", n_jobs=n_jobs)
     kept = lines_of(tmp_path / "run")
     assert len(kept) >= 3
@@ -406,7 +406,7 @@ def test_a_limit_of_the_system_is_met_like_a_full_disk(whole, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), before[1]))
     try:
-        with pytest.raises(RunError, match="make room and run the same command again"):
+        with pytest.raises(RunError, match="make room and rerun the command to resume"):
             run(tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -359,9 +359,10 @@ REFUSED = {
     "other width": ({**HOT, "X": X[:, :5]}, InputError, "Method 'hot': .*5 features"),
     "NaN": ({"X": WITH_NAN}, InputError, "X_novel holds NaN or infinity in 6 entries, the first in row 17"),
     "flat features": ({"X": X[:, 0]}, InputError, "X_novel must be a 2-dimensional"),
-    "too few labels": ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got 59"),
+    "too few labels": ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got shape"),
+    "labels of two types": ({"y": ["0", *Y[1:].tolist()]}, InputError, "y_novel mixes labels"),
     "no labels": ({"y": None}, InputError, "y_novel must hold one label per sample, got NoneType"),
-    "a NaN label": ({"y": np.where(Y == 1, np.nan, Y)}, InputError, "y holds NaN"),
+    "a NaN label": ({"y": np.where(Y == 1, np.nan, Y)}, InputError, "y_novel holds NaN"),
     "unknown reference": (
         {"reference": "best"},
         ParameterError,

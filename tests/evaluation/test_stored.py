@@ -78,7 +78,7 @@ def test_frozen_tasks_need_not_be_there_any_more(tmp_path):
     tasks.unlink()
     assert load_run(tmp_path / "run").evaluation.rows() == found.rows()
     (tmp_path / "run" / "results.json").unlink()
-    with pytest.raises(InputError, match="not finished: run the same command again"):
+    with pytest.raises(InputError, match="not finished: rerun the command"):
         load_run(tmp_path / "run")
 
 
@@ -88,7 +88,7 @@ def lines(run):
 
 def test_missing_tasks_are_counted(run):
     (run / "journal.jsonl").write_bytes(b"".join(lines(run)[1:]))
-    with pytest.raises(InputError, match="20 of its 180 tasks are missing: run the same command again"):
+    with pytest.raises(InputError, match="20 of its 180 tasks are missing: rerun the command"):
         load_run(run)
 
 
@@ -131,7 +131,7 @@ def change_json(file, edit):
         (lambda run: (run / "run.json").write_text("[" * 100_000), "is damaged"),
         (lambda run: (run / "run.json").write_bytes(b"\xff"), "is damaged"),
         (lambda run: (run / "run.json").write_text("{}"), "cannot be read as a request"),
-        (lambda run: (run / "results.json").unlink(), "has no results.json: run the same command again"),
+        (lambda run: (run / "results.json").unlink(), "has no results.json: rerun the command"),
         (lambda run: (run / "results.json").write_text("{}"), "has no results.json"),
         (lambda run: (run / "results.json").write_text("nothing"), "is damaged"),
         (change_json("results.json", lambda c: c["rows"].pop()), "is not a sound run"),

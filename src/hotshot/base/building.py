@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from hotshot.base.space import (
     FeatureTransform,
     PreparedBase,
     Space,
+    base_transform,
     leading_axes,
     pooled_axes,
-    power_of_two_scale,
 )
 from hotshot.base.store import SAMPLES
-from hotshot.base.streaming import ClassStatistics, label_kind, merge_all
+from hotshot.base.streaming import FORMS, ClassStatistics, label_kind, merge_all
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features
@@ -153,26 +154,22 @@ def prepare_statistics(
     dtype = extent.dtype
     if space.sample_weights != "uniform":
         raise ParameterError("Sample weights by a classifier need the samples: pass sample_weights='uniform'.")
-    if space.covariance not in ("dense", "diagonal", "pooled"):
+    if space.covariance not in FORMS:
         raise ParameterError(
             f"covariance of a bank without samples must be dense, diagonal or pooled, got {space.covariance!r}."
         )
     normalise = space.normalize is not None
-    power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
-    scale = 1.0
-    if normalise:
-        scale = power_of_two_scale(max(extent.largest, -extent.smallest), dtype)
-    plain = FeatureTransform(power, offset, scale, None, None, unit=False)
+    plain = base_transform(space, max(extent.largest, -extent.smallest), dtype)
     raw = gather(form="pooled", transform=plain)
     centre = raw.mean.astype(dtype) if normalise else None
     leading = np.eye(raw.means.shape[1])
     if space.n_components is not None:
         leading = leading_axes(raw.moment(raw.mean if normalise else 0.0), space.n_components)
     leading = leading.astype(dtype)
-    reduced = FeatureTransform(power, offset, scale, centre, leading, unit=normalise)
+    reduced = replace(plain, centre=centre, axes=leading, unit=normalise)
     spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
     axes = leading @ rotation
-    final = FeatureTransform(power, offset, scale, centre, axes, unit=normalise)
+    final = replace(reduced, axes=axes)
     found = gather(form=space.covariance, transform=final)
     means = found.means.astype(dtype)
     if space.covariance == "dense":
@@ -181,10 +178,9 @@ def prepare_statistics(
         covariances = Diagonal(found.variances.astype(dtype))
     else:
         covariances = repeat_pooled(spectrum, len(means))
-    novel = FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise)
     prepared = PreparedBase(
         names=found.names,
-        transform=novel,
+        transform=replace(final, power=space.power, offset=space.power_offset),
         buckets=(),
         means=means,
         weighted_means=means,

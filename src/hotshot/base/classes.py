@@ -19,12 +19,12 @@ from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.space import ROWS_AT_ONCE, PreparedBase, Space, approximate, choose_power, power_transform, prepare
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
+from hotshot.base.streaming import FORMS
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
-STATISTICS_FORMS = ("dense", "diagonal", "pooled")
 
 # One axis and all of the variance, 1 and 1.0, are equal as parts of a space but are not the same.
 Key = tuple[Space, type]
@@ -355,9 +355,9 @@ def is_bank(path: str | Path) -> bool:
 
 def _check_form(samples: bool, covariance: str | None) -> None:
     """Raise unless the form of covariances is given exactly where no samples are saved."""
-    if not samples and covariance not in STATISTICS_FORMS:
+    if not samples and covariance not in FORMS:
         raise ParameterError(
-            f"covariance must be one of {', '.join(STATISTICS_FORMS)} where no samples are saved, got {covariance!r}."
+            f"covariance must be one of {', '.join(FORMS)} where no samples are saved, got {covariance!r}."
         )
     if samples and covariance is not None:
         raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it.")

@@ -145,10 +145,8 @@ class PreparedBase:
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in `space`."""
     normalise = space.normalize is not None
-    scale = 1.0
-    if normalise:
-        scale = power_of_two_scale(max(float(samples.max()), -float(samples.min())), samples.dtype)
-    z, centre, leading = _reduced(samples, space, scale)
+    plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
+    z, centre, leading = _reduced(samples, space, plain)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
     spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
@@ -167,7 +165,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
-        transform=FeatureTransform(space.power, space.power_offset, scale, centre, axes, unit=normalise),
+        transform=FeatureTransform(space.power, space.power_offset, plain.scale, centre, axes, unit=normalise),
         means=means,
         weighted_means=weighted_means,
         mean_units=weighted_means if normalise else class_means(units, counts, weights),
@@ -193,38 +191,37 @@ def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.nda
     return np.maximum(spectrum[::-1], 0).astype(dtype), rotation[:, ::-1].astype(dtype)
 
 
+def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
+    """What is done to base features, up to this size, before they are centred and rotated: scale and power."""
+    power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
+    scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
+    return FeatureTransform(power, offset, scale, None, None, unit=False)
+
+
 def _reduced(
-    samples: np.ndarray, space: Space, scale: float
+    samples: np.ndarray, space: Space, plain: FeatureTransform
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
 
     A few rows at a time, so that no second array of the size of the bank is needed in full precision.
     """
     blocks = slices(len(samples), ROWS_AT_ONCE)
-
-    def powers(rows: slice) -> np.ndarray:
-        x = samples[rows] * scale if scale != 1 else samples[rows]
-        return power_transform(x, space.power, space.power_offset, "X_base") if space.power_on_base else x
-
     centre = None
     if space.normalize is not None:
-        totals = [powers(rows).sum(axis=0, dtype=np.float64) for rows in blocks]
+        totals = [plain(samples[rows], "X_base").sum(axis=0, dtype=np.float64) for rows in blocks]
         centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
-    leading = None
+    centred, leading = replace(plain, centre=centre), None
     if space.n_components is not None:
         moment = np.zeros((samples.shape[1], samples.shape[1]))
         for rows in blocks:
-            x = powers(rows)
-            x = np.asarray(x if centre is None else x - centre, dtype=np.float64)
+            x = np.asarray(centred(samples[rows], "X_base"), dtype=np.float64)
             moment += x.T @ x
         leading = leading_axes(moment, space.n_components).astype(samples.dtype)
     width = samples.shape[1] if leading is None else leading.shape[1]
     z = np.empty((len(samples), width), dtype=samples.dtype)
+    whole = replace(centred, axes=leading, unit=space.normalize is not None)
     for rows in blocks:
-        x = powers(rows)
-        x = x if centre is None else x - centre
-        x = x if leading is None else x @ leading
-        z[rows] = x if space.normalize is None else unit_vectors(x)
+        z[rows] = whole(samples[rows], "X_base")
     return z, centre, leading
 
 

@@ -105,7 +105,7 @@ class Bucket:
 
 def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> tuple[Bucket, ...]:
     """Classes grouped by size and padded with zero mass, the largest first."""
-    starts = np.cumsum(counts) - counts
+    rows = class_rows(counts)
     order = np.argsort(-counts, kind="stable")
     buckets = []
     while len(order):
@@ -120,8 +120,7 @@ def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> 
         padded = np.zeros((len(members), size, units.shape[1]), dtype=units.dtype)
         mass = np.zeros((len(members), size), dtype=units.dtype)
         for i, b in enumerate(members):
-            rows = slice(starts[b], starts[b] + counts[b])
-            padded[i, : counts[b]] = units[rows]
-            mass[i, : counts[b]] = weights[rows]
+            padded[i, : counts[b]] = units[rows[b]]
+            mass[i, : counts[b]] = weights[rows[b]]
         buckets.append(Bucket(members, padded, mass))
     return tuple(buckets)

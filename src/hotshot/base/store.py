@@ -151,37 +151,32 @@ def _is_number(value: Any) -> bool:
 
 def _check_description(found: dict[str, Any]) -> None:
     """Raise unless names, counts and the rest of a bank's description are of their kinds."""
-    names, counts, centres = found["names"], found["counts"], found["centres"]
-    _need(isinstance(names, list) and isinstance(counts, list), "names and counts are no lists")
+    kinds = {"names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict}
+    for key, kind in kinds.items():
+        _need(type(found[key]) is kind, f"{key} is not of type {kind.__name__}")
+    names, counts, centres, width = found["names"], found["counts"], found["centres"], found["n_features"]
+    texts, truths = ([isinstance(name, kind) for name in names] for kind in (str, bool))
     _need(0 < len(names) == len(counts), "names and counts do not fit each other")
-    texts = [isinstance(name, str) for name in names]
-    _need(all(texts) or all(type(name) is bool or _is_number(name) for name in names), "names of several kinds")
     _need(len(set(names)) == len(names), "a name is there twice")
-    _need(all(type(count) is int and count > 0 for count in counts), "counts are no counts")
-    width = found["n_features"]
-    _need(type(width) is int and width > 0, "n_features is no count")
+    _need(all(texts) or all(t or _is_number(n) for t, n in zip(truths, names, strict=True)), "names of several kinds")
+    _need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are no counts")
     _need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
     _need(_is_number(found["smallest"]), "smallest is no number")
-    _need(isinstance(found["about"], dict), "about is no object")
     _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is no SHA-256")
-    _need(isinstance(found["spaces"], list), "spaces are no list")
-    _need(isinstance(centres, dict) and all(map(math.isfinite, map(float, centres))), "centres have no powers")
-    _need(
-        all(isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values()),
-        "a centre is no vector of the features",
-    )
+    _need(all(map(math.isfinite, map(float, centres))), "centres have no powers")
+    vectors = (isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values())
+    _need(all(vectors), "a centre is no vector of the features")
 
 
 def _sound_space(found: dict[str, Any]) -> Space:
     """A space from JSON, all of whose parameters are there and of their kinds."""
     _need(set(found) == {field.name for field in fields(Space)}, "a space has other parameters")
     space = Space(**found)
-    number = space.n_components is None or _is_number(space.n_components)
     _need(
         all(map(_is_number, (space.power, space.power_offset, space.temperature)))
         and type(space.power_on_base) is bool
         and space.normalize in (None, "centre-l2")
-        and number
+        and (space.n_components is None or _is_number(space.n_components))
         and space.sample_weights in ("uniform", "classifier")
         and space.covariance in COVARIANCE_FORMS,
         "a parameter of a space has a value it cannot have",
@@ -228,9 +223,7 @@ def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype
 
 def _is_scale(scale: Any, dtype: np.dtype) -> bool:
     """Whether this is a power of two that numbers of this type can be multiplied with."""
-    if not _is_number(scale):
-        return False
-    fraction, exponent = math.frexp(scale)
+    fraction, exponent = math.frexp(scale) if _is_number(scale) else (0.0, 0)
     return fraction == 0.5 and abs(exponent) < np.finfo(dtype).maxexp
 
 

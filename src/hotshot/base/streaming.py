@@ -69,19 +69,19 @@ class ClassStatistics:
         """Take in a batch of features (samples, V) and labels (samples,); returns itself."""
         X = check_features(X, "X", width=self._width)
         names, labels = check_labels(y, len(X), "y")
-        smallest, largest = float(X.min()), float(X.max())
-        width = X.shape[1]
         z = np.asarray(X if self.transform is None else self.transform(X), dtype=np.float64)
         order = np.argsort(labels, kind="stable")
         z, labels = z[order], labels[order]
         counts = np.bincount(labels)
         starts = np.cumsum(counts) - counts
-        means = np.add.reduceat(z, starts, axis=0) / counts[:, None]
-        unit_means = np.add.reduceat(unit_vectors(z), starts, axis=0) / counts[:, None]
-        z = z - means[labels]
-        self._take_in(names.tolist(), counts, means, unit_means, z.T @ z, self._own_spread(z, starts))
-        self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
-        self._width, self.dtype = width, np.promote_types(self.dtype, X.dtype)
+        batch = ClassStatistics(self.form, self.transform)
+        batch.smallest, batch.largest, batch.dtype, batch._width = float(X.min()), float(X.max()), X.dtype, X.shape[1]
+        batch._index, batch._counts = {name: i for i, name in enumerate(names.tolist())}, counts
+        batch._means = np.add.reduceat(z, starts, axis=0) / counts[:, None]
+        batch._unit_means = np.add.reduceat(unit_vectors(z), starts, axis=0) / counts[:, None]
+        z = z - batch._means[labels]
+        batch._within, batch._own = z.T @ z, self._own_spread(z, starts)
+        self._take_in(batch)
         return self
 
     def merge(self, *others: ClassStatistics) -> ClassStatistics:
@@ -103,10 +103,7 @@ class ClassStatistics:
                     f"Statistics of {merged._width} and of {one._width} features do not merge: "
                     "extract all features with the same model."
                 )
-            merged._take_in(list(one._index), one._counts, one._means, one._unit_means, one._within, one._own)
-            merged.smallest = min(merged.smallest, one.smallest)
-            merged.largest = max(merged.largest, one.largest)
-            merged._width, merged.dtype = one._width, np.promote_types(merged.dtype, one.dtype)
+            merged._take_in(one)
         return merged
 
     def _own_spread(self, centred: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -118,41 +115,35 @@ class ClassStatistics:
         groups = np.split(centred, starts[1:])
         return np.stack([group.T @ group for group in groups])
 
-    def _take_in(
-        self,
-        names: list[Any],
-        counts: np.ndarray,
-        means: np.ndarray,
-        unit_means: np.ndarray,
-        within: np.ndarray,
-        own: np.ndarray,
-    ) -> None:
-        """Merge sums of other samples, class by class."""
+    def _take_in(self, other: ClassStatistics) -> None:
+        """Merge the sums of other samples, class by class."""
+        names, counts = list(other._index), other._counts
         if not self._index:
-            self._means, self._unit_means = np.zeros_like(means[:0]), np.zeros_like(means[:0])
-            self._within, self._own = np.zeros_like(within), np.zeros_like(own[:0])
+            self._means = self._unit_means = np.zeros_like(other._means[:0])
+            self._within, self._own = np.zeros_like(other._within), np.zeros_like(other._own[:0])
         if self._index and label_kind(next(iter(self._index))) is not label_kind(names[0]):
             raise InputError("y mixes labels that cannot be sorted, such as strings and numbers: use one type.")
         for name in names:
             self._index.setdefault(name, len(self._index))
         new = len(self._index) - len(self._counts)
-        if new:
-            for key in ("_counts", "_means", "_unit_means", "_own"):
-                old = getattr(self, key)
-                setattr(self, key, np.concatenate([old, np.zeros((new, *old.shape[1:]), dtype=old.dtype)]))
+        for key in ("_counts", "_means", "_unit_means", "_own") if new else ():
+            old = getattr(self, key)
+            setattr(self, key, np.concatenate([old, np.zeros((new, *old.shape[1:]), dtype=old.dtype)]))
         at = np.array([self._index[name] for name in names])
         had, total = self._counts[at], self._counts[at] + counts
         share = (counts / total)[:, None]
-        apart = means - self._means[at]
+        apart = other._means - self._means[at]
         weight = (had * counts / total)[:, None]
         self._counts[at] = total
         self._means[at] += share * apart
-        self._unit_means[at] += share * (unit_means - self._unit_means[at])
-        self._within = self._within + within + (weight * apart).T @ apart
+        self._unit_means[at] += share * (other._unit_means - self._unit_means[at])
+        self._within = self._within + other._within + (weight * apart).T @ apart
         if self.form == "diagonal":
-            self._own[at] += own + weight * apart**2
+            self._own[at] += other._own + weight * apart**2
         elif self.form == "dense":
-            self._own[at] += own + (weight * apart)[:, :, None] * apart[:, None, :]
+            self._own[at] += other._own + (weight * apart)[:, :, None] * apart[:, None, :]
+        self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        self._width, self.dtype = other._width, np.promote_types(self.dtype, other.dtype)
 
     @property
     def _order(self) -> np.ndarray:

@@ -13,22 +13,7 @@ import typer
 from rich.console import Console
 
 from hotshot import evaluation
-from hotshot.cli.inputs import (
-    Bank,
-    Base,
-    Jobs,
-    Json,
-    Novel,
-    Queries,
-    Reference,
-    Scheduler,
-    Seed,
-    Shots,
-    Threshold,
-    Ways,
-    load_data,
-    numbers,
-)
+from hotshot.cli import inputs
 from hotshot.cli.terminal import Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
@@ -38,44 +23,44 @@ from hotshot.evaluation.tasks import freeze_tasks
 
 
 def evaluate(
-    base: Base = None,
-    novel: Novel = None,
-    bank: Bank = None,
+    base: inputs.Base = None,
+    novel: inputs.Novel = None,
+    bank: inputs.Bank = None,
     methods: Annotated[
         str,
         typer.Option(
             help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
         ),
     ] = "hot,free-lunch,logistic,centroid-cl2n",
-    ways: Ways = 5,
-    shots: Shots = "1,5",
-    queries: Queries = 15,
+    ways: inputs.Ways = 5,
+    shots: inputs.Shots = "1,5",
+    queries: inputs.Queries = 15,
     tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 10_000,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    scheduler: Scheduler = None,
+    seed: inputs.Seed = 0,
+    jobs: inputs.Jobs = -1,
+    scheduler: inputs.Scheduler = None,
     out: Annotated[
         Path | None,
         typer.Option(
             help="Run folder; rerun the command to resume. Default: a folder in runs, named after the request."
         ),
     ] = None,
-    reference: Reference = None,
-    threshold: Threshold = 0.5,
+    reference: inputs.Reference = None,
+    threshold: inputs.Threshold = 0.5,
     save_tasks: Annotated[Path | None, typer.Option(help="Save the tasks to this file, to share them.")] = None,
     load_tasks: Annotated[
         Path | None, typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks.")
     ] = None,
-    as_json: Json = False,
+    as_json: inputs.Json = False,
 ) -> None:
     """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
     if not 0 <= threshold <= 1:
         raise ParameterError(f"--threshold must be between 0 and 1, got {threshold}.")
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
-    wanted = numbers(shots)
+    wanted = inputs.numbers(shots)
     chosen = method_names(methods)
-    classes, X, y = load_data(base, novel, bank)
+    classes, X, y = inputs.load_data(base, novel, bank)
     console = Console(stderr=as_json)
     size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
     # A file of tasks that was made elsewhere knows their number, we do not yet.
@@ -92,19 +77,10 @@ def evaluate(
         }
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
     with Watching(console, total, out) as watching:
+        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out, "watch": watching}
+        about = {"source": source_of(base, novel, bank, load_tasks)}
         found = evaluation.evaluate(
-            chosen,
-            X,
-            y,
-            base=classes,
-            **size,
-            frozen=load_tasks,
-            reference=reference,
-            n_jobs=jobs,
-            scheduler=scheduler,
-            out=out,
-            watch=watching,
-            about={"source": source_of(base, novel, bank, load_tasks)},
+            chosen, X, y, base=classes, **size, frozen=load_tasks, reference=reference, about=about, **where
         )
     if as_json:
         print(json.dumps({"run": str(out), "results": found.rows(threshold)}, indent=2))

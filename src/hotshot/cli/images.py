@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from hotshot.cli.terminal import bar
+from hotshot.cli.terminal import bar, print_notes
 from hotshot.errors import RunError
 from hotshot.images.datasets import DecodedSplit, decode, open_dataset
 from hotshot.images.datasets.glyphs import make_glyphs
@@ -80,13 +80,11 @@ def decoded_splits(
         with console.status("rendering characters"):
             return GLYPHS, make_glyphs(size)
     opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
-    for note in opened.about["notes"]:
-        console.print(f"Note: {note}", markup=False, style="yellow")
+    print_notes(console, opened.about["notes"])
     found = {}
     for name, split in opened.splits.items():
         with bar(console, "images") as progress:
             found[name] = decode(split, size, cache, counting(progress, f"decoding {name}"))
         if corrupt := found[name].corrupt:
-            note = f"{len(corrupt)} corrupt images of '{name}' are left out, {corrupt[0].name} first."
-            console.print(f"Note: {note}", markup=False, style="yellow")
+            print_notes(console, [f"{len(corrupt)} corrupt images of '{name}' are left out, {corrupt[0].name} first."])
     return opened.name, found

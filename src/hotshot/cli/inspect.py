@@ -69,13 +69,15 @@ def show(found: Inspection, console: Console) -> None:
     if found.findings:
         table = _table("Findings")
         for finding in found.findings:
-            table.add_row(_coloured(finding.severity), Text(f"{_prefix(found, finding)}{finding.sentence}"))
+            table.add_row(
+                Text(finding.severity, COLOURS[finding.severity]), Text(f"{_prefix(found, finding)}{finding.sentence}")
+            )
         console.print(table)
     alone = len(found.files) == 1
     table = _table(f"What follows{', as base classes or as novel classes' if alone else ''}")
     for advice in found.advice:
         methods = "every method" if len(found.advice) == 1 else ", ".join(advice.methods)
-        table.add_row(_coloured(advice.verdict), Text(methods, style="bold"))
+        table.add_row(Text(advice.verdict, COLOURS[advice.verdict]), Text(methods, style="bold"))
         table.add_row("", Text(advice.sentence))
     console.print(table)
 
@@ -98,10 +100,6 @@ def _table(title: str) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     return table
-
-
-def _coloured(word: str) -> Text:
-    return Text(word, style=COLOURS[word])
 
 
 def _prefix(found: Inspection, finding: Finding) -> str:

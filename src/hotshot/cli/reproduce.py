@@ -72,7 +72,8 @@ def reproduce(
     from hotshot.report import make_report, write_report
 
     if list_all:
-        _print_list()
+        rows = tuple((e.name, e.title, e.paper, e.others) for e in EXPERIMENTS.values())
+        Console().print(to_rich(Table("Experiments", ("name", "what it shows", "in the paper", "needs"), rows)))
         return
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
@@ -81,7 +82,8 @@ def reproduce(
     _check_titles([own, *others])
     if ways is None:
         ways = 5 if bank is None else load_bank(bank).ways
-    n_tasks = _n_tasks(bank, ways) if tasks is None else tasks
+    usual = TASKS if bank is None else max(LEAST_TASKS_OF_BANK, 25 * TASKS_OF_BANK // max(ways, 5) ** 2)
+    n_tasks = usual if tasks is None else tasks
     size: dict[str, Any] = {"ways": ways, "queries": queries, "tasks": n_tasks, "seed": seed}
     setting = Setting(own, others, **size, n_jobs=jobs, out=out)
     if tasks is None and bank is not None:
@@ -111,14 +113,6 @@ def reproduce(
     console.print(f"Tables and figures: {out}. Report: {page}", markup=False, soft_wrap=True)
 
 
-def _print_list() -> None:
-    from hotshot.paper.experiments import EXPERIMENTS
-
-    rows = tuple((e.name, e.title, e.paper, e.others) for e in EXPERIMENTS.values())
-    table = Table("Experiments", ("name", "what it shows", "in the paper", "needs"), rows)
-    Console().print(to_rich(table))
-
-
 def _chosen(names: list[str]) -> list[Experiment]:
     from hotshot.paper.experiments import EXPERIMENTS
 
@@ -128,11 +122,6 @@ def _chosen(names: list[str]) -> list[Experiment]:
         if name not in EXPERIMENTS:
             raise ParameterError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {name!r}.")
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
-
-
-def _n_tasks(bank: str | None, ways: int) -> int:
-    """Tasks where no number is given."""
-    return TASKS if bank is None else max(LEAST_TASKS_OF_BANK, 25 * TASKS_OF_BANK // max(ways, 5) ** 2)
 
 
 def _check_titles(sets: list[FeatureSet]) -> None:
@@ -161,19 +150,9 @@ def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
     X, y = read_features(val)
     out = None if setting.out is None else setting.out / "tuning"
     with Watching(console, None, out, " in tuning") as watching:
-        found = evaluation.tune(
-            setting.features.base,
-            X,
-            y,
-            ways=setting.ways,
-            shots=(1, 5),
-            queries=setting.queries,
-            tasks=min(setting.tasks, TUNING_TASKS),
-            seed=setting.seed,
-            n_jobs=setting.n_jobs,
-            out=out,
-            watch=watching,
-        )
+        tasks = min(setting.tasks, TUNING_TASKS)
+        same: dict[str, Any] = {name: getattr(setting, name) for name in ("ways", "queries", "seed", "n_jobs")}
+        found = evaluation.tune(setting.features.base, X, y, **same, shots=(1, 5), tasks=tasks, out=out, watch=watching)
     return found.best.parameters
 
 

@@ -70,7 +70,8 @@ def train(
     side = size if size is not None else 32 if rendered else 84
     options = options_for(backbone, side)
     if filters is not None:
-        options["filters"] = _one_or_several(filters)
+        several = numbers(filters, "--filters")
+        options["filters"] = several if len(several) > 1 else several[0]
     recipe = Recipe(
         backbone=backbone,
         options=options,
@@ -137,8 +138,3 @@ def _line(epoch: Epoch, recipe: Recipe) -> str:
     few_shot = "" if epoch.validation is None else f", 5-way few-shot accuracy {100 * epoch.validation:.1f}%"
     done = f"epoch {epoch.number} of {recipe.epochs}: loss {epoch.loss:.3f}"
     return f"{done}{recognised}{few_shot}, {epoch.seconds:.0f} s"
-
-
-def _one_or_several(text: str) -> int | list[int]:
-    found = numbers(text, "--filters")
-    return found[0] if len(found) == 1 else found

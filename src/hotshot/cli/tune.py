@@ -45,23 +45,9 @@ def tune(
     classes, X, y = load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
     with Watching(console, None, run) as watching:
-        found = evaluation.tune(
-            classes,
-            X,
-            y,
-            grid=chosen,
-            search=search,
-            n_candidates=candidates,
-            ways=ways,
-            shots=wanted,
-            queries=queries,
-            tasks=tasks,
-            seed=seed,
-            n_jobs=jobs,
-            scheduler=scheduler,
-            out=run,
-            watch=watching,
-        )
+        size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
+        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": run, "watch": watching}
+        found = evaluation.tune(classes, X, y, grid=chosen, search=search, n_candidates=candidates, **size, **where)
     found.save(out)
     if as_json:
         print(json.dumps({"parameters": str(out), "candidates": _rows(found)}, indent=2))

@@ -15,7 +15,6 @@ from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.transport.costs import squared_euclidean
 
 POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
-_SCALE = [Interval(Real, 0, None, closed="neither")]
 
 
 def _means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -77,7 +76,30 @@ class CentroidClassifier(FewShotClassifier):
         return -squared_euclidean(self._transformed(X), self.centroids_)
 
 
-class CosineClassifier(FewShotClassifier):
+class _DirectionClassifier(FewShotClassifier):
+    """What classifiers share that look at the directions of power-transformed features alone."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "power": POWER,
+        "scale": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
+        self.power = power
+        self.scale = scale
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        self.power_ = choose_power(self.power, X.min())
+        self._fit_units(self._units(X), labels)
+
+    def _units(self, X: np.ndarray) -> np.ndarray:
+        return unit_vectors(power_transform(X.astype(np.float64), self.power_))
+
+    def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
+        raise TypeError(f"{type(self).__name__} must define _fit_units.")
+
+
+class CosineClassifier(_DirectionClassifier):
     """Largest cosine similarity to a class mean, times a scale that sharpens the probabilities.
 
     Parameters
@@ -94,23 +116,14 @@ class CosineClassifier(FewShotClassifier):
         Unit vectors.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": POWER, "scale": _SCALE}
-
-    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
-        self.power = power
-        self.scale = scale
-
-    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self.power_ = choose_power(self.power, X.min())
-        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
+    def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
         self.directions_ = unit_vectors(_means_by_class(units, labels))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
-        return self.scale * units @ self.directions_.T
+        return self.scale * self._units(X) @ self.directions_.T
 
 
-class MatchingClassifier(FewShotClassifier):
+class MatchingClassifier(_DirectionClassifier):
     """Soft nearest neighbour: every support sample votes by the softmax of its cosine similarity [1]_.
 
     Parameters
@@ -134,20 +147,11 @@ class MatchingClassifier(FewShotClassifier):
        NeurIPS 2016.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"power": POWER, "scale": _SCALE}
-
-    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
-        self.power = power
-        self.scale = scale
-
-    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        self.power_ = choose_power(self.power, X.min())
-        self.support_ = unit_vectors(power_transform(X.astype(np.float64), self.power_))
-        self.labels_ = labels
+    def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
+        self.support_, self.labels_ = units, labels
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        units = unit_vectors(power_transform(X.astype(np.float64), self.power_))
         # Relative to the largest similarity there is, so that nothing overflows; rounding may exceed it.
-        votes = np.exp(self.scale * np.minimum(units @ self.support_.T - 1, 0))
+        votes = np.exp(self.scale * np.minimum(self._units(X) @ self.support_.T - 1, 0))
         totals = votes @ np.eye(len(self.classes_))[self.labels_]
         return np.log(np.maximum(totals, np.finfo(np.float64).tiny))

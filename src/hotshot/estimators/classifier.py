@@ -189,7 +189,9 @@ class CalibratedClassifier(FewShotClassifier):
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
     """scikit-learn's own checks, then ours for NaN and infinity, which name the place."""
-    X = _from_other_library(X)
+    if hasattr(X, "detach"):
+        # Tensors come to the CPU and become NumPy arrays; all else is scikit-learn's to judge.
+        X = X.detach().cpu().numpy()
     if hasattr(X, "dtype") and X.dtype == np.float16:
         X = X.astype(np.float32)
     try:
@@ -198,11 +200,6 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, res
         raise InputError(_one_line(error)) from None
     check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
     return checked
-
-
-def _from_other_library(X: Any) -> Any:
-    """Tensors come to the CPU and become NumPy arrays; all else is scikit-learn's to judge."""
-    return X.detach().cpu().numpy() if hasattr(X, "detach") else X
 
 
 def _one_line(error: Exception) -> str:

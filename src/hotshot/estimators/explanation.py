@@ -129,24 +129,8 @@ def _reasons(model: Any, X: np.ndarray) -> tuple[Reason, ...]:
         lenders: list[Lender] = []
         if similarity is not None and weights is not None:
             evidence = (weights[first] - weights[second]) * similarity[i]
-            lenders = [
-                Lender(
-                    names[b],
-                    float(weights[first, b]),
-                    float(weights[second, b]),
-                    float(similarity[i, b]),
-                    float(evidence[b]),
-                )
-                for b in np.argsort(-evidence, kind="stable")
-            ]
-        reasons.append(
-            Reason(
-                i,
-                classes[first],
-                float(probabilities[i, first]),
-                classes[second],
-                float(probabilities[i, second]),
-                tuple(lenders),
-            )
-        )
+            columns = np.stack([weights[first], weights[second], similarity[i], evidence], axis=1, dtype=np.float64)
+            lenders = [Lender(names[b], *columns[b].tolist()) for b in np.argsort(-evidence, kind="stable")]
+        own, others = probabilities[i, [first, second]].tolist()
+        reasons.append(Reason(i, classes[first], own, classes[second], others, tuple(lenders)))
     return tuple(reasons)

@@ -12,7 +12,6 @@ import sklearn
 from hotshot.base import BaseClasses
 from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
-from hotshot.estimators.explanation import Explanation
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
@@ -71,7 +70,11 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
         fingerprint = content["base"]
         if not isinstance(fingerprint, (str, type(None))):
             raise ValueError("its base classes have no fingerprint")
-        parameters = _parameters(kind, content["parameters"])
+        parameters = dict(content["parameters"])
+        # One that is missing must not become its default.
+        other = parameters.keys() ^ (kind().get_params(deep=False).keys() - {"base"})
+        if other:
+            raise ValueError(f"other parameters: {', '.join(sorted(other))}")
         if base is not None:
             _check_base(base, fingerprint, folder)
         if fingerprint is not None:
@@ -89,14 +92,6 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
         _check(model, tensors)
     return model
-
-
-def _parameters(kind: type, found: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a model; one that is missing must not become its default."""
-    expected = set(kind().get_params(deep=False)) - {"base"}
-    if set(found) != expected:
-        raise ValueError(f"other parameters: {', '.join(sorted(expected ^ set(found)))}")
-    return dict(found)
 
 
 def _check_base(base: BaseClasses, fingerprint: str | None, folder: Path) -> None:
@@ -137,8 +132,12 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         logits = model._logits(sample)
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
             raise ValueError("its numbers do not fit each other")
-        if hasattr(model, "explain") and not _explains(model.explain(sample)):
-            raise ValueError("what it says of its base classes does not fit")
+        if hasattr(model, "explain"):
+            explanation = model.explain(sample)
+            shares = [loan.own_share for loan in explanation.loans]
+            evidence = [lender.evidence for reason in explanation.reasons for lender in reason.lenders]
+            if not (str(explanation) and np.isfinite([*shares, *evidence]).all()):
+                raise ValueError("what it says of its base classes does not fit")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
@@ -152,10 +151,3 @@ def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
         and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays)
     ):
         raise ValueError("its transform is not that of its features")
-
-
-def _explains(explanation: Explanation) -> bool:
-    """Whether all shares and all evidence are numbers."""
-    shares = [loan.own_share for loan in explanation.loans]
-    evidence = [lender.evidence for reason in explanation.reasons for lender in reason.lenders]
-    return bool(str(explanation) and np.isfinite([*shares, *evidence]).all())

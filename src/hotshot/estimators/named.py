@@ -46,19 +46,15 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     CentroidClassifier()
     """
     if name.endswith(".json"):
-        return _with_parameters(name, base)
+        try:
+            return HOTClassifier(base, **load_parameters(name))
+        except TypeError as error:
+            raise ParameterError(f"{name} holds what is no parameter of HOTClassifier: {error}.") from None
     if name not in METHODS:
         raise ParameterError(
             f"method must be one of {', '.join(METHOD_NAMES)}, or a .json file of parameters, got {name!r}."
         )
     return METHODS[name](base)
-
-
-def _with_parameters(path: str, base: BaseClasses | None) -> HOTClassifier:
-    try:
-        return HOTClassifier(base, **load_parameters(path))
-    except TypeError as error:
-        raise ParameterError(f"{path} holds what is no parameter of HOTClassifier: {error}.") from None
 
 
 def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:

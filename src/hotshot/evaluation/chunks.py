@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -114,10 +115,9 @@ class BatchedRunner:
             self._run_batch(tasks[start : start + size], seeds[start : start + size], ways)
             for start in range(0, len(tasks), size)
         ]
-        counts: dict[int, int] = {}
+        counts: Counter[int] = Counter()
         for part in parts:
-            for status, count in part.statuses.items():
-                counts[status] = counts.get(status, 0) + count
+            counts.update(part.statuses)
         return Predictions(
             np.concatenate([part.correct for part in parts]),
             np.concatenate([part.confidence for part in parts if part.confidence is not None]),

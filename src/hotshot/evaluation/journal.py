@@ -77,14 +77,9 @@ class Journal:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every whole record; lines that do not have the checksum they name are counted in `dropped`."""
         assert self._file is not None
-        self.dropped = 0
         self._file.seek(0)
-        for line in self._file.read().splitlines():
-            found = decode(line)
-            if found is None:
-                self.dropped += 1
-            else:
-                yield found
+        documents, self.dropped = decode_lines(self._file.read())
+        return iter(documents)
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one record to the disk; where it does not fit, what was written of it is taken back."""
@@ -100,8 +95,8 @@ class Journal:
             with suppress(OSError):
                 self._file.truncate(end)
             raise RunError(
-                f"The run folder {self.folder} cannot be written ({error.strerror}): all that was finished before is "
-                "kept, so make room and run the same command again."
+                f"The run folder {self.folder} cannot be written ({error.strerror}), finished tasks are kept: make "
+                "room and rerun the command to resume."
             ) from None
 
     def _check_request(self) -> None:
@@ -117,15 +112,12 @@ class Journal:
             before = None
         if not isinstance(before, dict):
             raise RunError(f"{path} cannot be read as a request: name another folder.")
-        differing = [
-            key
-            for key in sorted({*before, *self._request})
-            if before.get(key) != json.loads(json.dumps(self._request.get(key)))
-        ]
+        wanted = json.loads(json.dumps(self._request))
+        differing = [key for key in sorted({*before, *wanted}) if before.get(key) != wanted.get(key)]
         if differing:
             raise RunError(
                 f"The run folder {self.folder} holds another request (it differs in {', '.join(differing)}): "
-                "name another folder, or repeat that request to go on with it."
+                "name another folder, or repeat that request to resume it."
             )
 
     def _drop_torn_line(self) -> None:
@@ -141,6 +133,12 @@ def encode(record: dict[str, Any]) -> bytes:
     """One line: the CRC-32 of the document in hexadecimal, a space, the document."""
     document = json.dumps(record, separators=(",", ":")).encode()
     return b"%08x %s\n" % (zlib.crc32(document), document)
+
+
+def decode_lines(content: bytes) -> tuple[list[dict[str, Any]], int]:
+    """The documents of a journal, and the number of lines that are not what was written."""
+    found = [decode(line) for line in content.splitlines()]
+    return [document for document in found if document is not None], found.count(None)
 
 
 def decode(line: bytes) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -210,11 +211,9 @@ def summarise(method: str, shots: int, records: Iterable[Record], names: np.ndar
     queries = records[0].queries
     right = np.bincount(classes.ravel(), correct.ravel(), len(names))
     asked = queries * np.bincount(classes.ravel(), minlength=len(names))
-    statuses: dict[Status, int] = {}
+    statuses: Counter[Status] = Counter()
     for record in records:
-        for status, count in record.statuses.items():
-            key = Status(int(status))
-            statuses[key] = statuses.get(key, 0) + count
+        statuses.update({Status(int(status)): count for status, count in record.statuses.items()})
     return MethodResult(
         method=method,
         shots=shots,

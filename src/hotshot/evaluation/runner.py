@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from hotshot.arrays import array_hash, check_features
+from hotshot.arrays import array_hash, check_features, check_labels
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.named import resolve_methods
@@ -76,12 +76,12 @@ def evaluate(
     scheduler : str, optional
         Address of a Dask scheduler to compute on instead.
     out : path, optional
-        Run folder. Whatever ends the run, the same call goes on where it stopped.
+        Run folder. After an interruption, repeat the call to resume.
     watch : callable, optional
         Called with (record, was_known, total) for every finished chunk, for a progress bar.
     about : dict, optional
-        What else `run.json` should tell, as JSON, such as where the data were; it decides nothing, and a run that goes
-        on keeps what it was started with.
+        What else `run.json` should tell, as JSON, such as where the data were; it decides nothing, and a
+        resumed run keeps what it was started with.
 
     Returns
     -------
@@ -89,7 +89,8 @@ def evaluate(
         Accuracies per task, means with 95% intervals, paired differences, and more.
     """
     X = check_features(X_novel, "X_novel")
-    y = np.asarray(check_sized(y_novel, len(X)))
+    names, labels = check_labels(y_novel, len(X), "y_novel")
+    y = names[labels]
     if frozen is None:
         episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
     else:
@@ -108,12 +109,7 @@ def evaluate(
     chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks)]
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
-        transformed: list[Transformed] = []
-        trials = [e[0] for e in episodes.values()]
-        runners = {
-            name: make_runner(name, estimator, X, trials, task_seed(first.seed, 0), transformed)
-            for name, estimator in estimators.items()
-        }
+        runners = make_runners(estimators, X, episodes)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
             summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
@@ -124,6 +120,16 @@ def evaluate(
         if journal is not None:
             write_results(journal.folder, found)
     return found
+
+
+def make_runners(
+    estimators: Mapping[str, Any], X: np.ndarray, episodes: Mapping[int, Episodes | FrozenEpisodes]
+) -> dict[str, Runner]:
+    """The runner of each method, tried on the first task of each number of shots; those of one space share samples."""
+    transformed: list[Transformed] = []
+    trials = [e[0] for e in episodes.values()]
+    seed = task_seed(next(iter(episodes.values())).seed, 0)
+    return {name: make_runner(name, own, X, trials, seed, transformed) for name, own in estimators.items()}
 
 
 def open_journal(
@@ -138,7 +144,7 @@ def write_results(folder: Path, found: Evaluation) -> None:
     try:
         write_json(folder / "results.json", {"rows": found.rows()})
     except InputError as error:
-        raise RunError(f"The run is complete, but {error} Make room and run the same command again.") from None
+        raise RunError(f"The run is complete, but {error} Make room and rerun the command.") from None
 
 
 def collect(
@@ -151,35 +157,24 @@ def collect(
     watch: Watcher | None,
 ) -> list[Record]:
     """Records of all chunks: those in the journal, and the others computed and kept there."""
-    known = {record.chunk: record for record in _known(journal, chunks)}
-    watch = watch or _ignore
+    known: dict[Chunk, Record] = {}
+    for document in () if journal is None else journal:
+        with suppress(TypeError, KeyError):
+            record = Record.from_json(document)
+            known[record.chunk] = record
+    known = {chunk: known[chunk] for chunk in chunks if chunk in known}
     for record in known.values():
-        watch(record, True, len(chunks))
+        if watch is not None:
+            watch(record, True, len(chunks))
     waiting = [chunk for chunk in chunks if chunk not in known]
     with closing(run_chunks((runners, episodes, waiting), n_jobs, scheduler)) as records:
         for record in records:
             if journal is not None:
                 journal.append(record.to_json())
             known[record.chunk] = record
-            watch(record, False, len(chunks))
+            if watch is not None:
+                watch(record, False, len(chunks))
     return [known[chunk] for chunk in chunks]
-
-
-def _ignore(record: Record, was_known: bool, total: int) -> None:
-    """Watch nothing."""
-
-
-def _known(journal: Journal | None, chunks: Iterable[Chunk]) -> Iterator[Record]:
-    if journal is None:
-        return
-    wanted = set(chunks)
-    for document in journal:
-        try:
-            record = Record.from_json(document)
-        except (TypeError, KeyError):
-            continue
-        if record.chunk in wanted:
-            yield record
 
 
 def draw_episodes(
@@ -195,26 +190,8 @@ def draw_episodes(
         k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed)
         for k in (int(k) if isinstance(k, np.integer) else k for k in numbers)
     }
-    request = {
-        "ways": int(ways),
-        "shots": list(episodes),
-        "queries": int(queries),
-        "tasks": int(tasks),
-        "seed": int(seed),
-        "chunk": CHUNK_TASKS,
-    }
-    return episodes, int(tasks), request
-
-
-def check_sized(y: Any, samples: int, name: str = "y_novel") -> Any:
-    """Labels, one per sample."""
-    try:
-        length = len(y)
-    except TypeError:
-        raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.") from None
-    if length != samples:
-        raise InputError(f"{name} must hold one label per sample ({samples}), got {length}.")
-    return y
+    sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
+    return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
 
 
 def estimator_to_json(estimator: Any) -> dict[str, Any]:
@@ -236,13 +213,6 @@ def _value_to_json(value: Any) -> Any:
 
 def versions() -> dict[str, Any]:
     """What the run was made with."""
-    return {
-        "versions": {
-            "hotshot": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-            "joblib": joblib.__version__,
-        }
-    }
+    libraries = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "joblib": joblib}
+    own = {"hotshot": __version__, "python": platform.python_version()}
+    return {"versions": own | {name: library.__version__ for name, library in libraries.items()}}

@@ -11,12 +11,12 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.evaluation.chunks import Record
-from hotshot.evaluation.journal import JOURNAL, REQUEST, decode
+from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
 from hotshot.files.objects import refuse_damage
 
 RESULTS = "results.json"
-AGAIN = "run the same command again, which goes on where it stopped"
+AGAIN = "rerun the command to resume"
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,33 @@ def load_run(folder: str | Path) -> StoredRun:
     about = _read(folder / REQUEST)
     request = about.pop("request", None)
     if not isinstance(request, dict) or not isinstance(request.get("methods", {}), dict):
-        raise InputError(f"{folder / REQUEST} cannot be read as a request: copy it again, or run the command again.")
+        raise InputError(f"{folder / REQUEST} cannot be read as a request: copy it again, or rerun the command.")
     if "tune" in request or "methods" not in request:
         raise InputError(
             f"{folder} is a search for parameters, not a comparison of methods: name a folder of hotshot evaluate."
         )
     rows = _read(folder / RESULTS).get("rows") if (folder / RESULTS).is_file() else None
     with refuse_damage(folder, "run"):
-        records, damaged = _records(folder / JOURNAL)
-        shots, tasks = _extent(folder, request, rows)
-        _check_complete(folder, records, list(request["methods"]), shots, tasks, damaged)
+        documents, damaged = decode_lines((folder / JOURNAL).read_bytes())
+        # Each chunk once: the last record of it counts.
+        records = list({record.chunk: record for record in map(Record.from_json, documents)}.values())
+        if "tasks" in request:
+            shots, tasks = [int(k) for k in request["shots"]], int(request["tasks"])
+        elif rows is None:
+            raise InputError(f"The run in {folder} is not finished: {AGAIN}.")
+        else:
+            # A file of frozen tasks, which may be gone, decided them.
+            shots, tasks = list(dict.fromkeys(int(row["shots"]) for row in rows)), int(rows[0]["tasks"])
+        known = [r.chunk for r in records if r.chunk.method in request["methods"] and r.chunk.shots in shots]
+        wanted = tasks * len(shots) * len(request["methods"])
+        missing = wanted - sum(chunk.stop - chunk.start for chunk in known)
+        if missing > 0:
+            lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
+            raise InputError(
+                f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: {AGAIN}."
+            )
         if rows is None:
-            raise InputError(f"{folder} has no {RESULTS}: run the same command again, which writes it.")
+            raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
         results = _results(records, request, rows, shots, tasks)
         ways = len(records[0].classes[0])
         reference = check_reference(rows[0]["reference"], request["methods"])
@@ -81,38 +96,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path} is damaged: copy it again, or {AGAIN}.")
     return found
-
-
-def _records(path: Path) -> tuple[list[Record], int]:
-    """Whole records, each chunk once, and how many lines are damaged."""
-    documents = [decode(line) for line in path.read_bytes().splitlines()]
-    known = {}
-    for document in documents:
-        if document is not None:
-            record = Record.from_json(document)
-            known[record.chunk] = record
-    return list(known.values()), documents.count(None)
-
-
-def _extent(folder: Path, request: dict[str, Any], rows: Any) -> tuple[list[int], int]:
-    """Numbers of shots, and of tasks for each; a file of frozen tasks, which may be gone, decided them otherwise."""
-    if "tasks" in request:
-        return [int(k) for k in request["shots"]], int(request["tasks"])
-    if rows is None:
-        raise InputError(f"The run in {folder} is not finished: {AGAIN}.")
-    return list(dict.fromkeys(int(row["shots"]) for row in rows)), int(rows[0]["tasks"])
-
-
-def _check_complete(
-    folder: Path, records: list[Record], methods: list[str], shots: list[int], tasks: int, damaged: int
-) -> None:
-    wanted = tasks * len(shots) * len(methods)
-    known = sum(r.chunk.stop - r.chunk.start for r in records if r.chunk.method in methods and r.chunk.shots in shots)
-    if known < wanted:
-        lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
-        raise InputError(
-            f"The run in {folder} is not finished, {wanted - known} of its {wanted} tasks are missing{lost}: {AGAIN}."
-        )
 
 
 def _results(

@@ -126,16 +126,15 @@ class Table:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def percent(estimate: Estimate, *, signed: bool = False) -> Number:
+def percent(estimate: Estimate, *, signed: bool = False, factor: float = 100) -> Number:
     """An estimate in [0, 1] as a number in percent; a single task has no interval."""
-    half_width = 100 * estimate.half_width
-    return Number(100 * estimate.mean, half_width if math.isfinite(half_width) else None, signed=signed)
+    half_width = factor * estimate.half_width
+    return Number(factor * estimate.mean, half_width if math.isfinite(half_width) else None, signed=signed)
 
 
 def interval(values: np.ndarray, *, signed: bool = False) -> Number:
     """The mean of values (n,) and its interval; a single value has none."""
-    found = mean_interval(values)
-    return Number(found.mean, found.half_width if math.isfinite(found.half_width) else None, signed=signed)
+    return percent(mean_interval(values), signed=signed, factor=1)
 
 
 def _entry(cell: Cell) -> Entry:
@@ -191,17 +190,10 @@ def transport_table(found: Evaluation) -> Table:
     for result in found.results:
         total = sum(result.statuses.values())
         counts = (total, *(result.statuses.get(end, 0) for end in ends)) if ends else ()
-        rows.append(
-            (
-                result.method,
-                _whole(result.shots),
-                *(_whole(n) if total else None for n in counts),
-                _whole(result.stopped_early),
-                _time(result),
-            )
-        )
-    problems = ("transport problems", *(end.name.lower().replace("_", " ") for end in ends)) if ends else ()
-    columns = ("method", "shots", *problems, "fits stopped early", "ms per task")
+        problems = (_whole(n) if total else None for n in counts)
+        rows.append((result.method, _whole(result.shots), *problems, _whole(result.stopped_early), _time(result)))
+    names = ("transport problems", *(end.name.lower().replace("_", " ") for end in ends)) if ends else ()
+    columns = ("method", "shots", *names, "fits stopped early", "ms per task")
     return Table("How transport problems and fits ended", columns, tuple(rows))
 
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features
+from hotshot.arrays import array_hash, check_features, check_labels
 from hotshot.base import BaseClasses, Space
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
-from hotshot.evaluation.chunks import CHUNK_TASKS, Record, Transformed, chunks_of, make_runner, task_seed
+from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
-from hotshot.evaluation.runner import Watcher, check_sized, collect, draw_episodes, open_journal
+from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import labels_hash
 from hotshot.version import __version__
 
@@ -71,18 +71,18 @@ class Tuning:
 
     def save(self, path: str | Path) -> None:
         """Write the best parameters as a file for `evaluate` and `load_parameters`."""
-        best = self.best
+        accuracy, gain = self.best.accuracy, self.best.gain
         about = {
             "hotshot": __version__,
-            "validation_accuracy": 100 * best.accuracy.mean,
-            "validation_accuracy_half_width": 100 * best.accuracy.half_width,
-            "gain_over_defaults": 100 * best.gain.mean,
-            "gain_over_defaults_half_width": 100 * best.gain.half_width,
-            "tasks": best.accuracy.n,
+            "validation_accuracy": 100 * accuracy.mean,
+            "validation_accuracy_half_width": 100 * accuracy.half_width,
+            "gain_over_defaults": 100 * gain.mean,
+            "gain_over_defaults_half_width": 100 * gain.half_width,
+            "tasks": accuracy.n,
             "candidates": len(self.candidates),
             "request": self.request,
         }
-        save_parameters(path, best.parameters, about)
+        save_parameters(path, self.best.parameters, about)
 
 
 def tune(
@@ -123,7 +123,8 @@ def tune(
         As in `evaluate`.
     """
     X = check_features(X_val, "X_val")
-    y = np.asarray(check_sized(y_val, len(X), "y_val"))
+    names, labels = check_labels(y_val, len(X), "y_val")
+    y = names[labels]
     grid = dict(DEFAULT_GRID if grid is None else grid)
     candidates = _candidates(grid, search, n_candidates, seed)
     if not isinstance(factor, int) or factor < 2:
@@ -143,21 +144,11 @@ def tune(
     seen = 0
     with open_journal(out, request) as journal:
         for number, budget in enumerate(budgets):
-            for names in _groups_of_one_space(alive, candidates):
+            for group in _groups_of_one_space(alive, candidates):
                 # One space at a time, so that the memory of many never adds up.
-                transformed: list[Transformed] = []
-                runners = {
-                    name: make_runner(
-                        name,
-                        HOTClassifier(base, **candidates[name]),
-                        X,
-                        [e[0] for e in episodes.values()],
-                        task_seed(first.seed, 0),
-                        transformed,
-                    )
-                    for name in names
-                }
-                chunks = [chunk for k in episodes for chunk in chunks_of(names, k, seen, budget)]
+                estimators = {name: HOTClassifier(base, **candidates[name]) for name in group}
+                runners = make_runners(estimators, X, episodes)
+                chunks = [chunk for k in episodes for chunk in chunks_of(group, k, seen, budget)]
                 for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
                     found[record.chunk.method].append(record)
             seen = budget
@@ -171,20 +162,11 @@ def tune(
                 keep = math.ceil(len(alive) / factor)
                 best = sorted(alive, key=lambda name: -accuracies[name].mean())[:keep]
                 alive = list(dict.fromkeys([DEFAULT, *best]))
-    default = accuracies[DEFAULT]
-    ranked = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
-    return Tuning(
-        tuple(
-            Candidate(
-                name,
-                candidates[name],
-                accuracies[name],
-                paired_difference(accuracies[name], default[: len(accuracies[name])]),
-            )
-            for name in ranked
-        ),
-        request,
-    )
+    ranked = []
+    for name in sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean())):
+        own = accuracies[name]
+        ranked.append(Candidate(name, candidates[name], own, paired_difference(own, accuracies[DEFAULT][: len(own)])))
+    return Tuning(tuple(ranked), request)
 
 
 def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:

@@ -16,6 +16,8 @@ from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
 
 # How often the chunks of workers that were lost are handed out again.
 MOST_LOSSES = 5
+# Names of the errors of chunks that were lost with a worker; Dask, which has them, may not be installed.
+LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")
 
 Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequence[Chunk]]
 
@@ -34,7 +36,10 @@ def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Gen
     if scheduler is not None and work[2]:
         return _on_dask(work, scheduler)
     n_jobs = min(count_jobs(n_jobs), len(work[2]))
-    return _in_processes(work, n_jobs) if n_jobs > 1 else _here(work)
+    if n_jobs > 1:
+        return _in_processes(work, n_jobs)
+    runners, episodes, chunks = work
+    return (run_chunk(runners[chunk.method], episodes[chunk.shots], chunk) for chunk in chunks)
 
 
 def count_jobs(n_jobs: int) -> int:
@@ -42,11 +47,6 @@ def count_jobs(n_jobs: int) -> int:
     if not isinstance(n_jobs, int) or n_jobs == 0:
         raise ParameterError(f"n_jobs must be a positive integer, or -1 for one per core, got {n_jobs!r}.")
     return int(effective_n_jobs(n_jobs))
-
-
-def _here(work: Work) -> Generator[Record, None, None]:
-    runners, episodes, chunks = work
-    return (run_chunk(runners[chunk.method], episodes[chunk.shots], chunk) for chunk in chunks)
 
 
 def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
@@ -119,12 +119,8 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
                 waiting.discard(chunk)
                 yield future.result()
                 future.release()
-            elif future.status == "error" and not _is_loss(future.exception()):
+            elif future.status == "error" and type(future.exception()).__name__ not in LOSSES:
                 raise future.exception()
         if not waiting:
             return
     raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times over: look at the logs of its workers.")
-
-
-def _is_loss(error: BaseException) -> bool:
-    return type(error).__name__ in ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")

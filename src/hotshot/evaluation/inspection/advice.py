@@ -97,8 +97,8 @@ def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding
     power = choose_power("auto", base.smallest)
     least_entry = min(base.smallest, novel.smallest)
     codes = {finding.code for finding in findings if finding.role != BASE or finding.code == "scale"}
-    least = novel.values["classes"]["smallest"]["samples"]
-    median, costs = novel.values["norms"]["median"], novel.values["costs"]
+    least, n_classes = novel.values["classes"]["smallest"]["samples"], novel.values["classes"]["count"]
+    median, plan = novel.values["norms"]["median"], (novel.values["costs"] or {}).get("plan")
     conditions = {
         "": True,
         "signed-novel": power != 1 and least_entry < 0,
@@ -109,9 +109,9 @@ def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding
         "no-query": least < 2,
         "few-samples": least <= QUERIES,
         "repeated-rows": not codes.isdisjoint({"row-overlap", "duplicates"}),
-        "few-classes": novel.values["classes"]["count"] < 5,
-        "uniform-plan": costs is not None and costs["plan"] == "uniform",
-        "hard-plan": costs is not None and costs["plan"] == "hard",
+        "few-classes": n_classes < 5,
+        "uniform-plan": plan == "uniform",
+        "hard-plan": plan == "hard",
     }
     codes |= {code for code, holds in conditions.items() if holds}
     extra = {"chosen_power": power, "shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}

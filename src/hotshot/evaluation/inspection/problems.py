@@ -99,7 +99,10 @@ class Finding:
 def find_problems(file: InspectedFile, base: InspectedFile) -> Iterator[Finding]:
     """All problems of a file, and those that it has with the base file where it is novel."""
     alone = [*_bad_entries(file), *_feature_problems(file), *_label_problems(file)]
-    both = [*(_pair_problems(base, file) if file.role == NOVEL else ()), *_transport_problems(file)]
+    both = list(_pair_problems(base, file)) if file.role == NOVEL else []
+    costs = file.values["costs"]
+    if costs is not None and costs["deviation"] and costs["plan"] != "selective":
+        both.append(("epsilon-large" if costs["plan"] == "uniform" else "epsilon-small", {}))
     for problems, role in ((alone, file.role), (both, BOTH if file.role else None)):
         for code, extra in problems:
             severity = next(severity for severity, sentences in SENTENCES.items() if code in sentences)
@@ -207,12 +210,6 @@ def _feature_mismatches(base: InspectedFile, novel: InspectedFile) -> Iterator[P
         low, high = sorted((own["median"], other["median"]))
         if low and (high > USUAL_RATIO * low or own["unit"] != other["unit"]):
             yield "scale-mismatch", {"own": own["median"], "other": other["median"]}
-
-
-def _transport_problems(file: InspectedFile) -> Iterator[Problem]:
-    costs = file.values["costs"]
-    if costs is not None and costs["deviation"] and costs["plan"] != "selective":
-        yield "epsilon-large" if costs["plan"] == "uniform" else "epsilon-small", {}
 
 
 def _similar(code: str, names: Iterable[Any], others: Iterable[Any], whose: str) -> Iterator[Problem]:
