@@ -21,7 +21,7 @@ from hotshot.errors import InputError
 from hotshot.files.source import check_size
 from hotshot.files.tensors import map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, damaged, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep.
@@ -171,7 +171,7 @@ class ZipEntry(Entry):
             with self.archive.open(self.info) as stream:
                 yield from _chunks(stream)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
-            raise InputError(f"{self.name} is damaged inside its archive: copy or download that again.") from None
+            raise damaged(f"{self.name} is damaged inside its archive") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The archive itself where the bytes are stored as they are, else a temporary file of them."""
@@ -182,11 +182,11 @@ class ZipEntry(Entry):
         buffer = map_bytes(path)
         head = buffer[self.info.header_offset : self.info.header_offset + _ZIP_HEADER]
         if len(head) < _ZIP_HEADER or head[:4] != _ZIP_MAGIC:
-            raise InputError(f"{path} is damaged at {quoted(self.name)}: copy or download it again.")
+            raise damaged(f"{path} is damaged at {quoted(self.name)}")
         # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
         start = self.info.header_offset + _ZIP_HEADER + sum(struct.unpack("<HH", head[26:]))
         if start + self.size > len(buffer):
-            raise InputError(f"{path} is truncated: copy or download it again.")
+            raise damaged(f"{path} is truncated")
         return buffer, start, start + self.size
 
 
@@ -237,7 +237,7 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
                     "a folder with more room, or unpack it yourself."
                 ) from None
         if size == 0:
-            raise InputError(f"{path} holds nothing: copy or download it again.")
+            raise damaged(f"{path} holds nothing")
         file.flush()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
@@ -249,4 +249,4 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
 
 def _unsound(path: Path, kind: str, why: object) -> InputError:
     reason = " ".join(str(why).split()).rstrip(".")[:100]
-    return InputError(f"{path} is not a sound {kind} archive, {reason}: copy or download it again.")
+    return damaged(f"{path} is not a sound {kind} archive, {reason}")
