@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hotshot.errors import InputError
 from hotshot.files.source import check_size
@@ -81,7 +81,11 @@ def archive_tree(path: Path, shown: str) -> Tree:
     if start.startswith(_ZIP_MAGIC):
         return make_tree(path, _zip_members(path, shown))
     if opener is not None:
-        buffer = _unpacked(path, opener)
+        try:
+            with opener(path) as stream:
+                buffer = to_disk(iter(lambda: stream.read(_CHUNK), b""), path)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
+            raise _unsound(path, "compressed", error) from None
     elif start[257:262] != b"ustar" and path.suffix != ".tar":
         raise InputError(
             f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
@@ -169,7 +173,7 @@ class ZipEntry(Entry):
     def _blocks(self) -> Iterator[bytes]:
         try:
             with self.archive.open(self.info) as stream:
-                yield from _chunks(stream)
+                yield from iter(lambda: stream.read(_CHUNK), b"")
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
             raise damaged(f"{self.name} is damaged inside its archive") from None
 
@@ -214,14 +218,6 @@ def _zip_members(path: Path, shown: str) -> Members:
 # --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
 
 
-def _unpacked(path: Path, opener: Callable[[Path], Any]) -> mmap.mmap:
-    try:
-        with opener(path) as stream:
-            return to_disk(_chunks(stream), path)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
-        raise _unsound(path, "compressed", error) from None
-
-
 def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
     """Bytes that come from `path`, mapped from a temporary file; refused where they are out of proportion."""
     with tempfile.TemporaryFile() as file:
@@ -240,11 +236,6 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
             raise damaged(f"{path} holds nothing")
         file.flush()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    while block := stream.read(_CHUNK):
-        yield block
 
 
 def _unsound(path: Path, kind: str, why: object) -> InputError:
