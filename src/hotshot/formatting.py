@@ -114,6 +114,12 @@ def on_one_line(text: str, longest: int = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
 
 
+def reason(error: object, longest: int = 160) -> str:
+    """What an error of another library says, on one line, after the name of its type."""
+    text = " ".join(str(error).split())[:longest].rstrip(". ")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def quoted(label: Any) -> str:
     """A label or a name from a file, in quotes, safe to print."""
     text = repr(label.item() if isinstance(label, np.generic) else label)

@@ -7,7 +7,7 @@ Both are kept where they stand.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -167,13 +167,12 @@ def _number(printed: str) -> Number | None:
     return Number(float(mean), None if half_width in ("", "n/a") else float(half_width), published=True)
 
 
-def _by_cell(table: str, columns: Iterable[Any]) -> dict[tuple[Any, Any], Number | None]:
+def _by_cell(table: str, columns: Sequence[Any]) -> dict[tuple[Any, Any], Number | None]:
     """Numbers by the name of their row, and by their column."""
-    heads = tuple(columns)
     return {
-        (row, head): _number(printed)
+        (row, column): _number(printed)
         for row, *found in cells(table)
-        for head, printed in zip(heads, found, strict=True)
+        for column, printed in zip(columns, found, strict=True)
     }
 
 
@@ -195,5 +194,5 @@ _SYSTEMS = {
 }
 _COSTS = _by_cell(TABLE_3, ("miniImageNet", "CUB", "CIFAR-FS", "tieredImageNet"))
 _BACKBONES = {(_plain(name), method): own for (name, method), own in _by_cell(TABLE_4, ("free-lunch", "hot")).items()}
-_SPEEDS = _by_cell(TABLE_5, product(("free-lunch", "hot"), SHOTS))
+_SPEEDS = _by_cell(TABLE_5, list(product(("free-lunch", "hot"), SHOTS)))
 _RETRIEVED = _by_cell(TABLE_6, TABLE_6_COLUMNS)

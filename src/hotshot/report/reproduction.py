@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from markupsafe import Markup
 
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import refuse_damage
@@ -21,30 +18,6 @@ from hotshot.report.task_explorer import explorer_or_reason, reproduction_explor
 
 # What a section shows by itself; all else in its document says what was run.
 SHOWN = frozenset(("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source"))
-
-
-@dataclass(frozen=True)
-class ExperimentPart:
-    """One experiment on the page."""
-
-    id: str
-    title: str
-    paper: str
-    claims: list[Claim]
-    sentences: list[str]
-    tables: list[Table]
-    figures: list[Markup]
-    about: dict[str, str]
-
-
-@dataclass(frozen=True)
-class ReproductionPart(Part):
-    """One reproduction on the page."""
-
-    verdicts: str
-    experiments: list[ExperimentPart]
-
-    kind = "reproduction"
 
 
 def is_reproduction(folder: Path) -> bool:
@@ -61,33 +34,33 @@ def about_reproduction(folder: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int) -> ReproductionPart:
+def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int) -> Part:
     """The part of a reproduction, its experiments in the order of the paper."""
     about = about_reproduction(folder)
     order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
     names.sort(key=lambda name: (order.get(name, len(order)), name))
-    experiments = [_experiment_part(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
+    experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
     explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, read, most), most)
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
-    return ReproductionPart(
+    return Part(
+        kind="reproduction",
         id=part_id,
         heading=f"The paper on {about.get('data') or source.name}",
         lead=f"{len(experiments)} experiments of the paper; numbers marked “{PUBLISHED}” are its own, all others were "
         "measured.",
-        verdicts=_verdicts(experiments),
-        experiments=experiments,
         explorer=explorer,
         why_not=why_not,
         facts={"Folder": folder.name, **shown},
         command=source.command,
         details={},
+        content={"verdicts": _verdicts(experiments), "experiments": experiments},
     )
 
 
-def _verdicts(experiments: list[ExperimentPart]) -> str:
+def _verdicts(experiments: list[dict[str, Any]]) -> str:
     """How many of the paper's claims hold."""
-    counts = Counter(claim.verdict for part in experiments for claim in part.claims)
+    counts = Counter(claim.verdict for experiment in experiments for claim in experiment["claims"])
     if not counts:
         return ""
     return (
@@ -97,30 +70,26 @@ def _verdicts(experiments: list[ExperimentPart]) -> str:
     )
 
 
-def _experiment_part(folder: Path, part_id: str) -> ExperimentPart:
+def _experiment(folder: Path, section: str) -> dict[str, Any]:
+    """What the template shows of one experiment."""
     document = load_findings(folder)
     with refuse_damage(folder, "experiment"):
         title = str(document.get("title", document["experiment"]))
-        return ExperimentPart(
-            id=part_id,
-            title=title,
-            paper=str(document.get("paper", "")),
-            claims=[
-                Claim(str(claim["text"]), str(claim["verdict"]), str(claim["measured"]))
-                for claim in document.get("claims", ())
+        claims = [[str(claim[key]) for key in ("text", "verdict", "measured")] for claim in document.get("claims", ())]
+        drawings = {str(stem): folder / f"{Path(str(stem)).name}.svg" for stem in document["figures"]}
+        return {
+            "id": section,
+            "title": title,
+            "paper": str(document.get("paper", "")),
+            "claims": [Claim(*claim) for claim in claims],
+            "sentences": [str(sentence) for sentence in document.get("sentences", ())],
+            "tables": [_table(table) for table in document["tables"]],
+            "figures": [
+                inline_svg(path.read_text(encoding="utf-8"), f"{section}-{i}-", f"{title}: {stem}")
+                for i, (stem, path) in enumerate(drawings.items())
             ],
-            sentences=[str(sentence) for sentence in document.get("sentences", ())],
-            tables=[_table(table) for table in document["tables"]],
-            figures=[
-                inline_svg(
-                    (folder / f"{Path(str(stem)).name}.svg").read_text(encoding="utf-8"),
-                    f"{part_id}-{i}-",
-                    f"{title}: {stem}",
-                )
-                for i, stem in enumerate(document["figures"])
-            ],
-            about={key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
-        )
+            "about": {key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
+        }
 
 
 def _table(found: dict[str, Any]) -> Table:

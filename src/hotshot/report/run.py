@@ -12,7 +12,7 @@ from markupsafe import Markup
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import recall_table, result_table, transport_table
 from hotshot.formatting import count, listed, shots_in_words
 from hotshot.paper.figures import histogram
 from hotshot.paper.figures.style import file_content
@@ -39,9 +39,10 @@ class Part:
     """One folder on the page.
 
     `explorer` is data for the browser, or None and then `why_not` says why; `facts`, `command` and `details`, texts of
-    several lines under a title, say what was run.
+    several lines under a title, say what was run. `content` is what the template shows of a part of this `kind`.
     """
 
+    kind: str
     id: str
     heading: str
     lead: str
@@ -50,25 +51,12 @@ class Part:
     facts: dict[str, str]
     command: str | None
     details: dict[str, str]
-
-
-@dataclass(frozen=True)
-class RunPart(Part):
-    """One run on the page."""
-
-    summaries: dict[str, list[str]]
-    beyond: list[str]
-    results: list[Table]
-    histograms: dict[str, Markup]
-    transport: Table
-    recall: list[Table]
-
-    kind = "run"
+    content: dict[str, Any]
 
 
 def run_part(
     run: StoredRun, part_id: str, source: Source, read: Reader, most: int, reference: str | None, threshold: float
-) -> RunPart:
+) -> Part:
     """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
     found = run.evaluation
     if reference is not None:
@@ -76,21 +64,24 @@ def run_part(
     explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
-    return RunPart(
+    return Part(
+        kind="run",
         id=part_id,
         heading=f"{methods} on {source.name}",
         lead=_lead(run),
-        summaries={title: summary(found, k) for k, title in titles.items()},
-        beyond=beyond_the_mean(found, threshold),
-        results=[result_table(found, k, threshold) for k in found.shots],
-        histograms={title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
-        transport=transport_table(found),
-        recall=[recall_table(found, k) for k in found.shots],
         explorer=explorer,
         why_not=why_not,
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
+        content={
+            "summaries": {title: summary(found, k) for k, title in titles.items()},
+            "beyond": beyond_the_mean(found, threshold),
+            "results": [result_table(found, k, threshold) for k in found.shots],
+            "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
+            "transport": transport_table(found),
+            "recall": [recall_table(found, k) for k in found.shots],
+        },
     )
 
 

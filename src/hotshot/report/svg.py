@@ -21,7 +21,7 @@ ATTRIBUTES = frozenset(
     ("id", "d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "dx", "dy", "width", "height", "points",
      "transform", "viewBox", "preserveAspectRatio", "style", "fill", "stroke", "opacity", "offset", "clip-path",
      "patternUnits", "patternTransform", "gradientUnits", "text-anchor", "font-size", "fill-opacity", "fill-rule",
-     "stroke-width", "stroke-opacity", "stroke-dasharray")
+     "stroke-width", "stroke-opacity", "stroke-dasharray", "href")
 )  # fmt: skip
 # White space matters in these.
 TEXTUAL = frozenset(("text", "tspan", "title", "desc"))
@@ -54,7 +54,8 @@ def inline_svg(text: str, prefix: str, label: str) -> Markup:
         raise InputError(f"A figure is not sound SVG ({error}): make it again.") from None
     if _local(root.tag) != "svg":
         raise InputError("A figure is not SVG: make it again.")
-    width = _points(root.get("width"))
+    found = re.match(r"([0-9.]+)(pt|px)?$", root.get("width", ""))
+    width = float(found[1]) if found else None
     wide = "" if width is None else f"width:{SCALE * width:.0f}px;min-width:{LEAST_SCALE * width:.0f}px;"
     root.attrib = {key: value for key, value in root.attrib.items() if key == "viewBox"}
     root.set("style", wide + ROOT_STYLE)
@@ -67,13 +68,7 @@ def _element(element: ElementTree.Element, prefix: str) -> str:
     parts = [tag]
     for key, value in element.attrib.items():
         own = _local(key)
-        if own == "href":
-            kept = _reference(value, prefix)
-        elif own in ATTRIBUTES:
-            kept = _value(own, value, prefix)
-        else:
-            continue
-        if kept is not None:
+        if own in ATTRIBUTES and (kept := _value(own, value, prefix)) is not None:
             parts.append(f'{own}="{escape(kept)}"')
     inner = [str(escape(element.text or ""))]
     for child in element:
@@ -83,16 +78,14 @@ def _element(element: ElementTree.Element, prefix: str) -> str:
     return f"<{' '.join(parts)}>{''.join(inner) if tag in TEXTUAL else ''.join(inner).strip()}</{tag}>"
 
 
-def _reference(value: str, prefix: str) -> str | None:
-    """Where an element points to: into the same figure, or a picture that comes along."""
-    if value.startswith("#"):
-        return f"#{prefix}{value[1:]}"
-    return value if re.match(r"data:image/png;base64,[A-Za-z0-9+/=\s]*$", value) else None
-
-
 def _value(name: str, value: str, prefix: str) -> str | None:
     if name == "id":
         return prefix + value
+    if name == "href":
+        # Into the same figure, or a picture that comes along.
+        if value.startswith("#"):
+            return f"#{prefix}{value[1:]}"
+        return value if re.match(r"data:image/png;base64,[A-Za-z0-9+/=\s]*$", value) else None
     # A backslash could spell what the next line looks for.
     inside = re.sub(r"url\(\s*#([^)\s]*)\s*\)", "", value)
     if "\\" in value or re.search(r"url|import|expression|image", inside, re.IGNORECASE):
@@ -106,8 +99,3 @@ def _value(name: str, value: str, prefix: str) -> str | None:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def _points(width: str | None) -> float | None:
-    found = re.match(r"([0-9.]+)(pt|px)?$", width or "")
-    return float(found[1]) if found else None

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
 from hotshot.errors import HotshotError, InputError
-from hotshot.estimators import METHOD_NAMES, HOTClassifier
+from hotshot.estimators import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, load_tasks
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
 from hotshot.report.explored_task import explore
-from hotshot.report.sources import (
-    Reader,
-    Source,
-    check_novel,
-    has_base,
-    method_to_explore,
-    read_source,
-    restored_method,
-)
+from hotshot.report.sources import Reader, Source, read_source
 
 AnyEpisodes = Episodes | FrozenEpisodes
+KINDS: dict[str, type[CalibratedClassifier]] = {
+    f"{kind.__module__}.{kind.__qualname__}": kind for kind in (HOTClassifier, FreeLunchClassifier)
+}
 
 
 def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[dict[str, Any] | None, str]:
@@ -41,10 +39,10 @@ def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[d
 
 def run_explorer(run: StoredRun, source: Source, read: Reader, most: int) -> dict[str, Any]:
     """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
-    name = method_to_explore(run.request)
+    name = _method_to_explore(run.request)
     base, X, y = read_source(source, read)
-    check_novel(run.request, X, y)
-    estimator = restored_method(run.request["methods"][name], base, name)
+    _check_novel(run.request, X, y)
+    estimator = _restored_method(run.request["methods"][name], base, name)
     return make_explorer(name, estimator, X, _episodes(run, source, y), most, run.evaluation, source.name)
 
 
@@ -164,7 +162,7 @@ def _gathered(
     for path in sorted(folder.glob("evaluations/*")):
         try:
             run = load_run(path)
-            check_novel(run.request, X, y)
+            _check_novel(run.request, X, y)
         except HotshotError:
             # Interrupted, or on another dataset.
             continue
@@ -174,7 +172,7 @@ def _gathered(
             known = results.get((result.method, result.shots))
             more = known is None or len(result.accuracies) > len(known.accuracies)
             # Across domains a method has its usual name and other base classes.
-            if more and has_base(run.request["methods"][result.method], base):
+            if more and _has_base(run.request["methods"][result.method], base):
                 results[result.method, result.shots] = result
     own = {k: len(result.accuracies) for (method, k), result in results.items() if method == "hot"}
     if not own:
@@ -183,3 +181,38 @@ def _gathered(
     shots = sorted(k for k, tasks in own.items() if tasks == most)
     kept = tuple(results[m, k] for m in METHOD_NAMES for k in shots if (m, k) in results)
     return Evaluation(kept, about["ways"], most, "hot")
+
+
+def _method_to_explore(request: dict[str, Any]) -> str:
+    """The first method of a run that borrows from base classes."""
+    for name, described in request["methods"].items():
+        if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None:
+            return str(name)
+    raise InputError("None of its methods borrows from base classes: there is no transport to look into.")
+
+
+def _check_novel(request: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
+    """Raise unless these are the novel samples of the run."""
+    if request["data"] != {"X_novel": array_hash(X), "y_novel": labels_hash(y)}:
+        raise InputError("The novel samples are not those of the run by their hash: pass the file of the run.")
+
+
+def _has_base(described: dict[str, Any], base: BaseClasses) -> bool:
+    """Whether a described method had these base classes, or none."""
+    own = described.get("parameters", {}).get("base")
+    return own is None or str(own).endswith(base.fingerprint)
+
+
+def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
+    """The estimator that `estimator_to_json` described, with the base classes it had."""
+    if not _has_base(described, base):
+        raise InputError("The base classes are not those of the run by their hash: pass the file of the run.")
+    try:
+        estimator = KINDS[described["class"]](**{**described["parameters"], "base": base})
+        estimator._validate_params()
+        if estimator_to_json(estimator) != json.loads(json.dumps(described)):
+            raise ValueError("its description is another")
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"The parameters of {name} cannot be restored from the run ({reason}).") from None
+    return estimator

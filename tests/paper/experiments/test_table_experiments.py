@@ -26,7 +26,7 @@ from hotshot.paper.experiments import (
     save_findings,
     speed,
 )
-from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
+from hotshot.paper.experiments.accuracy import HISTOGRAM
 from hotshot.paper.findings import paired, standing
 from hotshot.paper.published import published_backbone, published_systems
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from hotshot.errors import InputError
 from hotshot.files.source import check_size
 from hotshot.files.tensors import map_tensors
+from hotshot.formatting import reason
 
 # Where programs keep the weights within what they save, and how deep at most.
 _NESTS = ("state_dict", "state", "params", "model", "model_state", "net", "backbone")
@@ -154,5 +155,4 @@ def _load(path: Path) -> Any:
         raise
     except Exception as error:
         # Damaged files end PyTorch's reader in many ways: UnpicklingError, RuntimeError, EOFError, TypeError and more.
-        reason = " ".join(str(error).split())[:160]
-        raise InputError(f"{path} is not a file of plain weights ({reason}): save its state_dict.") from None
+        raise InputError(f"{path} is not a file of plain weights ({reason(error)}): save its state_dict.") from None

@@ -13,7 +13,7 @@ from hotshot.errors import InputError
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, text_lines
-from hotshot.images.datasets.entries import Entry, Tree, is_image
+from hotshot.images.datasets.entries import Entry, Tree, damaged, is_image
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage
 from hotshot.images.datasets.trees import subtree
 
@@ -74,23 +74,17 @@ def _lists(tree: Tree) -> dict[str, list[str]]:
 def _chosen(classes: Classes, lists: dict[str, list[str]], tree: Tree) -> dict[str, Classes]:
     lost = [name for names in lists.values() for name in names if not classes.get(name)]
     if lost:
-        raise InputError(
-            f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first: copy or "
-            "download it again."
-        )
+        raise damaged(f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first")
     return {split: {name: classes[name] for name in names} for split, names in lists.items()}
 
 
 def _from_folders(tree: Tree, data: Tree, lists: dict[str, list[str]]) -> Found:
     classes: dict[str, list[EncodedImage]] = {}
-    others = 0
     for path, entry in data.files.items():
         if is_image(path) and path.count("/") == 1:
             classes.setdefault(path.split("/")[0], []).append(EncodedImage(entry))
-        else:
-            others += 1
-    splits = _chosen(classes, lists, tree)
-    return Found("cifar-fs", "data/class/image and lists", splits, tree.ignored + others)
+    ignored = tree.ignored + len(data.files) - sum(map(len, classes.values()))
+    return Found("cifar-fs", "data/class/image and lists", _chosen(classes, lists, tree), ignored)
 
 
 # --- CIFAR-100 for Python
@@ -106,8 +100,7 @@ def _python_version(tree: Tree) -> Tree | None:
 
 def _from_pickles(tree: Tree, pickles: Tree, lists: dict[str, list[str]]) -> Found:
     meta = pickles.files["meta"]
-    key = "fine_label_names"
-    names = pickled.texts(pickled.item(pickled.read_dictionary(meta), key, meta.name), f"{meta.name}, '{key}'")
+    names = pickled.texts(*pickled.item(pickled.read_dictionary(meta), "fine_label_names", meta.name))
     classes: dict[str, list[ArrayImage]] = {name: [] for name in names}
     for name in ("train", "test"):
         entry = pickles.files[name]
@@ -120,13 +113,11 @@ def _from_pickles(tree: Tree, pickles: Tree, lists: dict[str, list[str]]) -> Fou
 def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Pixels uint8 (images, 32, 32, 3), stored channel by channel, and labels."""
     items = pickled.read_dictionary(entry)
-    labels = pickled.integers(pickled.item(items, "fine_labels", entry.name), f"{entry.name}, 'fine_labels'")
-    flat = pickled.array(pickled.item(items, "data", entry.name), f"{entry.name}, 'data'")
+    labels = pickled.integers(*pickled.item(items, "fine_labels", entry.name))
+    flat = pickled.array(*pickled.item(items, "data", entry.name))
     if flat.dtype != np.uint8 or flat.shape != (len(labels), 3 * _SIDE**2) or not len(labels):
-        raise InputError(
-            f"{entry.name} holds {flat.dtype} {flat.shape} and {len(labels)} labels where uint8 (images, 3072) was "
-            "published: copy or download it again."
-        )
+        found = f"{flat.dtype} {flat.shape} and {len(labels)} labels"
+        raise damaged(f"{entry.name} holds {found} where uint8 (images, 3072) was published")
     if labels.min() < 0 or labels.max() >= n_classes:
-        raise InputError(f"{entry.name} has labels beyond its {n_classes} classes: copy or download it again.")
+        raise damaged(f"{entry.name} has labels beyond its {n_classes} classes")
     return flat.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
 from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines
-from hotshot.images.datasets.entries import Entry, Tree
+from hotshot.images.datasets.entries import Entry, Tree, damaged
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}
@@ -35,10 +35,7 @@ def open_layout(tree: Tree) -> Found:
     for image, file in files.items():
         number = numbers.get(image, "")
         if number not in classes:
-            raise InputError(
-                f"{tree.path} gives image {quoted(file)} no class in image_class_labels.txt and classes.txt: copy or "
-                "download the lists again."
-            )
+            raise damaged(f"{tree.path} gives image {quoted(file)} no class in image_class_labels.txt and classes.txt")
         lists[_split(number)][file] = classes[number]
     splits = listed_images(lists, tree.below("images").files, tree)
     for number, name in classes.items():
@@ -54,7 +51,7 @@ def _by_number(entry: Entry) -> dict[str, str]:
     """What stands beside each number of a list, `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
     rows = [line.split(maxsplit=1) for line in text_lines(entry)]
     if not rows or any(len(row) != 2 or not row[0].isdecimal() or row[0] == "0" for row in rows):
-        raise InputError(f"{entry.name} is not a list of numbers and values: copy or download it again.")
+        raise damaged(f"{entry.name} is not a list of numbers and values")
     if len({row[0] for row in rows}) < len(rows):
-        raise InputError(f"{entry.name} has a number twice: copy or download it again.")
+        raise damaged(f"{entry.name} has a number twice")
     return dict(rows)

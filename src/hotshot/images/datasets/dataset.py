@@ -13,7 +13,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, Tree
+from hotshot.images.datasets.entries import Entry, Tree, damaged
 from hotshot.images.datasets.pixels import EncodedImage, ImageReference
 
 # Names of the splits on the disk, the literature's first.
@@ -134,7 +134,7 @@ def text_lines(entry: Entry) -> list[str]:
     try:
         text = entry.data().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{entry.name} is not a list in UTF-8: copy or download it again.") from None
+        raise damaged(f"{entry.name} is not a list in UTF-8") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

@@ -138,12 +138,8 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
             kept = _kept(split, corrupt)
     except InputError:
         return None
-    size = header["size"]
-    if (
-        images.shape != (len(split) - len(corrupt), size, size, 3)
-        or images.dtype != np.uint8
-        or len(kept) != len(images)
-    ):
+    shape = (len(split) - len(corrupt), header["size"], header["size"], 3)
+    if images.shape != shape or images.dtype != np.uint8 or len(kept) != len(images):
         return None
     return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place)
 

@@ -137,6 +137,11 @@ def make_tree(path: Path, members: Members) -> Tree:
     return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {"", "."}, ignored)
 
 
+def damaged(what: str) -> InputError:
+    """The error of a file that is not as it was published, and what to do about it."""
+    return InputError(f"{what}: copy or download it again.")
+
+
 def is_litter(name: str) -> bool:
     """Whether a file or folder of this name is none that a person put there."""
     return name.startswith(".") or name.lower() in _LITTER

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, listed_images, text_lines
-from hotshot.images.datasets.entries import Entry, Tree, is_image
+from hotshot.images.datasets.entries import Entry, Tree, damaged, is_image
 from hotshot.images.datasets.pixels import ArrayImage
 from hotshot.images.datasets.trees import subtree
 
@@ -74,26 +73,14 @@ def open_layout(tree: Tree) -> Found:
 
 def _cached(entry: Entry) -> Classes:
     items = pickled.read_dictionary(entry)
-    rows = pickled.pixels(pickled.item(items, "image_data", entry.name), f"{entry.name}, 'image_data'")
-    where = f"{entry.name}, 'class_dict'"
-    numbers = {
-        name: pickled.integers(value, where)
-        for name, value in pickled.as_dictionary(pickled.item(items, "class_dict", entry.name), where).items()
-    }
-    check_partition(numbers, len(rows), where)
-    return {name: [ArrayImage(entry, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
-
-
-def check_partition(numbers: dict[str, np.ndarray], n_images: int, where: str) -> None:
-    """Refuse numbers of images that are not there, or in two classes."""
+    rows = pickled.pixels(*pickled.item(items, "image_data", entry.name))
+    classes, where = pickled.item(items, "class_dict", entry.name)
+    numbers = {name: pickled.integers(value, where) for name, value in pickled.as_dictionary(classes, where).items()}
     total = sum(map(len, numbers.values()))
-    joined = np.sort(np.concatenate([np.zeros(0, np.int64), *numbers.values()])) if total <= n_images else None
-    if joined is None or (
-        total and (joined[0] < 0 or joined[-1] >= n_images or any(a == b for a, b in pairwise(joined)))
-    ):
-        raise InputError(
-            f"{where} names images twice, or others than the {n_images} that are there: copy or download it again."
-        )
+    joined = np.concatenate([np.zeros(0, np.int64), *numbers.values()]) if total <= len(rows) else None
+    if joined is None or len(np.unique(joined)) < total or ((joined < 0) | (joined >= len(rows))).any():
+        raise damaged(f"{where} names images twice, or others than the {len(rows)} that are there")
+    return {name: [ArrayImage(entry, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
 
 
 # --- lists
@@ -108,7 +95,7 @@ def _read_list(entry: Entry) -> dict[str, str]:
     lines = text_lines(entry)
     rows = [line.split(",") for line in lines[1:]]
     if not rows or lines[0] != "filename,label" or any(len(row) != 2 or not all(row) for row in rows):
-        raise InputError(f"{entry.name} is not a list of 'filename,label' lines: copy or download it again.")
+        raise damaged(f"{entry.name} is not a list of 'filename,label' lines")
     return dict(rows)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.errors import InputError
 from hotshot.files.pickles import load_pickle
 from hotshot.files.unpickling import as_text
-from hotshot.images.datasets.entries import Entry, FileEntry
+from hotshot.images.datasets.entries import Entry, FileEntry, damaged
 
 
 def read_dictionary(entry: Entry) -> dict[str, Any]:
@@ -33,26 +32,23 @@ def read_value(entry: Entry) -> Any:
 def as_dictionary(value: Any, where: str) -> dict[str, Any]:
     """A dictionary whose keys are text."""
     if not isinstance(value, dict) or not all(type(key) is str for key in value):
-        raise InputError(f"{where} is not a dictionary with text as keys: copy or download it again.")
+        raise damaged(f"{where} is not a dictionary with text as keys")
     return value
 
 
-def item(items: dict[str, Any], key: str, where: str) -> Any:
-    """One value of a dictionary."""
+def item(items: dict[str, Any], key: str, where: str) -> tuple[Any, str]:
+    """One value of a dictionary, and where it stands, for the functions below."""
     if key not in items:
         shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
-        raise InputError(f"{where} has no '{key}', only {shown or 'nothing'}: copy or download it again.")
-    return items[key]
+        raise damaged(f"{where} has no '{key}', only {shown or 'nothing'}")
+    return items[key], f"{where}, '{key}'"
 
 
 def pixels(value: Any, where: str) -> np.ndarray:
     """An array uint8 (images, height, width, 3), a view of the file."""
     found = array(value, where)
     if found.dtype != np.uint8 or found.ndim != 4 or found.shape[3] != 3 or 0 in found.shape:
-        raise InputError(
-            f"{where} is {found.dtype} {found.shape} where uint8 (images, height, width, 3) was published: copy or "
-            "download it again."
-        )
+        raise damaged(f"{where} is {found.dtype} {found.shape} where uint8 (images, height, width, 3) was published")
     return found
 
 
@@ -60,7 +56,7 @@ def integers(value: Any, where: str) -> np.ndarray:
     """A list or array of integers."""
     found = np.zeros(0, np.int64) if isinstance(value, list) and not value else value
     if not isinstance(found, np.ndarray) or found.dtype.kind not in "iu":
-        raise InputError(f"{where} is not a list of integers: copy or download it again.")
+        raise damaged(f"{where} is not a list of integers")
     return found.reshape(-1).astype(np.int64)
 
 
@@ -69,7 +65,7 @@ def texts(value: Any, where: str) -> list[str]:
     found = value.reshape(-1).tolist() if isinstance(value, np.ndarray) else value
     names = [as_text(x) for x in found] if isinstance(found, list) else [None]
     if None in names:
-        raise InputError(f"{where} is not a list of text: copy or download it again.")
+        raise damaged(f"{where} is not a list of text")
     return names  # type: ignore[return-value]
 
 
@@ -77,4 +73,4 @@ def array(value: Any, where: str) -> np.ndarray:
     """An array of numbers, a view of the file."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         return value
-    raise InputError(f"{where} is not an array of numbers: copy or download it again.")
+    raise damaged(f"{where} is not an array of numbers")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.formatting import reason
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -178,5 +179,4 @@ def _reason(error: Exception, data: bytes) -> str:
         return "it asks for more memory than there is"
     if type(error).__name__ == "UnidentifiedImageError":
         return "it is of no format that is read here or its start is damaged"
-    text = " ".join(str(error).split()).rstrip(".")[:100]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return reason(error, 100)

@@ -9,7 +9,6 @@ beside the authors' labels (`label_specific`) are turned to RGB here, those besi
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
-from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree
+from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree, damaged
 from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage, ImageReference
 from hotshot.images.datasets.trees import archive_tree
@@ -71,10 +70,7 @@ def _archived(images: Entry, labels: Entry, split: str) -> Classes:
     codes, names, by_authors = _labels(labels, split)
     references = _from_npz(images, by_authors) if images.name.endswith(".npz") else _from_pngs(images)
     if len(codes) != len(references):
-        raise InputError(
-            f"{images.name} has {len(references)} images and {labels.name} {len(codes)} labels: copy or download them "
-            "again."
-        )
+        raise damaged(f"{images.name} has {len(references)} images and {labels.name} {len(codes)} labels")
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
     return {
@@ -92,9 +88,9 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
     items = pickled.read_dictionary(entry)
     by_authors = "label_specific" in items
     key = "label_specific" if by_authors else "labels"
-    codes = pickled.integers(pickled.item(items, key, entry.name), f"{entry.name}, '{key}'")
+    codes = pickled.integers(*pickled.item(items, key, entry.name))
     if "label_specific_str" in items:
-        words = pickled.texts(items["label_specific_str"], f"{entry.name}, 'label_specific_str'")
+        words = pickled.texts(*pickled.item(items, "label_specific_str", entry.name))
         names = [
             f"{word} ({DISK_NAMES[split]} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)
         ]
@@ -102,9 +98,7 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
         known, codes = np.unique(codes, return_inverse=True)
         names = [f"{DISK_NAMES[split]}/{code:03}" for code in known.tolist()]
     if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
-        raise InputError(
-            f"{entry.name} has labels that are no numbers of its {len(names)} classes: copy or download it again."
-        )
+        raise damaged(f"{entry.name} has labels that are no numbers of its {len(names)} classes")
     return codes, names, by_authors
 
 
@@ -113,14 +107,11 @@ def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
         raise InputError(f"{entry.name} lies inside an archive: unpack that first.")
     member = archive_tree(entry.path, entry.name).files.get("images.npy")
     if member is None:
-        raise InputError(f"{entry.name} has no array 'images': copy or download it again.")
+        raise damaged(f"{entry.name} has no array 'images'")
     buffer, start, end = member.mapped()
     header = read_npy_header(BytesIO(buffer[start : min(end, start + _HEADER)]), "array 'images'", entry.path)
     if header.start + header.n_bytes != end - start or header.fortran or header.dtype != np.uint8:
-        raise InputError(
-            f"{entry.name} does not hold uint8 images in full, but {header.dtype} {header.shape}: copy or download it "
-            "again."
-        )
+        raise damaged(f"{entry.name} does not hold uint8 images in full, but {header.dtype} {header.shape}")
     array = np.ndarray(header.shape, np.uint8, buffer, start + header.start)
     rows = pickled.pixels(array, f"{entry.name}, 'images'")
     rows = rows[..., ::-1] if blue_first else rows
@@ -130,13 +121,13 @@ def _from_npz(entry: Entry, blue_first: bool) -> list[ImageReference]:
 def _from_pngs(entry: Entry) -> list[ImageReference]:
     value = pickled.read_value(entry)
     if not isinstance(value, list) or not value:
-        raise InputError(f"{entry.name} is not a list of PNG files: copy or download it again.")
-    return [EncodedImage(_png(item, f"{entry.name}[{i}]", entry.modified)) for i, item in enumerate(value)]
-
-
-def _png(value: Any, name: str, modified: int) -> SliceEntry:
-    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
-        value = memoryview(value.reshape(-1))  # type: ignore[arg-type]
-    if not isinstance(value, memoryview):
-        raise InputError(f"{quoted(name)} is not the bytes of a PNG file: copy or download it again.")
-    return SliceEntry(name, value, 0, len(value), modified)
+        raise damaged(f"{entry.name} is not a list of PNG files")
+    images: list[ImageReference] = []
+    for i, png in enumerate(value):
+        name = f"{entry.name}[{i}]"
+        if isinstance(png, np.ndarray) and png.dtype == np.uint8:
+            png = memoryview(png.reshape(-1))  # type: ignore[arg-type]
+        if not isinstance(png, memoryview):
+            raise damaged(f"{quoted(name)} is not the bytes of a PNG file")
+        images.append(EncodedImage(SliceEntry(name, png, 0, len(png), entry.modified)))
+    return images

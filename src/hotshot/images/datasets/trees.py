@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hotshot.errors import InputError
 from hotshot.files.source import check_size
 from hotshot.files.tensors import map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, damaged, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep.
@@ -81,7 +81,11 @@ def archive_tree(path: Path, shown: str) -> Tree:
     if start.startswith(_ZIP_MAGIC):
         return make_tree(path, _zip_members(path, shown))
     if opener is not None:
-        buffer = _unpacked(path, opener)
+        try:
+            with opener(path) as stream:
+                buffer = to_disk(iter(lambda: stream.read(_CHUNK), b""), path)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
+            raise _unsound(path, "compressed", error) from None
     elif start[257:262] != b"ustar" and path.suffix != ".tar":
         raise InputError(
             f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
@@ -169,9 +173,9 @@ class ZipEntry(Entry):
     def _blocks(self) -> Iterator[bytes]:
         try:
             with self.archive.open(self.info) as stream:
-                yield from _chunks(stream)
+                yield from iter(lambda: stream.read(_CHUNK), b"")
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
-            raise InputError(f"{self.name} is damaged inside its archive: copy or download that again.") from None
+            raise damaged(f"{self.name} is damaged inside its archive") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The archive itself where the bytes are stored as they are, else a temporary file of them."""
@@ -182,11 +186,11 @@ class ZipEntry(Entry):
         buffer = map_bytes(path)
         head = buffer[self.info.header_offset : self.info.header_offset + _ZIP_HEADER]
         if len(head) < _ZIP_HEADER or head[:4] != _ZIP_MAGIC:
-            raise InputError(f"{path} is damaged at {quoted(self.name)}: copy or download it again.")
+            raise damaged(f"{path} is damaged at {quoted(self.name)}")
         # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
         start = self.info.header_offset + _ZIP_HEADER + sum(struct.unpack("<HH", head[26:]))
         if start + self.size > len(buffer):
-            raise InputError(f"{path} is truncated: copy or download it again.")
+            raise damaged(f"{path} is truncated")
         return buffer, start, start + self.size
 
 
@@ -214,14 +218,6 @@ def _zip_members(path: Path, shown: str) -> Members:
 # --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
 
 
-def _unpacked(path: Path, opener: Callable[[Path], Any]) -> mmap.mmap:
-    try:
-        with opener(path) as stream:
-            return to_disk(_chunks(stream), path)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
-        raise _unsound(path, "compressed", error) from None
-
-
 def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
     """Bytes that come from `path`, mapped from a temporary file; refused where they are out of proportion."""
     with tempfile.TemporaryFile() as file:
@@ -237,16 +233,11 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
                     "a folder with more room, or unpack it yourself."
                 ) from None
         if size == 0:
-            raise InputError(f"{path} holds nothing: copy or download it again.")
+            raise damaged(f"{path} holds nothing")
         file.flush()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    while block := stream.read(_CHUNK):
-        yield block
-
-
 def _unsound(path: Path, kind: str, why: object) -> InputError:
     reason = " ".join(str(why).split()).rstrip(".")[:100]
-    return InputError(f"{path} is not a sound {kind} archive, {reason}: copy or download it again.")
+    return damaged(f"{path} is not a sound {kind} archive, {reason}")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.formatting import reason
 from hotshot.images.backbones import create, options_for
 from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.training import load_backbone
@@ -156,9 +157,3 @@ def tried(extractor: Extractor, device: str) -> Extractor:
         network(inputs[:1])
     digest = hashlib.sha256(features.numpy().data).hexdigest()
     return replace(extractor, network=network, about={**extractor.about, "fingerprint": f"sha256:{digest}"})
-
-
-def reason(error: BaseException) -> str:
-    """What an error of somebody else's says, on one line and not at length."""
-    text = " ".join(str(error).split())[:160].rstrip(". ")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.tensors import map_bytes
+from hotshot.formatting import reason
 from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
-from hotshot.images.extraction.extractor import Extractor, reason, side_of, tried
+from hotshot.images.extraction.extractor import Extractor, side_of, tried
 from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
 
 # Types of tensors, as onnxruntime calls them.
@@ -176,7 +177,12 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
     require_device(device)
     session, producer = _open(path, device)
-    images, output = _image_input(session.get_inputs(), path), _features_output(session.get_outputs(), path)
+    images, outputs = _image_input(session.get_inputs(), path), session.get_outputs()
+    flat = [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
+    found = outputs if len(outputs) == 1 else flat
+    if len(found) != 1:
+        given = _listed(outputs)
+        raise InputError(f"{path} must have one output of features (batch, V), and has {given}: export it so.")
     side = size if images.side is None else images.side
     if side is None:
         raise ParameterError(f"{path} leaves the size of its images open: pass size (--size), such as 224.")
@@ -187,10 +193,10 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
         missing = 0 if images.batch is None else images.batch - len(inputs)
         x = torch.cat([inputs, inputs[-1:].expand(missing, -1, -1, -1)])
         x = x.permute(0, 2, 3, 1).contiguous() if images.channels_last else x
-        (found,) = session.run([output], {images.name: x.cpu().numpy().astype(images.dtype, copy=False)})
-        if len(found) != len(x):
-            raise ValueError(f"{len(found)} rows come out")
-        return torch.from_numpy(found)[: len(inputs)]
+        (rows,) = session.run([found[0].name], {images.name: x.cpu().numpy().astype(images.dtype, copy=False)})
+        if len(rows) != len(x):
+            raise ValueError(f"{len(rows)} rows come out")
+        return torch.from_numpy(rows)[: len(inputs)]
 
     def network(inputs: Tensor) -> Tensor:
         batch = len(inputs) if images.batch is None else images.batch
@@ -255,16 +261,6 @@ def _image_input(inputs: list[Any], path: Path) -> _Images:
     if len(sides) > 1:
         raise InputError(f"{path} must take square images, and takes {_listed([given])}: export it so.")
     return _Images(given.name, _DTYPES[given.type], channels_last, batch=shape[0], side=sides.pop() if sides else None)
-
-
-def _features_output(outputs: list[Any], path: Path) -> str:
-    flat = [x for x in outputs if x.type in _DTYPES and len(x.shape or ()) == 2]
-    found = outputs if len(outputs) == 1 else flat
-    if len(found) != 1:
-        raise InputError(
-            f"{path} must have one output of features (batch, V), and has {_listed(outputs)}: export it so."
-        )
-    return found[0].name
 
 
 def _listed(values: list[Any]) -> str:

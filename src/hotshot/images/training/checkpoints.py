@@ -15,6 +15,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.formatting import reason
 from hotshot.images.backbones import create
 from hotshot.version import __version__
 
@@ -148,8 +149,9 @@ def restore_module(module: nn.Module, name: str, tensors: dict[str, torch.Tensor
     try:
         module.load_state_dict(own)
     except RuntimeError as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(f"{path} holds other weights than its {name} needs ({reason}): train it again.") from None
+        raise InputError(
+            f"{path} holds other weights than its {name} needs ({reason(error)}): train it again."
+        ) from None
 
 
 def restore_optimiser(

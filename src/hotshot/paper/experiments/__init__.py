@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 from hotshot.evaluation.tables import Number, Table
-from hotshot.paper.experiments.accuracy import ACCURACY, BACKBONES
-from hotshot.paper.experiments.accuracy_histogram import HISTOGRAM
+from hotshot.paper.experiments.accuracy import ACCURACY, BACKBONES, HISTOGRAM
 from hotshot.paper.experiments.cost_functions import COSTS
 from hotshot.paper.experiments.cross_domain import CROSS_DOMAIN
 from hotshot.paper.experiments.generated_features import TSNE

@@ -1,14 +1,17 @@
-"""Tables 1, 2 and 4: accuracy of H-OT and other classifiers on frozen features, by dataset and by backbone."""
+"""Tables 1, 2 and 4, Figure 4 of the appendix: accuracy of H-OT and other classifiers by dataset, backbone and task."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from hotshot.estimators import HOTClassifier
-from hotshot.evaluation import MethodResult
+from hotshot.evaluation import MethodResult, mean_interval, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.formatting import shots_in_words
-from hotshot.paper.figures import grouped_bars
+from hotshot.paper.figures import grouped_bars, histogram
 from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, paired, standing
 from hotshot.paper.published import SHOTS, published_backbone, published_dataset, published_systems
 from hotshot.paper.setting import FeatureSet, Setting, hot_as_published
@@ -34,6 +37,9 @@ BACKBONE_COLUMNS = (
     "backbone", "width", "Free-Lunch", "H-OT", "H-OT minus Free-Lunch, paired", "Free-Lunch in the paper",
     "H-OT in the paper",
 )  # fmt: skip
+BOTH = ("hot", "free-lunch")
+# Of the histogram, in percent, and the accuracy below which the paper calls a task badly classified.
+EDGES, THRESHOLD = np.arange(0, 101, 10), 0.6
 Results = dict[tuple[str, int], MethodResult]
 
 
@@ -47,7 +53,9 @@ def run_accuracy(setting: Setting) -> Findings:
         found = measure(setting, features)
         where = f" on {features.title}" if len(sets) > 1 else ""
         for k in SHOTS:
-            sentences.append(_in_words(features, names, found, k))
+            shown = {name: label.partition(" (")[0] for name, label in names.items() if name != "hot"}
+            differences = {label: paired(found["hot", k], found[name, k]) for name, label in shown.items()}
+            sentences.append(f"{features.title}, {shots_in_words(k)}: {standing(differences)}")
             claims += _claims(found, k, where)
         tables.append(_table(setting, features, found))
         figures["accuracy" if number == 1 else f"accuracy-{number}"] = grouped_bars(
@@ -115,15 +123,6 @@ def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _in_words(features: FeatureSet, names: dict[str, str], found: Results, shots: int) -> str:
-    differences = {
-        label.partition(" (")[0]: paired(found["hot", shots], found[name, shots])
-        for name, label in names.items()
-        if name != "hot"
-    }
-    return f"{features.title}, {shots_in_words(shots)}: {standing(differences)}"
-
-
 def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
     where = f"at {shots_in_words(shots)}{where}"
     hot, authors, free_lunch = (found[name, shots] for name in ("hot", AUTHORS, "free-lunch"))
@@ -142,14 +141,16 @@ def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
 def run_backbones(setting: Setting) -> Findings:
     """Accuracy of both methods on every feature set of the main dataset, and how far H-OT is ahead."""
     own = setting.features
-    sets = (own, *(other for other in setting.others if _same_dataset(other, own)))
+    dataset = published_dataset(own.name) or own.name
+    same = (other for other in setting.others if (published_dataset(other.name) or other.name) == dataset)
+    sets = (own, *same)
     # The paper compares backbones on this dataset alone.
-    in_paper = published_dataset(own.name) == "miniImageNet"
+    in_paper = dataset == "miniImageNet"
     rows: list[tuple[Cell, ...]] = []
     differences = {}
     for number, features in enumerate(sets, 1):
         label = features.backbone or ("as given" if len(sets) == 1 else f"feature set {number}")
-        found = setting.evaluate(("hot", "free-lunch"), features=features)
+        found = setting.evaluate(BOTH, features=features)
         hot, free_lunch = found["hot", 1], found["free-lunch", 1]
         differences[label] = gap(hot, free_lunch)
         published = [
@@ -167,11 +168,47 @@ def run_backbones(setting: Setting) -> Findings:
     )
 
 
-def _same_dataset(one: FeatureSet, other: FeatureSet) -> bool:
-    names = {published_dataset(features.name) or features.name for features in (one, other)}
-    return len(names) == 1
+def run_histogram(setting: Setting) -> Findings:
+    """Tasks by accuracy for both methods, and the difference in how many are below 60%."""
+    found = setting.evaluate(BOTH)
+    accuracies = {METHODS[name]: found[name, 1].accuracies for name in BOTH}
+    # Accuracies are ratios of integers: what lies on an edge must not fall below it by an error of rounding.
+    percents = {label: np.round(100 * own, 9) for label, own in accuracies.items()}
+    counts = {label: np.histogram(own, EDGES)[0] for label, own in percents.items()}
+    below = {label: (own < THRESHOLD).astype(float) for label, own in accuracies.items()}
+    hot, free_lunch = below.values()
+    fewer = paired_difference(free_lunch, hot)
+    what = f"{setting.ways}-way-1-shot, {setting.tasks} tasks of {setting.features.name}"
+    tables = (
+        Table(
+            f"Tasks by accuracy in %, {what}",
+            ("accuracy", *counts),
+            tuple(
+                (f"{low} to {high}", *(Number(float(own[i]), places=0) for own in counts.values()))
+                for i, (low, high) in enumerate(pairwise(EDGES))
+            ),
+            ("A range holds its lower end; the last one holds both.",),
+        ),
+        Table(
+            f"Tasks below {100 * THRESHOLD:.0f}%, in % of all, {what}",
+            ("method", "share of tasks", "it minus H-OT, paired"),
+            tuple(
+                (label, percent(mean_interval(own)), None if own is hot else percent(fewer, signed=True))
+                for label, own in below.items()
+            ),
+        ),
+    )
+    shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
+    sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
+    text = f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch."
+    title = setting.features.title
+    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks", title=title)
+    return Findings(
+        (sentence,), tables, {"histogram": figure}, claims=(claim(text, {"": percent(fewer, signed=True)}),)
+    )
 
 
 ACCURACY = Experiment("accuracy", "Accuracy on each dataset", "Tables 1 and 2", run_accuracy)
 OTHERS = "features of the same dataset from other backbones"
 BACKBONES = Experiment("backbones", "Backbones", "Table 4", run_backbones, OTHERS)
+HISTOGRAM = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run_histogram)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hotshot.base import BaseClasses
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
@@ -79,15 +77,14 @@ def _claims(found: Evaluation) -> tuple[Claim, ...]:
         ),
         Claim(
             "Weighted means do not improve a cost chosen by hand.",
-            _no_gain(from_weights.values()),
+            _no_gain(list(from_weights.values())),
             listed({label: percent(gain, signed=True) for label, gain in from_weights.items()}),
         ),
     )
 
 
-def _no_gain(gains: Iterable[Estimate]) -> str:
+def _no_gain(gains: list[Estimate]) -> str:
     """The verdict on a claim that nothing is gained, which few tasks do not show."""
-    gains = list(gains)
     if any(verdict(gain) == AHEAD for gain in gains):
         return FAILS
     return HOLDS if all(gain.high < LITTLE for gain in gains) else UNDECIDED

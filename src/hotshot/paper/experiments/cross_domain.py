@@ -8,7 +8,7 @@ import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
-from hotshot.evaluation import Estimate, MethodResult, paired_difference
+from hotshot.evaluation import MethodResult, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.paper.figures import grouped_bars
 from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, shared_accuracies
@@ -86,26 +86,16 @@ def _row(domain: Domain, inside: Domain) -> tuple[Cell, ...]:
 
 def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
     """With base classes `outside`, against all that are the dataset's own and against those that are `near`."""
-    return (
-        claim(
-            f"H-OT is ahead of Free-Lunch with base classes of {outside.label}.",
-            {"": gap(outside.hot, outside.free_lunch)},
-        ),
-        claim(
-            f"H-OT with base classes of {outside.label} is ahead of Free-Lunch with all its own.",
-            {"": gap(outside.hot, own.free_lunch)},
-        ),
-        claim(
-            f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {outside.label}.",
-            {"": percent(_difference_of_losses(near, outside), signed=True)},
-        ),
-    )
-
-
-def _difference_of_losses(near: Domain, far: Domain) -> Estimate:
-    """How much more Free-Lunch loses than H-OT, over the tasks that all four evaluations share."""
-    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(near.free_lunch, far.free_lunch, near.hot, far.hot)
-    return paired_difference(lunch_near - lunch_far, hot_near - hot_far)
+    where = outside.label
+    results = near.free_lunch, outside.free_lunch, near.hot, outside.hot
+    lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(*results)
+    lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
+    differences = {
+        f"H-OT is ahead of Free-Lunch with base classes of {where}.": gap(outside.hot, outside.free_lunch),
+        f"H-OT with base classes of {where} is ahead of Free-Lunch with all its own.": gap(outside.hot, own.free_lunch),
+        f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {where}.": lost_more,
+    }
+    return tuple(claim(text, {"": difference}) for text, difference in differences.items())
 
 
 def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
@@ -117,9 +107,12 @@ def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
     own = setting.features
     banks, sentences = {}, []
     for other in setting.others:
-        reason = _unfit(other, own)
-        if reason:
-            sentences.append(f"{other.name} was left out: {reason}.")
+        why = f"{other.name} was left out: its features"
+        if other.base.n_features != own.base.n_features:
+            entries = f"{other.base.n_features} entries, those of {own.name} {own.base.n_features}"
+            sentences.append(f"{why} have {entries}.")
+        elif other.backbone and own.backbone and other.backbone != own.backbone:
+            sentences.append(f"{why} come from {other.backbone}, those of {own.name} from {own.backbone}.")
         else:
             banks[other.title] = other.base
     if not banks and own.base.samples is not None and len(own.base.names) > 1:
@@ -148,15 +141,6 @@ def only(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
         raise ParameterError("A bank without samples cannot be divided: give another dataset with --other.")
     rows = np.isin(base.labels, classes)
     return BaseClasses.from_samples(base.samples[rows], base.names[base.labels[rows]])
-
-
-def _unfit(other: FeatureSet, own: FeatureSet) -> str:
-    """Why base classes of `other` cannot lend to the novel classes of `own`; empty where they can."""
-    if other.base.n_features != own.base.n_features:
-        return f"its features have {other.base.n_features} entries, those of {own.name} {own.base.n_features}"
-    if other.backbone and own.backbone and other.backbone != own.backbone:
-        return f"its features come from {other.backbone}, those of {own.name} from {own.backbone}"
-    return ""
 
 
 OTHERS = "base classes of another dataset from the same extractor"

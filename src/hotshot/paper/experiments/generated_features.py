@@ -30,11 +30,6 @@ class Generated:
     labels: np.ndarray
     accuracy: float
 
-    @property
-    def silhouette(self) -> float:
-        """How far the generated classes lie apart, from -1 to 1."""
-        return float(silhouette_score(self.features, self.labels))
-
 
 def run(setting: Setting) -> Findings:
     """Features drawn from the calibrated Gaussians: those of the first one-shot task in two dimensions, and how far
@@ -44,7 +39,9 @@ def run(setting: Setting) -> Findings:
     number = min(setting.tasks, MOST_TASKS)
     models = {"Free-Lunch": FreeLunchClassifier(base), "H-OT": HOTClassifier(base)}
     found = {name: [generate(setting, model, index) for index in range(number)] for name, model in models.items()}
-    apart = {name: np.array([own.silhouette for own in tasks]) for name, tasks in found.items()}
+    apart = {
+        name: np.array([silhouette_score(own.features, own.labels) for own in tasks]) for name, tasks in found.items()
+    }
     table = Table(
         f"Generated features, {number} {setting.ways}-way-1-shot tasks of {setting.features.name}",
         ("method", "silhouette", "accuracy in %"),

@@ -100,10 +100,15 @@ def run_plan(setting: Setting) -> Findings:
 def run_nearest(setting: Setting) -> Findings:
     """The five largest lenders to each novel class of the first one-shot task; a figure of the first."""
     loans = setting.fitted_hot().explain().loans
+    rows = []
+    for loan in loans:
+        shown = [f"{name} {100 * weight:.0f}%" for name, weight in loan.lenders[:TOP]]
+        # Cells are empty where there are fewer lenders.
+        rows.append((str(loan.label), *shown, *[""] * (TOP - len(shown))))
     table = Table(
         f"Base classes that lend most, first {setting.ways}-way-1-shot task of {setting.features.name}",
         ("novel class", *(f"{rank + 1}." for rank in range(TOP))),
-        tuple((str(loan.label), *_largest(loan.lenders)) for loan in loans),
+        tuple(rows),
     )
     first = loans[0]
     names, values = zip(*first.lenders[:TOP], strict=True)
@@ -114,12 +119,6 @@ def run_nearest(setting: Setting) -> Findings:
         title=setting.features.title,
     )
     return Findings((first.in_words(TOP).replace("`", ""),), (table,), {"nearest": figure})
-
-
-def _largest(lenders: tuple[tuple[object, float], ...]) -> list[str]:
-    """The cells of the largest lenders, empty where there are fewer."""
-    cells = [f"{name} {100 * weight:.0f}%" for name, weight in lenders[:TOP]]
-    return cells + [""] * (TOP - len(cells))
 
 
 def run_sample_weights(setting: Setting) -> Findings:

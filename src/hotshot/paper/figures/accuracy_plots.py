@@ -69,7 +69,6 @@ def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, 
         axes.grid(axis="x")
         axes.set_xlabel(wrapped(label, 2.2, TEXT))
         name_rows(axes, group_names, pitch=pitch, inches=1.35)
-        axes.spines["left"].set_visible(False)
         add_header(figure, title, handles if n_series > 1 else (), estimated)
     return figure
 

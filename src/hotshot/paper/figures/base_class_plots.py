@@ -117,7 +117,6 @@ def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -
         axes.set_xlabel(wrapped(label, 2.2, TEXT))
         axes.locator_params(axis="x", nbins=5)
         name_rows(axes, [row_names[i] for i in order], pitch=pitch)
-        axes.spines["left"].set_visible(False)
         axes.axvline(0, color=INK, linewidth=0.6)
         add_header(figure, title)
     return figure
@@ -157,7 +156,6 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
         axes.grid(axis="x")
         axes.set_xlabel("weight")
         name_rows(axes, [class_names[b] for b in order], pitch=pitch)
-        axes.spines["left"].set_visible(False)
         add_header(figure, title, handles, ["truth", *found])
     return figure
 

@@ -103,8 +103,7 @@ def marker(series: int) -> str:
 
 def outlined(series: int, width: float) -> dict[str, Any]:
     """The marker of a series in its colour, with a white outline of so many points."""
-    look = {"color": colour(series), "marker": marker(series), "markeredgecolor": "white"}
-    return {**look, "markeredgewidth": width}
+    return {"color": colour(series), "marker": marker(series), "markeredgecolor": "white", "markeredgewidth": width}
 
 
 @contextmanager

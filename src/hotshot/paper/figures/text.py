@@ -139,6 +139,7 @@ def name_rows(axes: Axes, names: Sequence[str], *, pitch: float, inches: float =
     axes.set_yticks(range(0, len(names), step), labels=shown, fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
 
 
 def name_columns(axes: Axes, places: Any, names: Sequence[str]) -> None:
