@@ -1,7 +1,5 @@
 """Arrays: one library per call, the few things the method needs beyond the standard, checks where data enter."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A Dask cluster, reached by the address of its scheduler (extra `cluster`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Every error hotshot raises on purpose: what was wrong, what it got and what to do, in one sentence."""
 
-from __future__ import annotations
-
 
 class HotshotError(Exception):
     """Base of all errors raised by hotshot."""

@@ -1,7 +1,5 @@
 """Numbers and names as a person reads them, the same in the terminal, in sentences and on the page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

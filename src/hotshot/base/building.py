@@ -1,7 +1,5 @@
 """Banks from features that do not fit in memory: one pass over batches, or a merge over the parts of a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64; classes in batches."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 

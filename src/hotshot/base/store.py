@@ -10,8 +10,6 @@ Files may be torn, or edited by anyone, so all parts of a bank are checked to fi
 for it: samples, their unit vectors and dense covariances are checked by their shapes alone.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

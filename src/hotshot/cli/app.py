@@ -1,7 +1,5 @@
 """All commands in one."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`hotshot convert`: features in another format or type, or as a bank, with a note of where they came from."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """`hotshot demo`: the main job on an embedded bank, a table of accuracies, and one prediction in words."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """`hotshot evaluate`: methods on the same tasks, into a run folder from which an interrupted run resumes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

@@ -1,7 +1,5 @@
 """What `train` and `extract` share: flags, PyTorch and its process, splits as decoded images."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """What commands take: the flags that several have, and the base and novel classes that these name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated

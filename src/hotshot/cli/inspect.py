@@ -1,7 +1,5 @@
 """`hotshot inspect`: what is in a feature file, what is wrong with it, and what follows for each method."""
 
-from __future__ import annotations
-
 import sys
 from json import dumps
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hotshot tune`: parameters of H-OT chosen on validation classes and written to a file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any

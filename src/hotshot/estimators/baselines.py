@@ -1,7 +1,5 @@
 """Baselines on frozen features that scikit-learn lacks: nearest centroid, cosine, soft nearest neighbour."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Why a model predicts what it predicts: which base classes lent to which novel class, in words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

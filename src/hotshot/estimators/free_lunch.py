@@ -1,7 +1,5 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from hotshot.base import BaseClasses, Space

@@ -1,7 +1,5 @@
 """H-OT as a scikit-learn classifier."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Integral, Real

@@ -1,7 +1,5 @@
 """Methods by the names used in tables, on the command line and in the docs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

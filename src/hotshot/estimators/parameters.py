@@ -1,7 +1,5 @@
 """Parameters by name, as the paper prints them or as its authors' program has them, and parameters from a file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

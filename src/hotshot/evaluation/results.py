@@ -1,7 +1,5 @@
 """What an evaluation found: accuracies per task, their means with 95% intervals, and paired differences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

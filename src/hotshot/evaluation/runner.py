@@ -1,7 +1,5 @@
 """`evaluate`: many methods on the same thousands of tasks, paired, resumable, on all cores or a cluster."""
 
-from __future__ import annotations
-
 import platform
 import re
 import sys

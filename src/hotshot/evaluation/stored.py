@@ -1,7 +1,5 @@
 """Runs read again from their folders alone, without the features they were made on."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

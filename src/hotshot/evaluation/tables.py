@@ -1,7 +1,5 @@
 """Tables: one model that the terminal, Markdown and the page are made from, and an evaluation in its terms."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tasks: N-way-K-shot draws from labelled samples, each given by a seed and its index alone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

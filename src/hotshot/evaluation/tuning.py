@@ -5,8 +5,6 @@ more, and only the last few see them all. The default parameters are always amon
 them is known, paired and with its interval.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

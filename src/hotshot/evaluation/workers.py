@@ -1,7 +1,5 @@
 """Who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The one way to write a file or a folder: it appears, or changes, only when all of it is on the disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -5,8 +5,6 @@ a safetensors file in a temporary folder; the parent maps these. Whatever become
 hang, is one sentence in the parent.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

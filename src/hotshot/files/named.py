@@ -1,7 +1,5 @@
 """What named arrays mean: which are features, which labels, which class names; the same for every format."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

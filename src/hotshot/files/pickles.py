@@ -8,8 +8,6 @@ What the value in a pickle or a torch file may be:
 - a dictionary of any of these, of which `part` chooses one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path

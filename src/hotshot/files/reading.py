@@ -1,7 +1,5 @@
 """Opening and reading feature files: which format a file is of, by its first bytes and then by its suffix."""
 
-from __future__ import annotations
-
 import enum
 import stat
 import zipfile

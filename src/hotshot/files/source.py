@@ -1,7 +1,5 @@
 """What every reader gives: a file that was looked at, whose features are read when asked for, and its labels."""
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

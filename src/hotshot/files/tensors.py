@@ -4,8 +4,6 @@ A file is eight bytes with the length of a JSON header, the header, and the numb
 other. The `safetensors` library reads what is written here and the other way round; for NumPy it copies each tensor.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import mmap

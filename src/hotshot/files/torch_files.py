@@ -4,8 +4,6 @@ Both hold a pickle and, beside it, the numbers of all tensors. The pickle is rea
 with the few names that tensors need: less than `torch.load(..., weights_only=True)` allows.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 import zipfile

@@ -4,8 +4,6 @@ A name such as `numpy.dtype` in a file never becomes the thing of that name. It 
 is not in the table is refused. All this runs in a child process (see `child`), which limits what a pickle may take.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import re

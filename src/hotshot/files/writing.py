@@ -1,7 +1,5 @@
 """Writing feature files in every format that is not a pickle."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

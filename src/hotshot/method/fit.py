@@ -3,8 +3,6 @@
 The estimators call it with a batch of one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ classes and targets says how much each base class lends to each target. Targets 
 the means of the novel classes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral

@@ -1,7 +1,5 @@
 """The parameters of the method once the bank is prepared; `HOTClassifier` has their defaults, and nothing else has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

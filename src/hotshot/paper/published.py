@@ -4,8 +4,6 @@ The tables contradict each other once: for Free-Lunch on CIFAR-FS, Table 2 print
 Both are kept where they stand.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What experiments are run on, and the one way in which they evaluate: paired, resumable, shared between them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Single tasks looked into: which base classes lent to which class, which queries went wrong, and on what evidence."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable
 from typing import Any

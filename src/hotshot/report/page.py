@@ -1,7 +1,5 @@
 """The page as one file: from folders to its parts, and these in a template with data that can be nothing but data."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

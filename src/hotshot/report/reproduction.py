@@ -1,7 +1,5 @@
 """What the page says of a reproduction of the paper: a section for each of its experiments."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page says of one run: words, tables, figures, and how to run it again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from typing import Any

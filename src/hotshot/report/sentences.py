@@ -1,7 +1,5 @@
 """What an evaluation found, in sentences that say as plainly where a method loses as where it wins."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the data of a stored run are, as its folder says, and how they are read again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

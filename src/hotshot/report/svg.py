@@ -3,8 +3,6 @@
 What is not on the lists below does not come through: no script, no style sheet that would reach the page, no address.
 """
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

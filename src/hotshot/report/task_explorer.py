@@ -1,7 +1,5 @@
 """The data of the task explorer: the worst, the middling and the best tasks of a run, looked into."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Costs between two sets of points: cosine, Euclidean and squared Euclidean distances."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hotshot.arrays import Array, as_floats, namespace, unit_vectors

@@ -8,8 +8,6 @@ With the cost in units of epsilon, the two potentials are made to meet one margi
 which raises the dual at every step and needs no linear algebra.
 """
 
-from __future__ import annotations
-
 from hotshot.arrays import Array, namespace
 from hotshot.transport.newton import BlockSolution
 

@@ -1,7 +1,5 @@
 """Banks that come with hotshot: real features to start with, before you have your own."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

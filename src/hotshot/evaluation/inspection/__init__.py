@@ -1,7 +1,5 @@
 """Looking at feature files before they are used: what is in them, what is wrong, what follows for each method."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What the findings mean for each method: fine as it is, to be used with care, or refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

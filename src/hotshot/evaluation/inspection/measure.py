@@ -1,7 +1,5 @@
 """Everything that is measured of one feature file, in one pass over its batches and in bounded memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What was measured, as a person reads it: numbers, names, sentences, and one line per measure."""
 
-from __future__ import annotations
-
 from string import Formatter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is wrong with one file, or with two together: codes that stay, and sentences with the remedy."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """How samples spread within classes, and how the method transports between classes, measured on some of the rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ conv4 and conv6 flatten their last map, so that the width of their features grow
 others average over it: 512 features of resnet10 and resnet18, 640 of resnet12 and wrn28_10.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

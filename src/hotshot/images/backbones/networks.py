@@ -3,8 +3,6 @@
 ResNet10 and ResNet18, ResNet12 as in MetaOptNet, and WRN-28-10.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import pairwise

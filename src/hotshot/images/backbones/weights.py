@@ -6,8 +6,6 @@ tensors; layers of no shape that the network has, such as classifiers, are left 
 An order that does not fit is refused, never guessed at.
 """
 
-from __future__ import annotations
-
 import warnings
 import zipfile
 from dataclasses import dataclass

@@ -5,8 +5,6 @@
 A new layout is a file with `recognises` and `open_layout`, and a line in the table here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType

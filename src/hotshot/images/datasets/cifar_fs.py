@@ -5,8 +5,6 @@ CIFAR-100 as published for Python, `cifar-100-python.tar.gz` or the pickles `tra
 same lists, which are kept here for those who have only the pictures.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from hotshot.errors import InputError

@@ -1,7 +1,5 @@
 """`split/class/image` and `class/image`: the layout of most people, in folders or archives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hotshot.errors import InputError

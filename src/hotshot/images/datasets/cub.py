@@ -4,8 +4,6 @@
 Counting classes from 0, even numbers are base classes, 1, 5, 9… validation and 3, 7, 11… novel classes: 100, 50, 50.
 """
 
-from __future__ import annotations
-
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
 from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines

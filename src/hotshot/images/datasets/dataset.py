@@ -1,7 +1,5 @@
 """What every reader of a layout finds, and what `open_dataset` makes of it: images by class, in disjoint splits."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

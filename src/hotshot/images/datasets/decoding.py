@@ -4,8 +4,6 @@ A cache is a folder with `images.npy`, uint8 (images, size, size, 3), and `heade
 was made and which were corrupt. It appears when it is complete, and is made again when the images have changed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

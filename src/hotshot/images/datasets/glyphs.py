@@ -4,8 +4,6 @@ Scripts are split into base, validation and novel, as Omniglot's alphabets are, 
 few-shot accuracy runs on a fresh machine. The same seed draws the same images.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path

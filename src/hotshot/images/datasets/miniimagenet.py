@@ -5,8 +5,6 @@ Read in three forms: `train`, `val` and `test` as folders or tars of `wnid/image
 `mini-imagenet-cache-train.pkl` and so on, uint8 (images, 84, 84, 3) with the image numbers of each class.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

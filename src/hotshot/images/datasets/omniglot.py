@@ -5,8 +5,6 @@
 called by its alphabet too, "Greek/character01".
 """
 
-from __future__ import annotations
-
 from hotshot.errors import InputError
 from hotshot.images.datasets.class_folders import images_by_folder
 from hotshot.images.datasets.dataset import Found, absences

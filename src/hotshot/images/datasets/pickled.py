@@ -1,7 +1,5 @@
 """Values of pickled datasets: dictionaries, arrays, lists of integers and text, read as data and never run."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

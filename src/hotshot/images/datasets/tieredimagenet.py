@@ -6,8 +6,6 @@ the same labels. The authors' program unpacks the PNG files to arrays by OpenCV,
 beside the authors' labels (`label_specific`) are turned to RGB here, those beside labels of others (`labels`) are not.
 """
 
-from __future__ import annotations
-
 from io import BytesIO
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Folders, tar and zip archives as trees of files. Archives are read in place and never extracted."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """What takes features of images: a network and how images enter it, tried on made-up images before it is trusted."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from contextlib import redirect_stdout

@@ -1,7 +1,5 @@
 """A network of one's own as an extractor: a `torch.nn.Module` that can be named, or an ONNX file (extra `onnx`)."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util

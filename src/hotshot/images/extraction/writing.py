@@ -1,7 +1,5 @@
 """Images or texts in, a file of features out; what is done of the images survives an interruption."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Backbones from scratch, on base classes; an interrupted training loses at most one epoch (extra `images`)."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -1,7 +1,5 @@
 """Augmentation of a whole batch of images at once, on tensors: crop, flip, colour."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

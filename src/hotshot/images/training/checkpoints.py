@@ -1,7 +1,5 @@
 """How a backbone is trained, and what came of it: a recipe, and checkpoints as folders of JSON and safetensors."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a backbone is trained on: classes of images, of mixed hidden representations, and of rotations (S2M2)."""
 
-from __future__ import annotations
-
 import random
 
 import torch

@@ -1,7 +1,5 @@
 """Heads: the N-way linear classifier trained on the support samples and the calibrated Gaussians."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

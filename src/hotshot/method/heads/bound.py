@@ -7,8 +7,6 @@ with m the logits of the mean and v_j the variance of z_j - z_y, :math:`A_{jj} +
 convex in the weights and needs no samples.
 """
 
-from __future__ import annotations
-
 from hotshot.arrays import Array, namespace, small_identity
 from hotshot.method.heads.problem import (
     FittedHeads,

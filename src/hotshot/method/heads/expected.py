@@ -10,8 +10,6 @@ so N - 1 dimensions are left: with Q an orthonormal basis of the vectors that su
 The nodes e are fixed and quasi-random, and the gradient is that of the finite sum, through the Cholesky factor.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -7,8 +7,6 @@ quasi-Newton method steps in that metric; what it does not know, the memory lear
 features of 640 dimensions a task takes about ten evaluations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The sampled head of the paper: generate features from the calibrated Gaussians, fit logistic regression."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

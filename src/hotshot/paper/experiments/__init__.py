@@ -5,8 +5,6 @@
 'Table 3'
 """
 
-from __future__ import annotations
-
 from hotshot.evaluation.tables import Number, Table
 from hotshot.paper.experiments.accuracy import ACCURACY, BACKBONES, HISTOGRAM
 from hotshot.paper.experiments.cost_functions import COSTS

@@ -1,7 +1,5 @@
 """Tables 1, 2 and 4, Figure 4 of the appendix: accuracy of H-OT and other classifiers by dataset, backbone and task."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Table 3: what the low-level transport adds to costs chosen by hand."""
 
-from __future__ import annotations
-
 from hotshot.base import BaseClasses
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation

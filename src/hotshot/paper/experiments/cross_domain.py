@@ -1,7 +1,5 @@
 """Figure 1: novel classes of one dataset, base classes of another or a stand-in for them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

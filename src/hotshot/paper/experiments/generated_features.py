@@ -1,7 +1,5 @@
 """Figures 5 and 6 of the appendix: generated features around their support, Free-Lunch beside H-OT."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figure 7 of the appendix: novel samples mixed from base means by known weights, and whether these are found again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

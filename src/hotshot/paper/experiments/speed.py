@@ -1,7 +1,5 @@
 """Table 5 of the appendix: seconds per task."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier

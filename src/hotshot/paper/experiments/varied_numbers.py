@@ -1,7 +1,5 @@
 """Accuracy against a number: of base classes that lend (Table 6), and of generated features (Figure 2)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hotshot.estimators import FreeLunchClassifier, HOTClassifier

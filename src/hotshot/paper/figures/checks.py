@@ -1,7 +1,5 @@
 """What the figures accept; anything else is refused in one sentence before a line is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
