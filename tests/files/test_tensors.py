@@ -7,15 +7,17 @@ import os
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from safetensors import safe_open
 
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.tensors import DTYPES, Stream, map_tensors, write_tensors
+
+safetensors = pytest.importorskip("safetensors")
+pytest.importorskip("safetensors.numpy")
+safe_open = safetensors.safe_open
 
 TYPES = [np.dtype(code) for code in DTYPES.values()]
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda n: n != "__metadata__")

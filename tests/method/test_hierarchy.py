@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import ot
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from hotshot.arrays import like, to_numpy
 from hotshot.base import BaseClasses, Bucket
 from hotshot.method.hierarchy import COSTS, nearest_weights
 
+ot = pytest.importorskip("ot")
 EPSILON = 0.05
 
 

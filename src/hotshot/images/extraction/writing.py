@@ -34,7 +34,7 @@ def extract_split(
 ) -> float:
     """Write the features of a split, and return the share of the time that was spent in the network.
 
-    Features are kept in `OUT.part` as they come; after an interruption the same call goes on from there.
+    Features are kept in `OUT.part` as they come; the same call resumes after an interruption.
     """
     out = Path(out)
     rows_file, header_file = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
