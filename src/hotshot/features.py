@@ -5,14 +5,6 @@ from hotshot.base.space import FeatureTransform, choose_power, power_transform
 from hotshot.files import FeatureFile, FeatureSource, open_features, read_features, write_features
 
 __all__ = [
-    "FeatureFile",
-    "FeatureSource",
-    "FeatureTransform",
-    "check_features",
-    "check_labels",
-    "choose_power",
-    "open_features",
-    "power_transform",
-    "read_features",
-    "write_features",
-]
+    "FeatureFile", "FeatureSource", "FeatureTransform", "check_features", "check_labels", "choose_power",
+    "open_features", "power_transform", "read_features", "write_features",
+]  # fmt: skip

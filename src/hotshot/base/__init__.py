@@ -11,14 +11,6 @@ from hotshot.base.statistics import Bucket, class_covariances, class_means, clas
 from hotshot.base.streaming import ClassStatistics
 
 __all__ = [
-    "BaseClasses",
-    "Bucket",
-    "ClassStatistics",
-    "PreparedBase",
-    "Space",
-    "class_covariances",
-    "class_means",
-    "classifier_weights",
-    "is_bank",
-    "pooled_covariance",
-]
+    "BaseClasses", "Bucket", "ClassStatistics", "PreparedBase", "Space", "class_covariances", "class_means",
+    "classifier_weights", "is_bank", "pooled_covariance",
+]  # fmt: skip

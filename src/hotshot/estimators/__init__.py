@@ -7,15 +7,7 @@ from hotshot.estimators.named import METHOD_NAMES, METHODS_WITHOUT_BASE, named_m
 from hotshot.estimators.parameters import PARAMETER_SETS, load_parameters, parameter_set
 
 __all__ = [
-    "METHODS_WITHOUT_BASE",
-    "METHOD_NAMES",
-    "PARAMETER_SETS",
-    "CentroidClassifier",
-    "CosineClassifier",
-    "FreeLunchClassifier",
-    "HOTClassifier",
-    "MatchingClassifier",
-    "load_parameters",
-    "named_method",
+    "METHODS_WITHOUT_BASE", "METHOD_NAMES", "PARAMETER_SETS", "CentroidClassifier", "CosineClassifier",
+    "FreeLunchClassifier", "HOTClassifier", "MatchingClassifier", "load_parameters", "named_method",
     "parameter_set",
-]
+]  # fmt: skip

@@ -9,18 +9,9 @@ from hotshot.method.hierarchy import NEAREST
 from hotshot.method.parameters import Method
 
 SHARED = (
-    "base",
-    "power",
-    "normalize",
-    "n_components",
-    "alpha",
-    "alpha_rule",
-    "head",
-    "n_generated",
-    "support_weight",
-    "C",
-    "random_state",
-)
+    "base", "power", "normalize", "n_components", "alpha", "alpha_rule", "head", "n_generated",
+    "support_weight", "C", "random_state",
+)  # fmt: skip
 
 
 class FreeLunchClassifier(CalibratedClassifier):

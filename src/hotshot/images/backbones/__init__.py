@@ -80,13 +80,6 @@ def require_device(device: str) -> None:
 
 
 __all__ = [
-    "BACKBONES",
-    "Convolutional",
-    "Residual",
-    "Residual12",
-    "WideResidual",
-    "create",
-    "feature_width",
-    "options_for",
-    "require_device",
-]
+    "BACKBONES", "Convolutional", "Residual", "Residual12", "WideResidual", "create", "feature_width",
+    "options_for", "require_device",
+]  # fmt: skip

@@ -71,13 +71,6 @@ def _unwrapped(tree: Tree) -> Iterator[Tree]:
 
 
 __all__ = [
-    "KINDS",
-    "Corrupt",
-    "CorruptImageError",
-    "DecodedSplit",
-    "ImageDataset",
-    "ImageReference",
-    "ImageSplit",
-    "decode",
-    "open_dataset",
-]
+    "KINDS", "Corrupt", "CorruptImageError", "DecodedSplit", "ImageDataset", "ImageReference", "ImageSplit",
+    "decode", "open_dataset",
+]  # fmt: skip

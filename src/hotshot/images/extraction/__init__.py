@@ -13,16 +13,7 @@ from hotshot.images.extraction.own_networks import module_extractor, onnx_extrac
 from hotshot.images.extraction.writing import extract_split, extract_texts, read_texts
 
 __all__ = [
-    "MINILM",
-    "PRETRAINED",
-    "Extractor",
-    "checkpoint_extractor",
-    "extract_split",
-    "extract_texts",
-    "load_minilm",
-    "module_extractor",
-    "onnx_extractor",
-    "pretrained_extractor",
-    "read_texts",
+    "MINILM", "PRETRAINED", "Extractor", "checkpoint_extractor", "extract_split", "extract_texts",
+    "load_minilm", "module_extractor", "onnx_extractor", "pretrained_extractor", "read_texts",
     "weights_extractor",
-]
+]  # fmt: skip

@@ -24,15 +24,6 @@ _IN_ORDER = (
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _IN_ORDER}
 
 __all__ = [
-    "EXPERIMENTS",
-    "Claim",
-    "Experiment",
-    "FeatureSet",
-    "Findings",
-    "Number",
-    "Setting",
-    "Table",
-    "claim",
-    "load_findings",
-    "save_findings",
-]
+    "EXPERIMENTS", "Claim", "Experiment", "FeatureSet", "Findings", "Number", "Setting", "Table", "claim",
+    "load_findings", "save_findings",
+]  # fmt: skip

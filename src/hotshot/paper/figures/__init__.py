@@ -15,15 +15,6 @@ from hotshot.paper.figures.style import save
 from hotshot.paper.figures.text import short
 
 __all__ = [
-    "embedding",
-    "grouped_bars",
-    "heatmap",
-    "histogram",
-    "lines",
-    "plans",
-    "ranking",
-    "sample_weights",
-    "save",
-    "short",
-    "weights",
-]
+    "embedding", "grouped_bars", "heatmap", "histogram", "lines", "plans", "ranking", "sample_weights",
+    "save", "short", "weights",
+]  # fmt: skip
