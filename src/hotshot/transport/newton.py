@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotshot.arrays import Array, is_single, multiply_into, namespace, small_identity
+from hotshot.arrays import Array, Namespace, is_single, multiply_into, namespace, small_identity
 
 # Costs that spread over more epsilons than this are solved at a larger epsilon first, then at one
 # `LADDER_FACTOR` smaller, and so on down, each only to `LADDER_TOLERANCE`.
@@ -108,7 +108,7 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
         if iteration == max_iterations or bool(xp.all(done)):
             break
 
-        before = here.where(moved, before)
+        before = here.where(xp, moved, before)
         refused = xp.where(accepted, zero, refused + 1)
         gradient = b - here.columns
         if iteration == 0 and b.shape[1] >= RELAXED_SIDE:
@@ -149,9 +149,8 @@ class _Point:
     value: Array
     lack: Array
 
-    def where(self, chosen: Array, other: _Point) -> _Point:
+    def where(self, xp: Namespace, chosen: Array, other: _Point) -> _Point:
         """Choose this point for some of the problems, the other for the rest."""
-        xp = namespace(chosen)
         return _Point(
             xp.where(chosen[:, None], self.potential, other.potential),
             xp.where(chosen[:, None], self.columns, other.columns),
@@ -162,7 +161,7 @@ class _Point:
 
 def _look(kernel: _Kernel, a: Array, b: Array, potential: Array) -> tuple[Array, Array, Array, Array, _Point]:
     """The plan at a potential: v, m and a / m of T = v K (a / m), the level of the value, and the point itself."""
-    xp = namespace(potential)
+    xp = kernel.xp
     v = b * xp.exp(potential - kernel.anchor)
     m = v[:, None, :] @ kernel.values
     ratio = a[:, None, :] / m
@@ -177,15 +176,17 @@ class _Kernel:
     """exp(anchor - cost) of P problems relative to the largest entry of each row, and the mean log of those entries."""
 
     def __init__(self, cost: Array, a: Array, anchor: Array, share: Array, floor: float) -> None:
+        # Kept, for finding it takes as long as a small array operation.
+        self.xp = namespace(cost)
         self.cost, self.a, self.floor = cost, a, floor
         self.anchor = anchor
         self.values, self.level_of_peaks = self._anchored(anchor, share)
         self._rough = _in_single_precision(self.values)
-        self._product = namespace(cost).empty_like(self._rough)
+        self._product = self.xp.empty_like(self._rough)
 
     def follow(self, potential: Array, share: Array, away: Array) -> None:
         """Anchor the problems that are `away` at the potential, each by its own need, whatever the others need."""
-        xp = namespace(potential)
+        xp = self.xp
         if not bool(xp.any(away)):
             return
         self.anchor = xp.where(away[:, None], potential, self.anchor)
@@ -195,7 +196,7 @@ class _Kernel:
         self._rough = _in_single_precision(self.values)
 
     def _anchored(self, anchor: Array, share: Array) -> tuple[Array, Array]:
-        xp = namespace(anchor)
+        xp = self.xp
         self.tempered = bool(xp.any(share < 1))
         kernel = anchor[:, :, None] - (self.cost * share[:, None, None] if self.tempered else self.cost)
         peak = xp.max(kernel, axis=1, keepdims=True)
@@ -207,7 +208,7 @@ class _Kernel:
     def curvature(self, is_rough: bool, weights: Array, v: Array, columns: Array) -> Array:
         """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
         kernel = self._rough if is_rough else self.values
-        xp = namespace(kernel)
+        xp = self.xp
         size = v.shape[1]
         if is_single(kernel):
             weights = xp.astype(xp.minimum(weights, LARGEST_SINGLE_WEIGHT), kernel.dtype, copy=False)
