@@ -8,11 +8,9 @@ import pytest
 
 from conftest import DATA
 from hotshot.evaluation.tables import Number
-from hotshot.paper import published
 from hotshot.paper.published import (
     POWERS,
     SHOTS,
-    cells,
     published_backbone,
     published_cost,
     published_dataset,
@@ -20,11 +18,11 @@ from hotshot.paper.published import (
     published_retrieved,
     published_speed,
     published_systems,
+    table,
 )
 
-TABLES = {f"TABLE_{i}": getattr(published, f"TABLE_{i}") for i in range(1, 7)}
-# Leading cells in the paper's words.
-NAMED = {"TABLE_1": 2, "TABLE_2": 2, "TABLE_3": 0, "TABLE_4": 1, "TABLE_5": 1, "TABLE_6": 0}
+# Of each table the number of leading cells that are in the paper's words.
+TABLES = {1: 2, 2: 2, 3: 0, 4: 1, 5: 1, 6: 0}
 COSTS = ("ot-euclidean", "ot-euclidean-weighted", "ot-cosine", "ot-cosine-weighted")
 
 
@@ -43,23 +41,23 @@ def rows_of_the_paper(path):
     return [re.sub(marks, "", row) for row in text.split("\\\\")]
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_rows_of_a_table_have_as_many_cells(name):
-    assert len({len(row) for row in cells(TABLES[name])}) == 1
+@pytest.mark.parametrize("number", TABLES)
+def test_rows_of_a_table_have_as_many_cells(number):
+    assert len({len(row) for row in table(number)}) == 1
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_row_is_a_row_of_the_paper(name):
+@pytest.mark.parametrize("number", TABLES)
+def test_every_row_is_a_row_of_the_paper(number):
     paper = DATA.parent / "paper.tex"
     if not paper.exists():
         pytest.skip(f"the paper is not beside the project (looked for {paper})")
     rows = rows_of_the_paper(paper)
-    for row in cells(TABLES[name]):
+    for row in table(number):
         # Seconds have their unit, and names go before numbers.
         numbers = "&".join(rf"{re.escape(cell)}s?" for cell in printed(row))
         found = [line for line in rows if re.search(f"&{numbers}$", line)]
         assert found, row
-        names = [cell.replace(" ", "") for cell in row[: NAMED[name]]]
+        names = [cell.replace(" ", "") for cell in row[: TABLES[number]]]
         assert any(all(part in line for part in names) for line in found), row
 
 
