@@ -1,7 +1,8 @@
-"""What docs/architecture.md says of adding a cost, a rule, a head, a baseline, a dataset, an experiment: done once."""
+"""What docs/architecture.md says of adding something to hotshot: each kind of thing added once."""
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
+from hotshot.base.covariances import COVARIANCE_FORMS, CovarianceForm, Diagonal
+from hotshot.cli.app import app
 from hotshot.errors import ParameterError
 from hotshot.estimators.named import METHODS
 from hotshot.evaluation.tables import Table
 from hotshot.experiments import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
+from hotshot.features import read_features, write_features
+from hotshot.files.named import features_from_arrays
+from hotshot.files.objects import read_object
+from hotshot.files.reading import FORMATS, Format
 from hotshot.method.calibration import MEAN_RULES, Joint
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.heads.problem import FittedHeads
@@ -52,6 +59,18 @@ def test_a_mean_rule_brings_its_own_share_to_the_explanation(monkeypatch):
     model = HOTClassifier(BANK, mean_rule="own").fit(SUPPORT, LABELS)
     np.testing.assert_allclose(model.calibrated_means_, model.transform_(SUPPORT), atol=1e-12)
     assert "100% of its mean is its own" in str(model.explain())
+
+
+def test_a_form_of_covariances_is_a_function_and_a_line(monkeypatch):
+    def spherical(samples):
+        """The same variance along all axes."""
+        return Diagonal(np.full_like(samples.means, samples.spectrum.mean()))
+
+    monkeypatch.setitem(COVARIANCE_FORMS, "spherical", CovarianceForm(spherical))
+    round_ones = HOTClassifier(BANK, covariance="spherical").fit(SUPPORT, LABELS)
+    pooled = HOTClassifier(BANK, covariance="pooled").fit(SUPPORT, LABELS)
+    np.testing.assert_allclose(round_ones.transfer_weights_, pooled.transfer_weights_, atol=1e-9)
+    assert abs(round_ones.coef_ - pooled.coef_).max() > 1e-3
 
 
 def test_a_head_is_a_function_and_a_line(monkeypatch):
@@ -104,3 +123,23 @@ def test_a_dataset_is_a_file_and_a_line(monkeypatch, tmp_path):
     (split,) = datasets.open_dataset(tmp_path, "first-word").splits.values()
     assert split.names == ("blue", "red")
     assert split.labels.tolist() == [0, 1, 1]
+
+
+def test_a_format_of_feature_files_is_two_functions_and_a_line(monkeypatch, tmp_path):
+    def open_json(path, part):
+        """{"X": [[…], …], "y": […]}"""
+        found = read_object(path)
+        return features_from_arrays({name: np.array(found[name]) for name in ("X", "y")}, path, part=part)
+
+    def write_json(path, content):
+        numbers = np.concatenate(list(content.blocks())).tolist()
+        path.write_text(json.dumps({"X": numbers, "y": content.class_array[content.codes].tolist()}))
+
+    monkeypatch.setitem(FORMATS, "json", Format("JSON file", (".json",), open_json, write_json, start=b'{"X"'))
+    path, copy = tmp_path / "features.json", tmp_path / "features.npz"
+    write_features(path, (X, Y))
+    app(["convert", str(path), str(copy)], standalone_mode=False)
+    for file in (path, copy):
+        found = read_features(file)
+        np.testing.assert_array_equal(found.X, X)
+        assert found.y.tolist() == Y.tolist()

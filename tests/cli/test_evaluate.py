@@ -120,7 +120,7 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
         (["--bank", "banking77", "--methods", "hot="], "different names"),
         (["--bank", "banking77", "--reference", ""], "reference must be one of"),
-        (["--bank", "banking77", "--methods", "hot=nowhere.json"], "cannot be read"),
+        (["--bank", "banking77", "--methods", "hot=nowhere.json"], "There is no file nowhere.json"),
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
         (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
         (["--bank", "banking77", "--threshold", "2"], "--threshold must be between"),

@@ -86,14 +86,9 @@ def gather_statistics(
 ) -> ClassStatistics:
     """Statistics of all parts of the features, merged; on the workers of a Dask cluster where one is named.
 
-    Parameters
-    ----------
-    partitions : sequence of paths or functions
-        Feature files, or functions without parameters that give features and labels or an iterator of such batches.
-    form, transform
-        See `ClassStatistics`.
-    scheduler : str, optional
-        Address of a Dask scheduler, such as "tcp://host:8786"; files must be where its workers find them.
+    Parts are feature files, which must be where workers find them, or functions without parameters that give features
+    and labels or an iterator of such batches. For `form` and `transform` see `ClassStatistics`; `scheduler` is an
+    address such as "tcp://host:8786".
     """
     if not len(partitions):
         raise ParameterError("partitions is empty: pass at least one file of features.")

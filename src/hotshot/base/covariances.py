@@ -271,20 +271,10 @@ Product = Any
 
 @dataclass(frozen=True)
 class ClassSamples:
-    """What covariances are made from.
+    """What covariances are made from: samples z (samples, V), class by class, and what is known of them.
 
-    Attributes
-    ----------
-    z : array (samples, V)
-        Class by class, in axes in which the pooled covariance is diagonal.
-    counts : array (B,)
-    means : array (B, V)
-    spectrum : array (V,)
-        Variances of the pooled covariance.
-    buckets : tuple of Bucket
-        The same samples as unit vectors.
-    are_units : bool
-        Whether samples are unit vectors already.
+    They are in axes in which the pooled covariance is diagonal, with the variances `spectrum` (V,). `counts` and
+    `means` are of each class; `buckets` are the same samples as unit vectors, which `are_units` says they are already.
     """
 
     z: np.ndarray

@@ -19,9 +19,10 @@ from hotshot.base.classes import is_bank
 from hotshot.base.store import DESCRIPTION
 from hotshot.cli.inputs import Json, open_samples
 from hotshot.cli.terminal import Watch, reading
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
 from hotshot.files.reading import sniff, split_part
+from hotshot.files.source import opened
 from hotshot.formatting import readable_size
 
 BANK_SUFFIX = ".bank"
@@ -130,7 +131,7 @@ def _provenance(
     source: dict[str, Any] = {
         "name": opened.path.name,
         "sha256": _sha256(opened.path / DESCRIPTION if is_bank(opened.path) else opened.path),
-        "format": "bank" if is_bank(opened.path) else sniff(opened.path).value,
+        "format": "bank" if is_bank(opened.path) else sniff(opened.path).name,
     }
     if part is not None:
         source["part"] = part
@@ -155,11 +156,8 @@ def _size(path: Path) -> int:
 
 
 def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _watched(source: FeatureSource, begin: Callable[..., Watch], samples: Counter[Any]) -> FeatureSource:

@@ -1,11 +1,11 @@
 """Parameters by name, as the paper prints them or as its authors' program has them, and parameters from a file."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
+from hotshot.files.objects import read_object
 
 _PUBLISHED: dict[str, Any] = {
     "power": 0.5,
@@ -61,13 +61,8 @@ def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[st
 
 def load_parameters(path: str | Path) -> dict[str, Any]:
     """Parameters for `HOTClassifier(base, **parameters)` from a file that `tune` wrote."""
-    try:
-        content = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise InputError(f"The parameters in {path} cannot be read: {error.strerror}.") from None
-    except ValueError:
-        content = None
-    if not isinstance(content, dict) or content.get("format") != FILE_FORMAT:
+    content = read_object(path) or {}
+    parameters = content.get("parameters")
+    if content.get("format") != FILE_FORMAT or not isinstance(parameters, dict):
         raise InputError(f"{path} is not a file of parameters: write one with tune.")
-    parameters: dict[str, Any] = content["parameters"]
     return parameters

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
 from hotshot.files.atomic import write_json
+from hotshot.files.objects import read_object
 
 try:
     import fcntl
@@ -28,14 +29,8 @@ REQUEST, JOURNAL = "run.json", "journal.jsonl"
 class Journal:
     """The records of one run, open for appending; use it in a `with` statement.
 
-    Parameters
-    ----------
-    folder : path
-        Made where it is missing.
-    request : dict
-        All that decides the records, as JSON. A folder with another request is refused.
-    about : dict
-        What else is worth knowing (versions); kept from the first start.
+    The folder is made where it is missing. `request` is all that decides the records, as JSON: a folder with another
+    one is refused. `about` is what else is worth knowing (versions), kept from the first start.
     """
 
     def __init__(self, folder: str | Path, request: dict[str, Any], about: dict[str, Any]) -> None:
@@ -106,10 +101,7 @@ class Journal:
                 raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
             write_json(path, {**self._about, "request": self._request})
             return
-        try:
-            before = json.loads(path.read_text())["request"]
-        except (OSError, ValueError, KeyError, TypeError):
-            before = None
+        before = (read_object(path) or {}).get("request")
         if not isinstance(before, dict):
             raise RunError(f"{path} cannot be read as a request: name another folder.")
         wanted = json.loads(json.dumps(self._request))

@@ -1,6 +1,5 @@
 """Runs read again from their folders alone, without the features they were made on."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from hotshot.errors import InputError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
-from hotshot.files.objects import refuse_damage
+from hotshot.files.objects import read_object, refuse_damage
 
 RESULTS = "results.json"
 AGAIN = "rerun the command to resume"
@@ -19,17 +18,10 @@ AGAIN = "rerun the command to resume"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run.
+    """A finished run: its folder, what was asked, what else `run.json` says, and what `evaluate` returned.
 
-    Attributes
-    ----------
-    folder : path
-    request : dict
-        All that decided the records: methods with their parameters, hashes of the data, numbers of tasks.
-    about : dict
-        What else `run.json` says: versions and, where the command line made it, the source of the data.
-    evaluation : Evaluation
-        What `evaluate` returned; labels of classes are text, whatever they were.
+    The request holds all that decided the records; `about` has versions and, from the command line, the source of the
+    data. Labels of classes are text, whatever they were.
     """
 
     folder: Path
@@ -85,13 +77,8 @@ def load_run(folder: str | Path) -> StoredRun:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+    found = read_object(path)
+    if found is None:
         raise InputError(f"{path} is damaged: copy it again, or {AGAIN}.")
     return found
 

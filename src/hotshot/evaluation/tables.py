@@ -68,19 +68,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a reader meets in a cell.
+    """What a reader meets in a cell: a text, or an interval to be drawn in its place.
 
-    Attributes
-    ----------
-    text : str
-    value : float, str or None
-        What the rows are sorted by; None in an empty cell.
-    note : str
-        A remark in smaller print, where there is room for one.
-    kind : str
-        What it is, for the style: `published`, `reference`, or a verdict.
-    interval : Interval or None
-        To be drawn in place of the text.
+    Rows are sorted by `value`, None in an empty cell. `note` is a remark in smaller print, where there is room for one;
+    `kind` is for the style: `published`, `reference`, or a verdict.
     """
 
     text: str = ""

@@ -23,13 +23,7 @@ Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequ
 def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
     """Records of all chunks, as they are ready; close the generator to end early.
 
-    Parameters
-    ----------
-    work : runners by method, episodes by shots, and the chunks
-    n_jobs : int
-        Processes of this machine; -1 is one per core.
-    scheduler : str, optional
-        Address of a Dask scheduler, whose workers compute instead.
+    By `n_jobs` processes of this machine (-1 is one per core), or by the workers of the Dask scheduler at an address.
     """
     if scheduler is not None and work[2]:
         return _on_dask(work, scheduler)

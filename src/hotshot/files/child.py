@@ -22,7 +22,8 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.objects import from_json, to_json
-from hotshot.files.tensors import map_bytes, map_tensors, write_tensors_to
+from hotshot.files.source import map_bytes
+from hotshot.files.tensors import map_tensors, write_tensors_to
 from hotshot.formatting import on_one_line, readable_size
 
 # What reading any file may take: memory beyond that of Python and its libraries, and processor time.
@@ -59,12 +60,8 @@ class Vectors:
     ends: np.ndarray
 
 
-@dataclass(frozen=True)
-class Bytes:
+class Bytes(Vectors):
     """A list of byte strings, in the same way."""
-
-    numbers: np.ndarray
-    ends: np.ndarray
 
 
 @dataclass(frozen=True)

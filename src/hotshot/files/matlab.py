@@ -32,13 +32,7 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
 
     Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. MATLAB's numbers are
     floats unless told otherwise: labels without a fractional part are read as integers. Variables that are neither
-    numbers nor text are left alone.
-
-    Parameters
-    ----------
-    path : str or Path
-    part : str or None
-        Which of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`.
+    numbers nor text are left alone. `part` chooses one of several sets, such as `X_base` with `y_base`.
     """
     path = Path(path)
     arrays = as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path)

@@ -13,7 +13,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.named import Numbers, features_from_arrays
-from hotshot.files.source import FeatureSource, check_size, in_memory, label_array
+from hotshot.files.source import FeatureSource, check_size, damaged, in_memory, label_array
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -124,4 +124,4 @@ def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.n
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return InputError(f"{path} is not a sound file of features, {what}: copy or download it again.")
+    return damaged(f"{path} is not a sound file of features, {what}")

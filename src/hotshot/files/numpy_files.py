@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import zipfile
 import zlib
@@ -23,7 +24,7 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.named import features_from_arrays
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, label_array
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, damaged, label_array, opened
 from hotshot.files.text import read_label_lines
 from hotshot.formatting import on_one_line, quoted, readable_size
 
@@ -71,27 +72,27 @@ class NpyHeader:
 def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
     """The header at the current place of a file; `what` names the array in sentences."""
 
-    def damaged(why: str) -> InputError:
-        return InputError(f"{path} does not hold {what} in the .npy format, {why}: copy or download it again.")
+    def unsound(why: str) -> InputError:
+        return damaged(f"{path} does not hold {what} in the .npy format, {why}")
 
     prefix = file.read(8)
     if len(prefix) < 8 or prefix[:6] != b"\x93NUMPY" or prefix[6] not in (1, 2, 3) or prefix[7] != 0:
-        raise damaged("it does not start as one")
+        raise unsound("it does not start as one")
     width = 2 if prefix[6] == 1 else 4
     length = int.from_bytes(file.read(width), "little")
     if length > _LONGEST:
-        raise damaged(f"its header has {length} bytes")
+        raise unsound(f"its header has {length} bytes")
     text = file.read(length)
     if len(text) < length:
-        raise damaged("it ends inside its header")
+        raise unsound("it ends inside its header")
     found = _HEADER.fullmatch(text.decode("latin-1"))
     if not found or None in found.groups():
-        raise damaged("its header is not readable")
+        raise unsound("its header is not readable")
     sizes = [size for size in re.split(r"[,\sL]+", found["shape"]) if size]
     shape = tuple(int(size) for size in sizes[: _MOST_DIMENSIONS + 1] if len(size) < 19)
     # NumPy refuses shapes that would be too large if they were not empty.
     if len(shape) != len(sizes) or len(shape) > _MOST_DIMENSIONS or math.prod(n or 1 for n in shape) >= 2**59:
-        raise damaged("its shape is none")
+        raise unsound("its shape is none")
     dtype = _dtype(found["type"].strip("'\""), what, path)
     return NpyHeader(shape, dtype, found["fortran"] == "True", 8 + width + length)
 
@@ -113,37 +114,34 @@ def _dtype(code: str, what: str, path: Path) -> np.dtype:
 # --- .npy
 
 
-def open_npy(path: Path, labels: Path | None) -> FeatureSource:
+def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
     """Features of an `.npy` file with the labels that were named or that stand beside it."""
     X = map_npy(path)
     labels = _find_labels(path) if labels is None else labels
     if labels.suffix.lower() != ".npy":
         return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
     # Here, since `reading` imports this file.
-    from hotshot.files.reading import Kind, sniff
+    from hotshot.files.reading import FORMATS, sniff
 
-    if sniff(labels) is not Kind.NPY:
+    if sniff(labels) is not FORMATS["npy"]:
         raise InputError(f"{labels} is not an .npy file of labels: write it with numpy.save.")
     return features_from_arrays({"X": X, "y": label_array(np.array(map_npy(labels)), "it", labels)}, path)
 
 
 def map_npy(path: Path) -> np.ndarray:
     """The array of an `.npy` file, without reading its numbers."""
-    try:
-        with path.open("rb") as file:
-            header = read_npy_header(file, "an array", path)
-        held = path.stat().st_size - header.start
+    with opened(path) as file:
+        header = read_npy_header(file, "an array", path)
+        held = file.seek(0, os.SEEK_END) - header.start
         if header.n_bytes != held:
-            raise InputError(
+            raise damaged(
                 f"{path} announces {readable_size(header.n_bytes)} of numbers, shape {header.shape}, and holds "
-                f"{readable_size(held)}: copy or download it again."
+                f"{readable_size(held)}"
             )
         if header.n_bytes == 0:
             return np.empty(header.shape, dtype=header.dtype)
         order = "F" if header.fortran else "C"
-        mapped = np.memmap(path, header.dtype, "r", header.start, header.shape, order)  # type: ignore[call-overload]
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+        mapped = np.memmap(file, header.dtype, "r", header.start, header.shape, order)  # type: ignore[call-overload]
     # A plain array: what is computed from it is no map any more.
     return np.asarray(mapped)
 
@@ -175,9 +173,9 @@ def open_npz(path: Path, part: str | None) -> FeatureSource:
                     name = info.filename.removesuffix(".npy")
                     header = read_npy_header(file, f"array {name!r:.60}", path)
                 if header.start + header.n_bytes != info.file_size:
-                    raise InputError(
+                    raise damaged(
                         f"{path} announces {header.n_bytes} bytes for array {quoted(name)} of shape {header.shape} and "
-                        f"holds {info.file_size - header.start}: copy or download it again."
+                        f"holds {info.file_size - header.start}"
                     )
                 arrays[name] = Member(path, info.filename, header, header.shape)
     return features_from_arrays(arrays, path, part=part)
@@ -233,7 +231,7 @@ class Member:
     def _read(self, file: IO[bytes], count: int) -> np.ndarray:
         data = file.read(count * self.dtype.itemsize)
         if len(data) < count * self.dtype.itemsize:
-            raise InputError(f"{self.path} ends inside array {quoted(self.name)}: copy or download it again.")
+            raise damaged(f"{self.path} ends inside array {quoted(self.name)}")
         return np.frombuffer(data, self.dtype, count)
 
 
@@ -247,7 +245,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise
     except _FAULTS as error:
         reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise InputError(f"{path} is not a sound .npz file, {reason}: copy or download it again.") from None
+        raise damaged(f"{path} is not a sound .npz file, {reason}") from None
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
@@ -272,7 +270,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
         end = info.header_offset + _LOCAL_HEADER + info.compress_size
         seen.add(name)
     if end > path.stat().st_size:
-        raise InputError(f"{path} is truncated, it ends before its last member: copy or download it again.")
+        raise damaged(f"{path} is truncated, it ends before its last member")
     check_size(path, sum(info.file_size for info in archive.infolist()), "arrays")
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.source import opened
 
-# No bank or model has a JSON document of more bytes than this.
-LONGEST_DOCUMENT = 2**28
+# A JSON document of more bytes, or with an integer of more digits, is none of ours.
+LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError)
 
 
@@ -65,24 +66,30 @@ def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str,
     return types[value["type"]](**own)
 
 
+def read_object(path: str | Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None where it holds anything else."""
+    with opened(path, LONGEST_DOCUMENT) as file:
+        data = file.read()
+    try:
+        found = json.loads(data, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError("no number of ours")
+    return int(digits)
+
+
 def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
     """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
     path = folder / file
-    try:
-        # A pipe or a device would be read for ever.
-        readable = not path.exists() or (path.is_file() and path.stat().st_size <= LONGEST_DOCUMENT)
-        text = path.read_text(encoding="utf-8") if readable else ""
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError:
-        text = ""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != f"hotshot {what}":
+    if not path.exists():
+        raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
+    found = read_object(path)
+    if found is None or found.get("format") != f"hotshot {what}":
         raise InputError(f"{path} does not describe a {what}: {remedy}.")
     if found.get("version") != version:
         raise InputError(

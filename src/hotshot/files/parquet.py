@@ -31,7 +31,7 @@ def _check_pyarrow() -> None:
         raise InputError("Parquet files need pyarrow: pip install 'hotshot[parquet]'.")
 
 
-def open_parquet(path: Path) -> FeatureSource:
+def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
     """Features and labels of a Parquet file."""
     _check_pyarrow()
     X, codes, classes, about = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)

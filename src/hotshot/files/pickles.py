@@ -37,13 +37,8 @@ def open_pickle(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a pickle of any protocol, written by Python 2 or 3 with NumPy 1 or 2.
 
     What is made of the file takes at most eight times its size and a megabyte. A file that goes on after its first
-    pickle is refused: the rest would be lost without a word.
-
-    Parameters
-    ----------
-    path : str or Path
-    part : str or None
-        The key of one set of samples where the file holds a dictionary of several.
+    pickle is refused: the rest would be lost without a word. `part` is the key of one set of samples where there are
+    several.
     """
     return features_from_value(load_pickle(Path(path)), Path(path), part)
 
@@ -67,8 +62,8 @@ def as_python(value: Any, path: Path) -> Any:
         return dict(zip(keys, (as_python(item, path) for item in value.values), strict=True))
     if isinstance(value, tuple):
         return [as_python(item, path) for item in value]
-    if isinstance(value, (Vectors, Bytes)):
-        numbers = value.numbers if isinstance(value, Vectors) else memoryview(value.numbers)  # type: ignore[arg-type]
+    if isinstance(value, Vectors):
+        numbers: Any = memoryview(value.numbers) if isinstance(value, Bytes) else value.numbers  # type: ignore[arg-type]
         return [numbers[start:end] for start, end in pairwise([0, *value.ends.tolist()])]
     if isinstance(value, Texts):
         names = np.array(value.names)

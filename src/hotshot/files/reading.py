@@ -1,67 +1,63 @@
 """Opening and reading feature files: which format a file is of, by its first bytes and then by its suffix."""
 
-import enum
-import stat
+import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import check_features, check_labels
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.matlab import open_matlab
-from hotshot.files.native import open_safetensors
-from hotshot.files.numpy_files import open_npy, open_npz
-from hotshot.files.parquet import open_parquet
+from hotshot.files.matlab import open_matlab, write_matlab
+from hotshot.files.native import open_safetensors, write_native
+from hotshot.files.numpy_files import open_npy, open_npz, write_npy, write_npz
+from hotshot.files.parquet import open_parquet, write_parquet
 from hotshot.files.pickles import open_pickle
-from hotshot.files.source import FeatureSource
+from hotshot.files.source import FeatureSource, damaged, opened
 from hotshot.files.tensors import LONGEST_HEADER
-from hotshot.files.text import open_text, shortest_floats
-from hotshot.files.torch_files import open_torch
+from hotshot.files.text import open_text, shortest_floats, write_table
+from hotshot.files.torch_files import TORCH_MAGIC, open_torch
 from hotshot.formatting import quoted
 
 
-class Kind(enum.Enum):
-    """A format that is read; the value is its name in sentences."""
+@dataclass(frozen=True)
+class Format:
+    """A format of feature files; `name` is what sentences call it.
 
-    SAFETENSORS = "safetensors file"
-    NPZ = ".npz file"
-    NPY = ".npy file"
-    CSV = "CSV file"
-    TSV = "TSV file"
-    PARQUET = "Parquet file"
-    TORCH = "torch file"
-    MATLAB = "MATLAB file"
-    PICKLE = "pickle"
+    `suffixes` tell it where the first bytes do not; `start` is what every such file begins with, if anything. `open`
+    takes a path and the name of a part, or None, and gives a FeatureSource; only where `has_parts` may a file hold
+    several sets of samples. `write` takes a path and a `Content`; None where hotshot does not write the format.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, str | None], FeatureSource]
+    write: Callable[[Path, Any], None] | None = None
+    start: bytes = b""
+    has_parts: bool = True
 
 
-SUFFIXES = {
-    ".safetensors": Kind.SAFETENSORS,
-    ".npz": Kind.NPZ,
-    ".npy": Kind.NPY,
-    ".csv": Kind.CSV,
-    ".tsv": Kind.TSV,
-    ".parquet": Kind.PARQUET,
-    ".pt": Kind.TORCH,
-    ".pth": Kind.TORCH,
-    ".mat": Kind.MATLAB,
-    ".plk": Kind.PICKLE,
-    ".pkl": Kind.PICKLE,
-    ".pickle": Kind.PICKLE,
-    ".p": Kind.PICKLE,
+FORMATS = {
+    "safetensors": Format("safetensors file", (".safetensors",), open_safetensors, write_native),
+    "npz": Format(".npz file", (".npz",), open_npz, write_npz),
+    "npy": Format(".npy file", (".npy",), open_npy, write_npy, b"\x93NUMPY", has_parts=False),
+    "csv": Format("CSV file", (".csv",), open_text, write_table, has_parts=False),
+    "tsv": Format("TSV file", (".tsv",), open_text, write_table, has_parts=False),
+    "parquet": Format("Parquet file", (".parquet",), open_parquet, write_parquet, b"PAR1", has_parts=False),
+    "torch": Format("torch file", (".pt", ".pth"), open_torch, None, TORCH_MAGIC),
+    "matlab": Format("MATLAB file", (".mat",), open_matlab, write_matlab, b"MATLAB 5.0 MAT-file"),
+    "pickle": Format("pickle", (".plk", ".pkl", ".pickle", ".p"), open_pickle),
 }
 
-# torch before 1.6: a pickle that starts with this number.
-_TORCH_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
-_STARTS = (
-    (b"\x93NUMPY", Kind.NPY),
-    (b"PAR1", Kind.PARQUET),
-    (b"MATLAB 5.0 MAT-file", Kind.MATLAB),
-    (_TORCH_MAGIC, Kind.TORCH),
-)
+
+def by_suffix(path: Path) -> Format | None:
+    """The format that the suffix of a path names."""
+    return next((one for one in FORMATS.values() if path.suffix.lower() in one.suffixes), None)
+
+
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HDF5_REMEDY = "read it with h5py and save its arrays with numpy.savez(path, X=X, y=y)"
 # Wherever these are found instead of features, this is what to say.
@@ -85,15 +81,6 @@ _REFUSED = (
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "fetch the data with git lfs pull"),
 )
 _START = 2048
-
-# Formats that hold named arrays, and so may hold several sets of samples.
-_WITH_PARTS = {
-    Kind.SAFETENSORS: open_safetensors,
-    Kind.NPZ: open_npz,
-    Kind.TORCH: open_torch,
-    Kind.MATLAB: open_matlab,
-    Kind.PICKLE: open_pickle,
-}
 
 
 @dataclass(frozen=True)
@@ -139,7 +126,7 @@ def read_features(path: str | Path, *, part: str | None = None, labels: str | Pa
     source = open_features(path, part=part, labels=labels)
     try:
         X, y = source.read()
-        if sniff(source.path) in (Kind.CSV, Kind.TSV):
+        if sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
             X = shortest_floats(X)
         X = check_features(X, f"X of {path}")
     except MemoryError:
@@ -157,17 +144,11 @@ def open_features(path: str | Path, *, part: str | None = None, labels: str | Pa
     """
     path, part = split_part(Path(path), part)
     kind = sniff(path)
-    if labels is not None and kind is not Kind.NPY:
+    if labels is not None and kind is not FORMATS["npy"]:
         raise ParameterError(f"labels is for .npy files only: {path} holds its own labels.")
-    if kind in _WITH_PARTS:
-        return _WITH_PARTS[kind](path, part)
-    if part is not None:
+    if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
-    if kind is Kind.NPY:
-        return open_npy(path, None if labels is None else Path(labels))
-    if kind is Kind.PARQUET:
-        return open_parquet(path)
-    return open_text(path, "\t" if kind is Kind.TSV else ",")
+    return kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
 
 
 def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
@@ -180,35 +161,20 @@ def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
     return Path(name), own
 
 
-def sniff(path: Path) -> Kind:
+def sniff(path: Path) -> Format:
     """The format of a file; InputError where it is none of ours or cannot be read."""
-    try:
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise InputError(f"{path} is a folder: pass one feature file.")
-        if not stat.S_ISREG(found.st_mode):
-            raise InputError(f"{path} is not a regular file: copy the features to one.")
-        with path.open("rb") as file:
-            return _kind(file, found.st_size, path)
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        # ValueError: a NUL character in the path.
-        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-
-
-def _kind(file: BinaryIO, size: int, path: Path) -> Kind:
-    start = file.read(_START)
+    with opened(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        start = file.read(_START)
     if not start:
-        raise InputError(f"{path} is empty: copy or download it again.")
+        raise damaged(f"{path} is empty")
     # First of all: the length of the header may look like any other start.
     if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= min(size, LONGEST_HEADER):
-        return Kind.SAFETENSORS
-    for magic, kind in _STARTS:
-        if start.startswith(magic):
-            return kind
+        return FORMATS["safetensors"]
+    for one in FORMATS.values():
+        if one.start and start.startswith(one.start):
+            return one
     for magic, what, remedy in _REFUSED:
         if start.startswith(magic):
             raise InputError(f"{path} {what}: {remedy}.")
@@ -219,16 +185,18 @@ def _kind(file: BinaryIO, size: int, path: Path) -> Kind:
     if start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
         return _kind_of_zip(path)
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        return Kind.PICKLE
+        return FORMATS["pickle"]
     _refuse_pages(start, path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path} is of no known format: hotshot reads {', '.join(SUFFIXES)}.")
-    by_suffix = SUFFIXES[path.suffix.lower()]
+    kind = by_suffix(path)
+    if kind is None:
+        known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
+        raise InputError(f"{path} is of no known format: hotshot reads {known}.")
     if not start.strip(b"\x00"):
-        raise InputError(f"{path} starts with zeros only: copy or download it again.")
-    if by_suffix in (Kind.NPZ, Kind.NPY, Kind.PARQUET):
-        raise InputError(f"{path} is not {_a(by_suffix)}, it starts with {start[:12]!r}: copy or download it again.")
-    return by_suffix
+        raise damaged(f"{path} starts with zeros only")
+    if kind in (FORMATS["npz"], FORMATS["npy"], FORMATS["parquet"]):
+        article = "an" if kind.name.startswith(".n") else "a"
+        raise damaged(f"{path} is not {article} {kind.name}, it starts with {start[:12]!r}")
+    return kind
 
 
 def _refuse_pages(start: bytes, path: Path) -> None:
@@ -244,7 +212,7 @@ def _refuse_pages(start: bytes, path: Path) -> None:
         )
 
 
-def _kind_of_zip(path: Path) -> Kind:
+def _kind_of_zip(path: Path) -> Format:
     """Both `.npz` and torch files are zip archives; what is inside tells, and the suffix where that is unreadable."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -252,15 +220,11 @@ def _kind_of_zip(path: Path) -> Kind:
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError):
         names = []
     if any(name.endswith("data.pkl") for name in names):
-        return Kind.TORCH
+        return FORMATS["torch"]
     if any(name.endswith(".npy") for name in names):
-        return Kind.NPZ
-    by_suffix = SUFFIXES.get(path.suffix.lower())
-    if not names and by_suffix in (Kind.NPZ, Kind.TORCH):
-        return by_suffix
+        return FORMATS["npz"]
+    kind = by_suffix(path)
+    if not names and kind is not None and kind.name in (".npz file", "torch file"):
+        return kind
     shown = f" of {', '.join(repr(name[:60]) for name in names[:3])}" + " …" * (len(names) > 3) if names else ""
     raise InputError(f"{path} is a zip archive{shown}: unpack it and pass the feature file.")
-
-
-def _a(kind: Kind) -> str:
-    return f"an {kind.value}" if kind.value.startswith(".n") else f"a {kind.value}"

@@ -1,18 +1,23 @@
-"""What every reader gives: a file that was looked at, whose features are read when asked for, and its labels."""
+"""What every reader shares: a file opened with care, its features, read when asked for, and its labels."""
 
 import mmap
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.formatting import quoted, readable_size
+from hotshot.formatting import printable, quoted, readable_size
 
+# Without waiting for the other end of a pipe, and as bytes on every system.
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Compressed features shrink by a small factor, a bomb by a thousand and more.
 MOST_EXPANSION = 200
 ALWAYS_ALLOWED = 2**28
@@ -32,6 +37,43 @@ class SeveralPartsError(InputError):
     def __init__(self, message: str, parts: Iterable[str]) -> None:
         super().__init__(message)
         self.parts = tuple(parts)
+
+
+@contextmanager
+def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
+    """A file open for reading, of at most so many bytes; a folder, a pipe or a device is refused without waiting."""
+    if "\0" in str(path):
+        raise InputError(f"{printable(path)} cannot be read: its name has a NUL character.")
+    try:
+        with open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS)) as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
+                raise InputError(f"{printable(path)} is not a regular file: copy its content to one.")
+            if most is not None and facts.st_size > most:
+                held, allowed = readable_size(facts.st_size), readable_size(most)
+                raise InputError(
+                    f"{printable(path)} has {held} where {allowed} are allowed: it is no such file, or damaged."
+                )
+            yield file
+    except FileNotFoundError:
+        raise InputError(f"There is no file {printable(path)}.") from None
+    except IsADirectoryError:
+        raise InputError(f"{printable(path)} is a folder: pass one file.") from None
+    except OSError as error:
+        raise InputError(f"{printable(path)} cannot be read: {error.strerror or error}.") from None
+
+
+def damaged(what: str) -> InputError:
+    """The error of a file that is not as it was written or published, and what to do about it."""
+    return InputError(f"{what}: copy or download it again.")
+
+
+def map_bytes(path: str | Path) -> mmap.mmap:
+    """All bytes of a file, read-only; they stay readable for as long as something refers to them."""
+    with opened(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise damaged(f"{printable(path)} is empty")
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.formatting import on_one_line
+from hotshot.files.source import damaged, map_bytes
 
 DTYPES = {
     "BOOL": "|b1",
@@ -60,21 +60,6 @@ class TensorFile:
     brain_floats: frozenset[str] = frozenset()
 
 
-def map_bytes(path: Path) -> mmap.mmap:
-    """All bytes of a file, read-only; they stay readable for as long as something refers to them."""
-    try:
-        with path.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        # Nothing of an empty file can be mapped; else there is a NUL character in the path.
-        why = "is empty: copy or download it again" if "empty" in str(error) else f"cannot be read: {error}"
-        raise InputError(f"{on_one_line(str(path))} {why}.") from None
-
-
 def map_tensors(path: str | Path) -> TensorFile:
     """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
     path = Path(path)
@@ -95,9 +80,8 @@ def map_tensors(path: str | Path) -> TensorFile:
             raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
         end = last
         if start + last > size:
-            raise InputError(
-                f"{path} is truncated: it ends at byte {size} where tensor {name!r:.80} ends at {start + last}: "
-                "copy or download it again."
+            raise damaged(
+                f"{path} is truncated, byte {size} is its last where tensor {name!r:.80} ends at {start + last}"
             )
         if entry["dtype"] == BRAIN_FLOAT:
             brain.add(name)
@@ -155,7 +139,7 @@ def _are_counts(values: Any) -> bool:
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return InputError(f"{path} is not a sound safetensors file, {what}: copy or download it again.")
+    return damaged(f"{path} is not a sound safetensors file, {what}")
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import MARKS, Batch, FeatureSource, check_size, labels_from_text, mark_of
+from hotshot.files.source import MARKS, Batch, FeatureSource, check_size, labels_from_text, mark_of, opened
 from hotshot.formatting import listing, quoted
 
 if TYPE_CHECKING:
@@ -62,12 +62,13 @@ class Layout:
             ) from None
 
 
-def open_text(path: Path, delimiter: str) -> FeatureSource:
-    """Features and labels of a CSV or TSV file.
+def open_text(path: Path, part: str | None = None) -> FeatureSource:
+    """Features and labels of a CSV file, or of a TSV file by its suffix.
 
     The file is read once for its labels, which are integers only where all of them look like integers, and once more
     for its numbers. They are float64; every shorter float is one of them.
     """
+    delimiter = _delimiter(path)
     layout = _layout(list(islice(_rows(path, delimiter), 2)), path)
     codes, classes = _scan(path, delimiter, layout)
     labels = labels_from_text(classes, layout.mark, path)
@@ -83,6 +84,10 @@ def open_text(path: Path, delimiter: str) -> FeatureSource:
             yield X, labels[codes[some]]
 
     return FeatureSource(path, len(codes), width, np.dtype(np.float64), batches, streams=True)
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
 
 
 def shortest_floats(X: np.ndarray) -> np.ndarray:
@@ -204,8 +209,9 @@ def _lines(path: Path) -> Iterator[str]:
     """Lines with their ends; what is not text is refused by line."""
     number = 0
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            while line := file.readline(LONGEST_LINE):
+        with opened(path) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+            while line := text.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:
                     raise InputError(
@@ -216,8 +222,6 @@ def _lines(path: Path) -> Iterator[str]:
                 yield line
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 # --- labels alone
@@ -258,7 +262,7 @@ def write_table(path: Path, content: Content) -> None:
     mark = mark_of(content.classes, content.label_type)
     with replace_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        writer = csv.writer(text, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        writer = csv.writer(text, delimiter=_delimiter(path))
         writer.writerow([f"label:{mark}" if mark else "label", *(f"f{i}" for i in range(content.shape[1]))])
         labels = [str(label) for label in content.classes]
         try:

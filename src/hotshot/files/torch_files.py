@@ -23,6 +23,8 @@ from hotshot.files.unpickling import NAMES, Known, Record, Unpickler, Unsound, a
 from hotshot.formatting import quoted
 
 _MAGIC = 0x1950A86A20F9469CFC6C
+# A pickle that begins with it, as torch before 1.6 wrote.
+TORCH_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 _VERSION = 1001
 _KINDS = {"Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64"}
 _KINDS |= {"Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "Untyped": "uint8"}
@@ -35,13 +37,7 @@ def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a `.pt` or `.pth` file: tensors by name or by class, or a pair of features and labels.
 
     What is made of the file takes at most what a compressed file may, 200 times its size and 256 MiB in any case: a
-    tensor may be one number, expanded.
-
-    Parameters
-    ----------
-    path : str or Path
-    part : str or None
-        The key of one set of samples where the file holds a dictionary of several.
+    tensor may be one number, expanded. `part` is the key of one set of samples where there are several.
     """
     path = Path(path)
     value = as_python(read_in_child("torch_files", path, GROWTH_OF_COMPRESSED), path)

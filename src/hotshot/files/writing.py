@@ -11,25 +11,10 @@ import numpy as np
 
 from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.matlab import write_matlab
-from hotshot.files.native import write_native
-from hotshot.files.numpy_files import write_npy, write_npz
-from hotshot.files.parquet import write_parquet
-from hotshot.files.reading import FeatureFile
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory, integer_array
-from hotshot.files.text import write_table
+from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array
 from hotshot.formatting import quoted
 
-WRITERS = {
-    ".safetensors": write_native,
-    ".npz": write_npz,
-    ".npy": write_npy,
-    ".csv": write_table,
-    ".tsv": write_table,
-    ".parquet": write_parquet,
-    ".mat": write_matlab,
-}
-_PICKLES = (".pt", ".pth", ".plk", ".pkl", ".pickle", ".p")
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
 FLOATS = ("float16", "float32", "float64")
 
@@ -58,19 +43,20 @@ def write_features(
         CSV and `.npy` files have no place for it.
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix not in WRITERS:
-        why = "hotshot never writes a pickle" if suffix in _PICKLES else f"got {suffix or path.name!r}"
-        raise ParameterError(f"Features are written as {', '.join(WRITERS)}; {why}: choose one of these suffixes.")
+    kind = by_suffix(path)
+    if kind is None or kind.write is None:
+        written = ", ".join(suffix for one in FORMATS.values() if one.write is not None for suffix in one.suffixes)
+        why = f"got {path.suffix or path.name!r}" if kind is None else "hotshot never writes a pickle"
+        raise ParameterError(f"Features are written as {written}; {why}: choose one of these suffixes.")
     if not isinstance(source, FeatureSource):
         X, y = source
         said = source.about if isinstance(source, FeatureFile) else {}
         # Features in memory may be others than those of the file they came from.
         source = _source(X, y, {name: value for name, value in said.items() if name != "hash"})
-    if suffix == ".mat" and dtype is None and source.dtype == np.float16:
+    if kind is FORMATS["matlab"] and dtype is None and source.dtype == np.float16:
         # MATLAB has no half precision, and single precision holds it exactly.
         dtype = "float32"
-    WRITERS[suffix](path, survey(source, dtype, about))
+    kind.write(path, survey(source, dtype, about))
 
 
 def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
@@ -171,9 +157,7 @@ def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str,
     found = stored if target != source.dtype else written
     told = source.about.get("hash")
     if told is not None and told != found.with_labels(all_codes, classes):
-        raise InputError(
-            f"{source.path} does not hold what it was written with, its hash is another: copy or download it again."
-        )
+        raise damaged(f"{source.path} does not hold what it was written with, its hash is another")
     header = {**(source.about if about is None else about), "hash": written.with_labels(all_codes, classes)}
     return Content(source, target, all_codes, classes, types.pop(), header)
 

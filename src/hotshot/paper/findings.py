@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from hotshot.evaluation import Estimate, MethodResult, paired_difference
 from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
+from hotshot.files.objects import read_object
 from hotshot.paper.figures import save
 from hotshot.paper.setting import Setting
 
@@ -84,13 +84,10 @@ def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Pa
 
 def load_findings(folder: Path) -> dict[str, Any]:
     """The document that `save_findings` wrote."""
-    try:
-        found = json.loads((folder / FINDINGS).read_text(encoding="utf-8"))
-        if isinstance(found, dict) and {"experiment", "tables", "figures"} <= set(found):
-            return found
-    except (OSError, ValueError):
-        pass
-    raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
+    found = read_object(folder / FINDINGS)
+    if found is None or not {"experiment", "tables", "figures"} <= set(found):
+        raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
+    return found
 
 
 def claim(text: str, differences: Mapping[str, Number]) -> Claim:

@@ -39,18 +39,14 @@ def make_report(
 
     Parameters
     ----------
-    folders : sequence of paths
     read : function of a Source
         Gives base classes, features and labels of the novel classes.
     data : Source, optional
         Where the data are now, if not where the folders say.
-    reference : str, optional
-        The method that others are compared to; as in the run by default.
-    threshold : float
-        Tasks with an accuracy below this are counted.
+    reference, threshold
+        The method that others are compared to, as in the run by default; tasks with a lower accuracy are counted.
     tasks : int
         How many tasks of each number of shots the explorer has; 0 leaves it out.
-    title : str, optional
     tell : function of a sentence, optional
         Called where a part has to do without its task explorer, with why.
     """

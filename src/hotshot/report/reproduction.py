@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
-from hotshot.files.objects import refuse_damage
+from hotshot.files.objects import read_object, refuse_damage
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.run import Part
@@ -25,11 +25,8 @@ def is_reproduction(folder: Path) -> bool:
 
 def about_reproduction(folder: Path) -> dict[str, Any]:
     """What `run.json` of a reproduction says, if there is one."""
-    try:
-        found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    path = folder / "run.json"
+    return (read_object(path) if path.exists() else None) or {}
 
 
 def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int) -> Part:

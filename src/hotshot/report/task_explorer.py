@@ -66,23 +66,10 @@ def make_explorer(
     found: Evaluation | None = None,
     data: str = "",
 ) -> dict[str, Any]:
-    """The explorer as JSON.
+    """The explorer of a method, called `name`, as JSON: `most` tasks for each number of shots in `episodes`.
 
-    Parameters
-    ----------
-    name : str
-        Of the method.
-    estimator : HOTClassifier or FreeLunchClassifier
-        The method, with base classes.
-    X : array (samples, V)
-        Of the novel classes.
-    episodes : dict of shots to Episodes
-    most : int
-        Tasks for each number of shots.
-    found : Evaluation, optional
-        How this method and others did on these tasks. Without it the first tasks are taken.
-    data : str
-        What the samples are called.
+    `X` (samples, V) are the samples that episodes draw from, and `data` is what they are called. `found` says how this
+    method and others did on these tasks; without it the first tasks are taken.
     """
     assert estimator.base is not None
     first = next(iter(episodes.values()))

@@ -380,7 +380,7 @@ def test_damaged_and_absent_files_are_one_sentence(onnx, tmp_path, capfd):
         onnx_extractor(damaged)
     with pytest.raises(InputError, match="There is no file"):
         onnx_extractor(tmp_path / "nowhere.onnx")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="is a folder"):
         onnx_extractor(tmp_path)
 
 

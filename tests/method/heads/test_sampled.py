@@ -22,7 +22,7 @@ from few_shot_problems import (
 from hotshot.arrays import like, to_numpy
 from hotshot.base import BaseClasses
 from hotshot.method.heads import sampled
-from hotshot.method.heads.sampled import _fit_task, gaussian_factor, generate_features
+from hotshot.method.heads.sampled import _fit_task, _Task, gaussian_factor, generate_features
 
 
 def covariance_of_kind(kind, dtype=np.float64, width=8):
@@ -95,12 +95,12 @@ def random_task(shots=(1, 2, 3), width=4):
     rng = np.random.default_rng(0)
     labels = np.repeat(np.arange(len(shots)), shots)
     means = rng.normal(size=(len(shots), width))[labels] + 0.1 * rng.normal(size=(len(labels), width))
-    return means, random_covariances(rng, len(labels), width, 0.5), labels, means + 0.1, labels, None
+    return means, random_covariances(rng, len(labels), width, 0.5), labels, means + 0.1, labels
 
 
 def fit(task, *, seed=0, n_classes=3, **changes):
     method = method_with(**{"n_generated": 60, "support_weight": 2.0, "C": 1.0, **changes})
-    return _fit_task(*task, method, n_classes, seed)[0]
+    return _fit_task(_Task(method, n_classes, None, *task, seed))[0]
 
 
 def test_the_same_seed_gives_the_same_classifier_and_another_seed_another():
@@ -156,7 +156,8 @@ def test_two_classes_have_two_opposite_halves(monkeypatch):
 
 def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature():
     means, covariances, *rest = random_task()
-    problem = sampled._problem_of_means(means, covariances, *rest, method_with(support_weight=2.0, C=0.5), 3)
+    method = method_with(support_weight=2.0, C=0.5)
+    problem = sampled._problem_of_means(_Task(method, 3, None, means, covariances, *rest, seed=0))
     counts = np.array([40, 20, 20, 15, 15, 15])
     generated = generate_features(means, covariances, counts, np.random.default_rng(0))
     theta = np.random.default_rng(1).normal(size=(1, 3, 5))

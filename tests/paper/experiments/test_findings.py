@@ -56,6 +56,6 @@ def test_findings_come_back(tmp_path):
     assert found["sentences"] == ["It is so."]
     assert found["tables"][0]["rows"][0][1]["half_width"] == 0.25
     (tmp_path / "x" / "findings.json").write_text("[]", encoding="utf-8")
-    for folder in ("x", "nowhere"):
-        with pytest.raises(InputError, match="holds no findings"):
+    for folder, message in (("x", "holds no findings"), ("nowhere", "There is no file")):
+        with pytest.raises(InputError, match=message):
             load_findings(tmp_path / folder)

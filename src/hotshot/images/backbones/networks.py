@@ -30,17 +30,7 @@ def _initialise(network: nn.Module) -> None:
 
 
 class Convolutional(nn.Module):
-    """A plain network; features are its last map after the ReLU and pooling, flattened.
-
-    Parameters
-    ----------
-    depth : int
-        Number of blocks, 4 or 6 in the literature.
-    filters : int
-        Of every block.
-    channels : int
-        Of the images.
-    """
+    """A plain network of `depth` blocks, 4 or 6 in the literature; features are its last map, flattened."""
 
     def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
         super().__init__()
@@ -68,19 +58,10 @@ def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
 
 
 class Residual(nn.Module):
-    """Four stages of basic blocks.
+    """Four stages of so many basic blocks; each after the first halves the map and doubles the filters.
 
-    Parameters
-    ----------
-    blocks : sequence of int
-        Blocks in each stage; each stage after the first halves the map and doubles the filters.
-    filters : int
-        Of the first stage.
-    channels : int
-        Of the images.
-    small : bool
-        Whether the stem is one convolution of 3x3 that keeps the size, for images of 32x32, instead of 7x7 with
-        stride 2 and pooling.
+    With `small` the stem is one convolution of 3x3 that keeps the size, for images of 32x32, instead of 7x7 with stride
+    2 and pooling.
     """
 
     def __init__(self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> None:
@@ -126,17 +107,8 @@ class Residual12(nn.Module):
     """Four wide blocks of three convolutions, each with pooling and DropBlock.
 
     Blocks end in a leaky ReLU as published, but for the last: its plain ReLU makes the features non-negative.
-
-    Parameters
-    ----------
-    filters : sequence of int
-        Of the blocks; (64, 128, 256, 512) is the narrower variant of the literature.
-    channels : int
-        Of the images.
-    drop_rate : float
-        Share of the map that DropBlock blanks in the last two blocks while training.
-    block_size : int
-        Side of the squares it blanks.
+    Filters of (64, 128, 256, 512) are the narrower variant of the literature. While training, DropBlock blanks
+    `drop_rate` of the map in the last two blocks, in squares of side `block_size`.
     """
 
     def __init__(
@@ -204,17 +176,7 @@ class DropBlock(nn.Module):
 
 
 class WideResidual(nn.Module):
-    """Three stages of wide pre-activation blocks, as S2M2 trains them.
-
-    Parameters
-    ----------
-    depth : int
-        6n + 4 for n blocks a stage.
-    widening : int
-        Factor on the 16, 32 and 64 filters of the stages.
-    channels : int
-        Of the images.
-    """
+    """Three stages of (depth - 4) / 6 wide pre-activation blocks, with 16, 32 and 64 times `widening` filters."""
 
     def __init__(self, depth: int, widening: int, channels: int = 3) -> None:
         super().__init__()

@@ -8,10 +8,11 @@ same lists, which are kept here for those who have only the pictures.
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, text_lines
-from hotshot.images.datasets.entries import Entry, Tree, damaged, is_image
+from hotshot.images.datasets.entries import Entry, Tree, is_image
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage
 from hotshot.images.datasets.trees import subtree
 

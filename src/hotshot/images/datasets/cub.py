@@ -5,9 +5,10 @@ Counting classes from 0, even numbers are base classes, 1, 5, 9… validation an
 """
 
 from hotshot.errors import InputError
+from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines
-from hotshot.images.datasets.entries import Entry, Tree, damaged
+from hotshot.images.datasets.entries import Entry, Tree
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.files.source import damaged
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, Tree, damaged
+from hotshot.images.datasets.entries import Entry, Tree
 from hotshot.images.datasets.pixels import EncodedImage, ImageReference
 
 # Names of the splits on the disk, the literature's first.

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.tensors import map_bytes
+from hotshot.files.source import map_bytes
 from hotshot.formatting import quoted
 from hotshot.images.datasets.pixels import SUFFIXES
 
@@ -135,11 +135,6 @@ def make_tree(path: Path, members: Members) -> Tree:
     for folder in list(folders):
         folders.update(str(parent) for parent in PurePosixPath(folder).parents)
     return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {"", "."}, ignored)
-
-
-def damaged(what: str) -> InputError:
-    """The error of a file that is not as it was published, and what to do about it."""
-    return InputError(f"{what}: copy or download it again.")
 
 
 def is_litter(name: str) -> bool:

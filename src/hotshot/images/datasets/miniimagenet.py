@@ -12,11 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, listed_images, text_lines
-from hotshot.images.datasets.entries import Entry, Tree, damaged, is_image
+from hotshot.images.datasets.entries import Entry, Tree, is_image
 from hotshot.images.datasets.pixels import ArrayImage
 from hotshot.images.datasets.trees import subtree
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.files.pickles import load_pickle
+from hotshot.files.source import damaged
 from hotshot.files.unpickling import as_text
-from hotshot.images.datasets.entries import Entry, FileEntry, damaged
+from hotshot.images.datasets.entries import Entry, FileEntry
 
 
 def read_dictionary(entry: Entry) -> dict[str, Any]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.numpy_files import read_npy_header
+from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
-from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree, damaged
+from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree
 from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage, ImageReference
 from hotshot.images.datasets.trees import archive_tree

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.source import check_size
-from hotshot.files.tensors import map_bytes
+from hotshot.files.source import check_size, damaged, map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, damaged, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep.

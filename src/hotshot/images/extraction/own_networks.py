@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.files.tensors import map_bytes
+from hotshot.files.source import map_bytes
 from hotshot.formatting import reason
 from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights

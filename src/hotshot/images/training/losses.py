@@ -66,13 +66,8 @@ def mixup_loss(
 ) -> Tensor:
     """Loss of representations mixed with those of other images, at one point of the network (manifold mixup).
 
-    Parameters
-    ----------
-    share : float
-        Of the image itself; its partner has the rest, in the representation and in the loss.
-    partner : integer tensor (batch,)
-    point : int
-        0 mixes the images, p the output of the p-th of `mixing_points`.
+    An image has `share` of the representation and of the loss, its partner (batch,) the rest. Point 0 mixes the images,
+    p the output of the p-th of `mixing_points`.
     """
 
     def mixed(x: Tensor) -> Tensor:

@@ -200,16 +200,9 @@ def _combine(coefficients: Array, matrices: Array) -> Array:
 
 @dataclass(frozen=True)
 class LocalModel:
-    """Value, gradient and metric of a head's problem at one point theta.
+    """Value (tasks,), gradient (tasks, N, V + 1) and metric of a head's problem at one point theta.
 
-    Attributes
-    ----------
-    value : array (tasks,)
-    gradient : array (tasks, N, V + 1)
-    diagonal : array (tasks, N, V + 1)
-        Positive diagonal of the metric.
-    rays : array (tasks, N, P or P + 1)
-        Curvature along each ray of the problem.
+    The metric is a positive diagonal (tasks, N, V + 1) and the curvature along each ray (tasks, N, P or P + 1).
     """
 
     value: Array

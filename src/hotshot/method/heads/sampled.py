@@ -1,6 +1,7 @@
 """The sampled head of the paper: generate features from the calibrated Gaussians, fit logistic regression."""
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -73,40 +74,43 @@ def fit_sampled(training: Training) -> FittedHeads:
     check_finite(mixed)
     arrays = (gaussians.means, mixed, gaussians.labels, support, training.labels)
     shift = gaussians.shift if gaussians.shift is None else map_arrays(gaussians.shift, to_numpy)
-    fitted = [
-        _fit_task(means, covariances, own, points, classes, shift, training.method, training.n_classes, seed)
-        for means, covariances, own, points, classes, seed in zip(
-            *(to_numpy(x) for x in arrays), training.seeds, strict=True
-        )
-    ]
+    tasks = zip(*(to_numpy(x) for x in arrays), training.seeds, strict=True)
+    fitted = [_fit_task(_Task(training.method, training.n_classes, shift, *task)) for task in tasks]
     thetas, converged = zip(*fitted, strict=True)
     return FittedHeads(like(np.stack(thetas), support), indices(np.array(converged), support))
 
 
-def _fit_task(
-    means: np.ndarray,
-    covariances: np.ndarray,
-    labels: np.ndarray,
-    support: np.ndarray,
-    support_labels: np.ndarray,
-    shift: Shift | None,
-    method: Method,
-    n_classes: int,
-    seed: int,
-) -> tuple[np.ndarray, bool]:
+@dataclass(frozen=True)
+class _Task:
+    """What one head is trained on: Gaussians with their classes, support with its classes, and how."""
+
+    method: Method
+    n_classes: int
+    shift: Shift | None
+    means: np.ndarray
+    covariances: np.ndarray
+    labels: np.ndarray
+    support: np.ndarray
+    support_labels: np.ndarray
+    seed: int
+
+
+def _fit_task(task: _Task) -> tuple[np.ndarray, bool]:
     """Weights and intercepts (N, V + 1) of one task, eq. 12, and whether the fit converged.
 
     Each of the K Gaussians of a class gives n_generated / K features. scikit-learn's fit is started close to its
     end, which saves most of its time: plain Newton steps know nothing of where the features come from.
     """
+    labels, support, method, n_classes = task.labels, task.support, task.method, task.n_classes
     per_class = np.bincount(labels, minlength=n_classes)
     counts = np.maximum(1, np.round(method.n_generated / per_class[labels])).astype(int)
-    factor = None if shift is None else shift.factor
-    generated = generate_features(means, covariances, counts, np.random.default_rng(seed), factor)
+    factor = None if task.shift is None else task.shift.factor
+    rng = np.random.default_rng(task.seed)
+    generated = generate_features(task.means, task.covariances, counts, rng, factor)
     X = np.concatenate([generated, support])
-    y = np.concatenate([np.repeat(labels, counts), support_labels])
+    y = np.concatenate([np.repeat(labels, counts), task.support_labels])
     weight = np.concatenate([np.ones(counts.sum()), np.full(len(support), method.support_weight)])
-    problem = _problem_of_means(means, covariances, labels, support, support_labels, shift, method, n_classes)
+    problem = _problem_of_means(task)
     objective = partial(sampled_objective, generated=generated, counts=counts)
     start = minimise(problem, objective, zeros(problem), tolerance=TOLERANCE)
     model = LogisticRegression(C=method.C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
@@ -158,30 +162,21 @@ def _cross_entropy(logits: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.
     return probabilities, level - np.sum(logits * own, axis=1), probabilities - own
 
 
-def _problem_of_means(
-    means: np.ndarray,
-    covariances: np.ndarray,
-    labels: np.ndarray,
-    support: np.ndarray,
-    support_labels: np.ndarray,
-    shift: Shift | None,
-    method: Method,
-    n_classes: int,
-) -> HeadProblem:
+def _problem_of_means(task: _Task) -> HeadProblem:
     """Means and support as the points of a problem whose deviations come from generated features."""
-    points = np.concatenate([means, support])
+    points = np.concatenate([task.means, task.support])
     points = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
-    spectrum = np.mean(np.diagonal(covariances, axis1=1, axis2=2), axis=0).astype(points.dtype)
-    spectrum, shift_ray = (spectrum, None) if shift is None else shift.in_metric(spectrum)
-    counts = np.concatenate([np.zeros(len(means)), np.full(len(support), method.support_weight)])
+    spectrum = np.mean(np.diagonal(task.covariances, axis1=1, axis2=2), axis=0).astype(points.dtype)
+    spectrum, shift_ray = (spectrum, None) if task.shift is None else task.shift.in_metric(spectrum)
+    counts = np.concatenate([np.zeros(len(task.means)), np.full(len(task.support), task.method.support_weight)])
     return HeadProblem(
         points=points[None],
-        members=np.eye(n_classes, dtype=points.dtype)[np.concatenate([labels, support_labels])][None],
+        members=np.eye(task.n_classes, dtype=points.dtype)[np.concatenate([task.labels, task.support_labels])][None],
         counts=counts.astype(points.dtype)[None],
-        covariances=Dense(covariances[:0]),
+        covariances=Dense(task.covariances[:0]),
         mixing=None,
-        n_gaussians=len(means),
+        n_gaussians=len(task.means),
         spectrum=spectrum,
-        C=symmetric_penalty(method.C, n_classes),
+        C=symmetric_penalty(task.method.C, task.n_classes),
         shift_ray=shift_ray,
     )

@@ -37,17 +37,8 @@ def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, 
     """Means with their intervals, by group and series, as dots with bars of error.
 
     Dots, not bars from zero: the differences between methods are small against the values. Groups go down the page,
-    so that their names are level.
-
-    Parameters
-    ----------
-    groups : sequence of names
-        Such as datasets or cost functions.
-    series : dict of name to list of (mean, half_width)
-        One pair for each group, or None where there is no value. The half width may be None.
-    label : str
-        What the values are, such as "accuracy (%)".
-    title : str
+    so that their names are level. A series has a pair (mean, half width or None) for each group, None without a value;
+    `label` says what the values are.
     """
     group_names = names_of(groups, None, "groups")
     estimated = estimates(series, len(group_names))
@@ -84,23 +75,11 @@ def lines(
     log: bool = False,
     title: str = "",
 ) -> Figure:
-    """Means against x as lines, their intervals as bands, and limits as dashed levels.
+    """Means against increasing x as lines, their intervals as bands, and limits as dashed levels.
 
-    Parameters
-    ----------
-    x : array (n,)
-        Increasing.
-    series : dict of name to list of (mean, half_width)
-        One pair for each x, or None where there is no value. The half width may be None.
-    x_label, label : str
-        What x and the values are.
-    limits : dict of name to value
-        Levels that the lines are compared with; one with the name of a series has its colour.
-    x_names : sequence of n names, optional
-        Instead of the numbers, such as "all" for the last.
-    log : bool
-        Whether x has a logarithmic scale.
-    title : str
+    A series has a pair (mean, half width or None) for each x, None without a value. `limits` are levels to compare
+    with, in the colour of the series of the same name; `x_names` stand in place of the numbers, such as "all" for the
+    last; `x_label` and `label` say what x and the values are.
     """
     places = numbers(x, "x", ("n",))
     if (np.diff(places) <= 0).any() or (log and places[0] <= 0):
@@ -142,16 +121,9 @@ def lines(
 
 
 def histogram(values: Mapping[str, Any], *, edges: Any, x_label: str, label: str, title: str = "") -> Figure:
-    """Counts of values between edges, with a bar for each method side by side.
+    """Counts of values (tasks,) between increasing edges, with a bar for each method side by side.
 
-    Parameters
-    ----------
-    values : dict of name to array (tasks,)
-    edges : array (bins + 1,)
-        Increasing; every value lies between the first and the last. A bin holds its lower edge, the last bin both.
-    x_label, label : str
-        What the values are, and what is counted.
-    title : str
+    Every value lies between the first and the last edge; a bin holds its lower edge, the last bin both.
     """
     bounds = numbers(edges, "edges", ("bins + 1",))
     if len(bounds) < 2 or (np.diff(bounds) <= 0).any():

@@ -36,16 +36,9 @@ MOST_OUTLINED = 6000
 
 
 def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: str, title: str = "") -> Figure:
-    """Values between base classes (rows) and novel samples (columns) as colours, lighter where smaller.
+    """Values (B, N) between base classes (rows) and novel samples (columns) as colours, lighter where smaller.
 
-    Parameters
-    ----------
-    values : array (B, N)
-    rows, columns : sequences of B and N names
-        All rows are named up to 120; beyond, every second, third, and so on.
-    label : str
-        What the colours mean, such as "learned cost".
-    title : str
+    All rows are named up to 120; beyond, every second, third, and so on. `label` says what the colours mean.
     """
     values = numbers(values, "values", ("B", "N"))
     row_names = names_of(rows, values.shape[0], "rows")
@@ -77,16 +70,9 @@ def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: 
 
 
 def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -> Figure:
-    """Values as horizontal bars, the largest on top, each with its number.
+    """Values (n,) as horizontal bars, the largest on top, each with its name and number.
 
-    Parameters
-    ----------
-    names : sequence of n names
-        All rows have name and number up to 120; beyond, every second, third, and so on.
-    values : array (n,)
-    label : str
-        What the values are, such as "transfer weight".
-    title : str
+    All rows have them up to 120; beyond, every second, third, and so on. `label` says what the values are.
     """
     heights = numbers(values, "values", ("n",))
     row_names = names_of(names, len(heights), "names")
@@ -123,16 +109,7 @@ def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -
 
 
 def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, title: str = "") -> Figure:
-    """True weights of the base classes as bars, and on them what each method has learned.
-
-    Parameters
-    ----------
-    truth : array (B,)
-    learned : dict of name to array (B,)
-    names : sequence of B names
-        Of the base classes, which are shown by true weight, largest on top.
-    title : str
-    """
+    """True weights (B,) of the base classes as bars, largest on top, and on them what each method has learned."""
     true = numbers(truth, "truth", ("B",))
     found = arrays_of(learned, "learned", "B")
     for name, each in found.items():
@@ -161,17 +138,10 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
 
 
 def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, label: str, title: str = "") -> Figure:
-    """Weights of the base classes, largest first, one panel below the other on the same scale.
+    """Weights (B,) of the base classes, largest first, one panel below the other on the same scale.
 
-    Parameters
-    ----------
-    panels : dict of name to array (B,)
-        By setting, such as "in-domain" and "cross-domain"; each may have base classes of its own.
-    names : dict of name to sequence of B names
-        Of the base classes of each panel. Where not all fit, every second, third, and so on is named.
-    label : str
-        What the weights are.
-    title : str
+    Panels are settings, such as "in-domain" and "cross-domain"; each may have base classes of its own. Where not all of
+    its names fit, every second, third, and so on is shown. `label` says what the weights are.
     """
     given = arrays_of(panels, "panels", "B")
     by_panel = named(names, "names")
@@ -198,16 +168,7 @@ def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, labe
 
 
 def sample_weights(panels: Mapping[str, Any], *, label: str, title: str = "") -> Figure:
-    """Weights of the samples within a base class, in their order, one panel below the other on the same scale.
-
-    Parameters
-    ----------
-    panels : dict of name to array (J,)
-        By novel sample.
-    label : str
-        What the weights are.
-    title : str
-    """
+    """Weights (J,) of the samples within a base class, in their order, a panel for each novel sample on one scale."""
     given = arrays_of(panels, "panels", "J")
     longest = max(map(len, given.values()))
     low, high = _range(given.values())

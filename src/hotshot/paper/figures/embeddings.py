@@ -39,14 +39,8 @@ def embedding(panels: Mapping[str, Mapping[str, Any]], names: Iterable[Any], *, 
     """Points in the plane by class, one panel for each method, each on a scale of its own.
 
     Support samples are stars and generated features small diamonds. Each class has a colour, and a number that stands
-    near the middle of its features.
-
-    Parameters
-    ----------
-    panels : dict of method to dict
-        "support" (N*K, 2) and "generated" (G, 2), with "support_labels" and "generated_labels", indices into names.
-    names : sequence of N names
-    title : str
+    near the middle of its features. A panel has "support" (N*K, 2) and "generated" (G, 2), with "support_labels" and
+    "generated_labels", indices into names.
     """
     class_names = names_of(names, None, "names")
     given = {

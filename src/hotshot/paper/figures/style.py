@@ -163,20 +163,9 @@ def _settle_ticks(figure: Figure) -> None:
 
 
 def save(figure: Figure, path_stem: str | Path, *, pdf: bool = False) -> list[Path]:
-    """Write STEM.svg, STEM.png and, where asked, STEM.pdf; folders are made, and the same figure gives the same bytes.
+    """Write STEM.svg, STEM.png and, where asked, STEM.pdf, and return their paths in this order.
 
-    Parameters
-    ----------
-    figure : Figure
-    path_stem : str or Path
-        Path without a suffix, such as `figures/plan`.
-    pdf : bool
-        Whether a PDF file is written too.
-
-    Returns
-    -------
-    list of Path
-        The files, in this order.
+    Folders are made, and the same figure gives the same bytes.
     """
     stem = Path(path_stem)
     if not stem.name:
