@@ -18,8 +18,11 @@ from hotshot.cli.reproduce import reproduce
 from hotshot.cli.train import train
 from hotshot.cli.tune import tune
 from hotshot.errors import HotshotError, InterruptedRunError
+from hotshot.formatting import shortened
 
 FAILED, INTERRUPTED = 2, 130
+# A sentence that quotes more than this of what it got says no more.
+LONGEST_SENTENCE = 2000
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",
     no_args_is_help=True,
@@ -55,7 +58,9 @@ def main() -> None:
     try:
         app(prog_name="hotshot")
     except HotshotError as error:
-        Console(stderr=True, soft_wrap=True).print(f"hotshot: {error}", style="red", markup=False)
+        Console(stderr=True, soft_wrap=True).print(
+            f"hotshot: {shortened(error, LONGEST_SENTENCE, 'ends')}", style="red", markup=False
+        )
         sys.exit(INTERRUPTED if isinstance(error, InterruptedRunError) else FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -33,7 +33,7 @@ def evaluate(
     ways: inputs.Ways = 5,
     shots: inputs.Shots = "1,5",
     queries: inputs.Queries = 15,
-    tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 10_000,
+    tasks: Annotated[int, inputs.number("Tasks for each number of shots.")] = 10_000,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
     scheduler: inputs.Scheduler = None,
@@ -52,8 +52,6 @@ def evaluate(
     as_json: inputs.Json = False,
 ) -> None:
     """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
-    if not 0 <= threshold <= 1:
-        raise ParameterError(f"--threshold must be between 0 and 1, got {threshold}.")
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     wanted = inputs.numbers(shots)
