@@ -21,9 +21,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "filters": (1, 2048),
     "epochs": (1, 1_000_000),
     "batch_size": (2, 65_536),
-    "learning_rate": (1e-30, 1e38),
+    "learning_rate": (1e-30, 1e12),
     "momentum": (0.0, 1.0),
-    "weight_decay": (0.0, 1e38),
+    "weight_decay": (0.0, 1e12),
     "label_smoothing": (0.0, 1.0),
     "mixup": (0.0, 1000.0),
 }

@@ -157,7 +157,10 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
-        (["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"], "size must be an integer from 1 to 4,096"),
+        (
+            ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
+            "size must be an integer from 1 to 4,096",
+        ),
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
     ],

@@ -351,7 +351,11 @@ REFUSED = {
     "no queries": ({"queries": 0}, ParameterError, "queries must be an integer from 1 to 100,000, got 0"),
     "no shots": ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
     "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"up to 100 different ones, got \(1, 2, 1\)"),
-    "negative seed": ({"seed": -1}, ParameterError, "seed must be an integer from 0 to 9,223,372,036,854,775,807, got -1"),
+    "negative seed": (
+        {"seed": -1},
+        ParameterError,
+        "seed must be an integer from 0 to 9,223,372,036,854,775,807, got -1",
+    ),
     "unknown method": ({"methods": "hott"}, ParameterError, "method must be one of hot, .*, got 'hott'"),
     "no methods": ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
     "no methods by name": ({"methods": {}}, ParameterError, "methods is empty"),

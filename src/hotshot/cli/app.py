@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -52,15 +52,26 @@ for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduc
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
+    """Run the command line; an error is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
     # joblib's helper process, which cleans up after a run that was stopped, needs not tell of it.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     try:
         app(prog_name="hotshot")
+    except InterruptedRunError as error:
+        _stop(str(error), INTERRUPTED)
     except HotshotError as error:
-        Console(stderr=True, soft_wrap=True).print(
-            f"hotshot: {shortened(error, LONGEST_SENTENCE, 'ends')}", style="red", markup=False
-        )
-        sys.exit(INTERRUPTED if isinstance(error, InterruptedRunError) else FAILED)
+        _stop(str(error))
+    except OSError as error:
+        named = "" if error.filename is None else f"{error.filename}: "
+        _stop(f"{named}{error.strerror or error}: name another file or folder, or make room.")
+    except MemoryError:
+        _stop("This needs more memory than there is: ask for less at once.")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _stop(sentence: str, code: int = FAILED) -> NoReturn:
+    """Print a sentence on one line, whatever it quotes, and end."""
+    short = shortened(sentence, LONGEST_SENTENCE, "ends")
+    Console(stderr=True, soft_wrap=True).print(f"hotshot: {short}", style="red", markup=False)
+    sys.exit(code)
