@@ -27,6 +27,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -204,8 +205,8 @@ def make_files(folder: Path) -> None:
     from hotshot.images.backbones import create
 
     rng = np.random.default_rng(0)
-    for name, classes in (("base", "abcd"), ("novel", "wxyz")):
-        np.savez(folder / f"{name}.npz", X=rng.random((32, 6)).astype(np.float32), y=np.repeat(list(classes), 8))
+    for name, classes in (("base", ["a", "b", "\x1b[1mc", "d"]), ("novel", ["w", "\x1b[31mx\n", "[bold]y[/]", "z"])):
+        np.savez(folder / f"{name}.npz", X=rng.random((32, 6)).astype(np.float32), y=np.repeat(classes, 8))
     parts = {f"{letter}_{part}": array for part, array in (("base", 0), ("novel", 1)) for letter in "Xy" for array in [
         rng.random((8, 3)) if letter == "X" else np.repeat([array, array + 5], 4)]}  # fmt: skip
     np.savez(folder / "parts.npz", **parts)
@@ -365,6 +366,8 @@ def _become(arguments: list[str], case: Path, printed: list[Path]) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.environ |= {"HOME": str(case / "home"), "TMPDIR": str(case / "tmp"), "JOBLIB_TEMP_FOLDER": str(case / "tmp")}
         tempfile.tempdir = None
+        # No one pulls the plug: files need not reach the disk.
+        os.fsync = lambda _: None
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         for what, limit in (
             (resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS),
@@ -485,12 +488,13 @@ def main() -> None:
             folder.mkdir()
             work(iter([asked.only]), asked.seed, folder, lambda told: print(json.dumps(told, indent=1)), 1e99)
             return
-        found, runs = _run_all(asked, root)
-    print(f"{runs} command lines, seed {asked.seed}: {len(found)} findings.")
+        found, codes = _run_all(asked, root)
+    print(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
+    print(f"{codes.total()} command lines, seed {asked.seed}: {len(found)} findings.")
     sys.exit(bool(found))
 
 
-def _run_all(asked: argparse.Namespace, root: Path) -> tuple[dict[str, int], int]:
+def _run_all(asked: argparse.Namespace, root: Path) -> tuple[Counter[str], Counter[int]]:
     """Run lines in several processes; each kind of finding is printed once, when it is found."""
     until = time.monotonic() + asked.seconds
     reading, writing = os.pipe()
@@ -507,16 +511,16 @@ def _run_all(asked: argparse.Namespace, root: Path) -> tuple[dict[str, int], int
                 os._exit(1)
             os._exit(0)
     os.close(writing)
-    found: dict[str, int] = {}
-    runs = 0
+    found: Counter[str] = Counter()
+    codes: Counter[int] = Counter()
     with open(reading) as lines:
         for text in lines:
             told = json.loads(text)
-            runs += 1
+            codes[told["code"]] += 1
             if told["found"] is None:
                 continue
             kind = f"{told['line'].split()[1]}: {told['found']}"
-            found[kind] = found.get(kind, 0) + 1
+            found[kind] += 1
             if found[kind] == 1:
                 print(f"{kind}\n  {told['line']}", flush=True)
                 again = f"python -m benchmarks.fuzz_shell --seed {asked.seed} --only {told['number']}"
@@ -525,7 +529,7 @@ def _run_all(asked: argparse.Namespace, root: Path) -> tuple[dict[str, int], int
         sys.exit("The fuzzer itself has failed.")
     for kind, times in found.items():
         print(f"{times:5d} x {kind}")
-    return found, runs
+    return found, codes
 
 
 if __name__ == "__main__":

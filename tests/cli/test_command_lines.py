@@ -84,11 +84,21 @@ def test_a_name_too_long_is_one_sentence(hotshot):
     assert "File name too long" in run.stderr
 
 
-def test_too_little_memory_is_one_sentence(hotshot, monkeypatch):
-    def exhausted(*_, **__):
-        raise MemoryError
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError(), "This needs more memory than there is: ask for less at once."),
+        (RecursionError(), "A path or a file is nested too deeply: name another."),
+        (PermissionError(13, "Permission denied", "secret"), "secret: Permission denied: name another file or folder"),
+        (OSError("odd"), "odd: name another file or folder, or make room."),
+    ],
+)
+def test_errors_of_the_system_are_one_sentence(hotshot, monkeypatch, error, sentence):
+    def fail(*_):
+        raise error
 
-    monkeypatch.setattr("hotshot.cli.demo.load_bank", exhausted)
+    monkeypatch.setattr("hotshot.cli.demo.load_bank", fail)
     run = hotshot("demo")
     assert run.returncode == 2
-    assert run.stderr.strip() == "hotshot: This needs more memory than there is: ask for less at once."
+    assert run.stderr.startswith(f"hotshot: {sentence}")
+    assert run.stderr.count("\n") == 1

@@ -5,7 +5,6 @@ import sys
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from hotshot import __version__
 from hotshot.cli.convert import convert
@@ -15,6 +14,7 @@ from hotshot.cli.extract import extract
 from hotshot.cli.inspect import inspect
 from hotshot.cli.report import report
 from hotshot.cli.reproduce import reproduce
+from hotshot.cli.terminal import Console
 from hotshot.cli.train import train
 from hotshot.cli.tune import tune
 from hotshot.errors import HotshotError, InterruptedRunError
@@ -64,6 +64,8 @@ def main() -> None:
     except OSError as error:
         named = "" if error.filename is None else f"{error.filename}: "
         _stop(f"{named}{error.strerror or error}: name another file or folder, or make room.")
+    except RecursionError:
+        _stop("A path or a file is nested too deeply: name another.")
     except MemoryError:
         _stop("This needs more memory than there is: ask for less at once.")
     except KeyboardInterrupt:

@@ -5,14 +5,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markdown import Markdown
 
 from hotshot import evaluation
 from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
 from hotshot.cli.evaluate import print_accuracies
 from hotshot.cli.inputs import Json, Queries, Seed, Shots, number, numbers
-from hotshot.cli.terminal import Watching, print_notes
+from hotshot.cli.terminal import Console, Watching, print_notes
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.tasks import Episodes
 

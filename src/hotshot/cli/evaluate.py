@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.cli import inputs
-from hotshot.cli.terminal import Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot.cli.images import Cache, Dataset, Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number
-from hotshot.cli.terminal import bar
+from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.files import open_features
 from hotshot.images.datasets import DecodedSplit

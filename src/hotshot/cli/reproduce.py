@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.base.embedded import load_bank
 from hotshot.cli.evaluate import source_of
 from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number
 from hotshot.cli.report import read_source
-from hotshot.cli.terminal import Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation.runner import versions
 from hotshot.evaluation.tables import Entry, Table

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number, numbers
-from hotshot.cli.terminal import bar
+from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.images.datasets import DecodedSplit
 

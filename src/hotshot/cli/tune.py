@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.cli.inputs import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways, load_data, number, numbers
-from hotshot.cli.terminal import Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
