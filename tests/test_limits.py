@@ -55,6 +55,7 @@ def test_evaluate_and_tune_refuse_numbers_beyond_limits(wrong):
     ("wrong", "message"),
     [
         ({"factor": DIGITS}, "factor must be"),
+        ({"search": "random", "n_candidates": 2, "seed": -1}, "seed must be"),
         ({"search": "random", "n_candidates": 0}, "n_candidates of a random search must be"),
         ({"search": "random", "n_candidates": DIGITS}, "n_candidates of a random search must be"),
         ({"search": "random", "n_candidates": "many"}, "n_candidates of a random search must be"),

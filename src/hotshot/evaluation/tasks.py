@@ -16,7 +16,7 @@ from hotshot.limits import check_numbers
 
 FILE_FORMAT = "hotshot tasks 1"
 # How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.
-MOST_SHOTS, MOST_FROZEN = 100, 2**27
+MOST_SHOTS, MOST_FROZEN = 100, 2**25
 
 
 @dataclass(frozen=True)

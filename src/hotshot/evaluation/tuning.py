@@ -125,8 +125,8 @@ def tune(
     names, labels = check_labels(y_val, len(X), "y_val")
     y = names[labels]
     grid = dict(DEFAULT_GRID if grid is None else grid)
+    check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
-    check_numbers(factor=factor)
     episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
