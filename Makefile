@@ -17,11 +17,14 @@ test: $(VENV)/installed-dev lint
 test-kernels: $(VENV)/installed-dev
 	$(BIN)/python scripts/test_kernels.py
 
-# Property tests and feature files with fresh random inputs; what is found is printed with how to repeat it.
+# Property tests, feature files and command lines with fresh random inputs; what is found is printed with how to repeat
+# it.
 FUZZ_FILES ?= 20000
+FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -m hypothesis
 	$(BIN)/python -m benchmarks.fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
+	$(BIN)/python -m benchmarks.fuzz_shell --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

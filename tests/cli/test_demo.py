@@ -56,8 +56,8 @@ main()
     ("arguments", "message"),
     [
         (["--shots", "one"], "--shots must be whole numbers"),
-        (["--shots", "0"], "shots must be an integer of at least 1"),
-        (["--tasks", "0"], "tasks must be an integer of at least 1"),
+        (["--shots", "0"], "shots must be an integer from 1 to 100,000"),
+        (["--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
         (["--ways", "31"], "ask for fewer ways"),
         (["--shots", "38"], "ask for fewer"),
         (["--methods", "hot,magic"], "method must be one of"),

@@ -96,7 +96,7 @@ def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
         (["magic", "--bank", "banking77"], "experiment must be one of accuracy"),
         (["costs"], "Pass --base FILE and --novel FILE, or --bank NAME"),
         (["costs", "--bank", "banking77", "--other", "x"], "--other must be NAME=BASE,NOVEL"),
-        (["costs", "--bank", "banking77", "--tasks", "0"], "tasks must be an integer of at least 1"),
+        (["costs", "--bank", "banking77", "--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, arguments, message):

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
+from rich.text import Text
 
 from hotshot.cli.reproduce import STYLES
-from hotshot.cli.terminal import Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import InterruptedRunError, ScaleWarning
 from hotshot.evaluation.tables import Entry, Number, Table
 
@@ -96,3 +96,11 @@ def test_control_c_is_one_sentence(out, sentence):
 def test_other_errors_pass_through():
     with pytest.raises(ValueError, match="as it is"), Watching(CONSOLE, None, Path("here")):
         raise ValueError("as it is")
+
+
+def test_names_are_printed_and_not_obeyed():
+    written = StringIO()
+    console = Console(file=written, width=200)
+    console.print("Run folder: a\x1b[31mb\x07\udcff\nnext", markup=False)
+    console.print(Text("as it is"))
+    assert written.getvalue() == "Run folder: a\\x1b[31mb\\x07\\udcff\nnext\nas it is\n"

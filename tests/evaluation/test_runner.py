@@ -343,15 +343,19 @@ WITH_NAN = np.where(np.arange(len(X))[:, None] == 17, np.nan, X)
 HOT = {"methods": "hot", "base": BASE}
 
 REFUSED = {
-    "no tasks": ({"tasks": 0}, ParameterError, "tasks must be an integer of at least 1, got 0"),
-    "half a task": ({"tasks": 1.5}, ParameterError, "tasks must be an integer of at least 1, got 1.5"),
+    "no tasks": ({"tasks": 0}, ParameterError, "tasks must be an integer from 1 to 10,000,000, got 0"),
+    "half a task": ({"tasks": 1.5}, ParameterError, "tasks must be an integer from 1 to 10,000,000, got 1.5"),
     "too many ways": ({"ways": 6}, InputError, "6-way tasks need 6 classes, got 5"),
-    "one way": ({"ways": 1}, ParameterError, "ways must be an integer of at least 2, got 1"),
+    "one way": ({"ways": 1}, ParameterError, "ways must be an integer from 2 to 10,000, got 1"),
     "too few samples": ({"queries": 11}, InputError, "has 12 samples where 2 shots and 11 queries need 13"),
-    "no queries": ({"queries": 0}, ParameterError, "queries must be an integer of at least 1, got 0"),
+    "no queries": ({"queries": 0}, ParameterError, "queries must be an integer from 1 to 100,000, got 0"),
     "no shots": ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
-    "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"several different ones, got \(1, 2, 1\)"),
-    "negative seed": ({"seed": -1}, ParameterError, "seed must be an integer of at least 0, got -1"),
+    "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"up to 100 different ones, got \(1, 2, 1\)"),
+    "negative seed": (
+        {"seed": -1},
+        ParameterError,
+        "seed must be an integer from 0 to 9,223,372,036,854,775,807, got -1",
+    ),
     "unknown method": ({"methods": "hott"}, ParameterError, "method must be one of hot, .*, got 'hott'"),
     "no methods": ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
     "no methods by name": ({"methods": {}}, ParameterError, "methods is empty"),

@@ -46,7 +46,7 @@ def test_large_classes_are_drawn_from_whole():
     [
         ({"ways": 5, "shots": 1, "queries": 1}, InputError, "fewer ways"),
         ({"ways": 2, "shots": 10, "queries": 15}, InputError, "Class 'b' has 12 samples"),
-        ({"ways": 1, "shots": 1}, ParameterError, "ways must be an integer of at least 2, got 1"),
+        ({"ways": 1, "shots": 1}, ParameterError, "ways must be an integer from 2 to 10,000, got 1"),
         ({"ways": 2, "shots": 0}, ParameterError, "shots"),
         ({"ways": 2, "shots": 1.5}, ParameterError, "shots"),
         ({"ways": 2, "shots": 1, "queries": 0}, ParameterError, "queries"),

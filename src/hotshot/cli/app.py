@@ -2,10 +2,9 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from hotshot import __version__
 from hotshot.cli.convert import convert
@@ -15,11 +14,15 @@ from hotshot.cli.extract import extract
 from hotshot.cli.inspect import inspect
 from hotshot.cli.report import report
 from hotshot.cli.reproduce import reproduce
+from hotshot.cli.terminal import Console
 from hotshot.cli.train import train
 from hotshot.cli.tune import tune
 from hotshot.errors import HotshotError, InterruptedRunError
+from hotshot.formatting import shortened
 
 FAILED, INTERRUPTED = 2, 130
+# A sentence that quotes more than this of what it got says no more.
+LONGEST_SENTENCE = 2000
 app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",
     no_args_is_help=True,
@@ -49,13 +52,28 @@ for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduc
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
+    """Run the command line; an error is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
     # joblib's helper process, which cleans up after a run that was stopped, needs not tell of it.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     try:
         app(prog_name="hotshot")
+    except InterruptedRunError as error:
+        _stop(str(error), INTERRUPTED)
     except HotshotError as error:
-        Console(stderr=True, soft_wrap=True).print(f"hotshot: {error}", style="red", markup=False)
-        sys.exit(INTERRUPTED if isinstance(error, InterruptedRunError) else FAILED)
+        _stop(str(error))
+    except OSError as error:
+        named = "" if error.filename is None else f"{error.filename}: "
+        _stop(f"{named}{error.strerror or error}: name another file or folder, or make room.")
+    except RecursionError:
+        _stop("A path or a file is nested too deeply: name another.")
+    except MemoryError:
+        _stop("This needs more memory than there is: ask for less at once.")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _stop(sentence: str, code: int = FAILED) -> NoReturn:
+    """Print a sentence on one line, whatever it quotes, and end."""
+    short = shortened(sentence, LONGEST_SENTENCE, "ends")
+    Console(stderr=True, soft_wrap=True).print(f"hotshot: {short}", style="red", markup=False)
+    sys.exit(code)

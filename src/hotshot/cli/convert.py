@@ -11,19 +11,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from hotshot import __version__
 from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.store import DESCRIPTION
 from hotshot.cli.inputs import Json, open_samples
-from hotshot.cli.terminal import Watch, reading
+from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
 from hotshot.files.reading import sniff, split_part
 from hotshot.files.source import opened
-from hotshot.formatting import readable_size
+from hotshot.formatting import printable, readable_size
 
 BANK_SUFFIX = ".bank"
 ROWS_AT_ONCE = 2**13
@@ -90,7 +89,8 @@ def convert(
     if to_bank:
         kept = "with its samples" if samples else f"without samples, covariances {covariance}"
         said = f"a bank of {said}, {kept}"
-    print(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(opened.path))}.")
+    sizes = f"{readable_size(n_bytes)} from {readable_size(_size(opened.path))}"
+    print(printable(f"Wrote {out}: {said}, {sizes}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
         print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
 

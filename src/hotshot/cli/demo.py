@@ -5,14 +5,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markdown import Markdown
 
 from hotshot import evaluation
 from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
 from hotshot.cli.evaluate import print_accuracies
-from hotshot.cli.inputs import Json, Queries, Seed, Shots, numbers
-from hotshot.cli.terminal import Watching, print_notes
+from hotshot.cli.inputs import Json, Queries, Seed, Shots, number, numbers
+from hotshot.cli.terminal import Console, Watching, print_notes
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.tasks import Episodes
 
@@ -25,12 +24,10 @@ def demo(
     methods: Annotated[
         str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
     ] = METHODS,
-    ways: Annotated[int | None, typer.Option(help="Classes per task; 5, or 20 of omniglot, by default.")] = None,
+    ways: Annotated[int | None, number("Classes per task; 5, or 20 of omniglot, by default.")] = None,
     shots: Shots = "1,5",
     queries: Queries = 15,
-    tasks: Annotated[
-        int | None, typer.Option(help="Tasks for each number of shots; 50 of 5 ways, 12 of 20 by default.")
-    ] = None,
+    tasks: Annotated[int | None, number("Tasks for each number of shots; 50 of 5 ways, 12 of 20 by default.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -39,7 +36,7 @@ def demo(
     data = load_bank(bank)
     ways = data.ways if ways is None else ways
     # Larger tasks take longer and tell more.
-    tasks = max(10, 250 // max(ways, 1)) if tasks is None else tasks
+    tasks = max(10, 250 // ways) if tasks is None else tasks
     console = Console(stderr=as_json)
     if not as_json:
         console.print(f"[bold]{data.about}[/bold]")

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.cli import inputs
-from hotshot.cli.terminal import Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation
@@ -33,7 +32,7 @@ def evaluate(
     ways: inputs.Ways = 5,
     shots: inputs.Shots = "1,5",
     queries: inputs.Queries = 15,
-    tasks: Annotated[int, typer.Option(help="Tasks for each number of shots.")] = 10_000,
+    tasks: Annotated[int, inputs.number("Tasks for each number of shots.")] = 10_000,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
     scheduler: inputs.Scheduler = None,
@@ -52,8 +51,6 @@ def evaluate(
     as_json: inputs.Json = False,
 ) -> None:
     """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
-    if not 0 <= threshold <= 1:
-        raise ParameterError(f"--threshold must be between 0 and 1, got {threshold}.")
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     wanted = inputs.numbers(shots)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot.cli.images import Cache, Dataset, Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
-from hotshot.cli.inputs import Json
-from hotshot.cli.terminal import bar
+from hotshot.cli.inputs import Json, number
+from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.files import open_features
 from hotshot.images.datasets import DecodedSplit
@@ -43,9 +42,7 @@ def extract(
             help="Network of your own: package.module:name or file.py:name of a PyTorch module, or an ONNX file."
         ),
     ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Side of the input in pixels. Default: 84, or what the network says.")
-    ] = None,
+    size: Annotated[int | None, number("Side of the input in pixels. Default: 84, or what the network says.")] = None,
     out: Annotated[
         Path, typer.Option(help="Folder for one feature file per split. Rerun the command to resume.")
     ] = Path("features"),

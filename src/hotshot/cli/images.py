@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
-from hotshot.cli.terminal import bar, print_notes
+from hotshot.cli.terminal import Console, bar, print_notes
 from hotshot.errors import RunError
 from hotshot.images.datasets import DecodedSplit, decode, open_dataset
 from hotshot.images.datasets.glyphs import make_glyphs

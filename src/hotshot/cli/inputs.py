@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -12,20 +12,36 @@ from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
+from hotshot.evaluation.workers import count_jobs
 from hotshot.files import FeatureSource, open_features, read_features
+from hotshot.limits import check_numbers
+
+
+def number(text: str) -> Any:
+    """An option that is a number, with its help: beyond the limits of its name it is refused before anything begins."""
+    return typer.Option(help=text, callback=_within_limits)
+
+
+def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
+    if value is not None and param.name == "jobs":
+        count_jobs(value)
+    elif value is not None:
+        check_numbers(**{str(param.name): value})
+    return value
+
 
 Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
 Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
 Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
-Ways = Annotated[int, typer.Option(help="Classes per task.")]
+Ways = Annotated[int, number("Classes per task.")]
 Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
-Queries = Annotated[int, typer.Option(help="Query samples per class.")]
-Seed = Annotated[int, typer.Option(help="Seed of the tasks.")]
-Jobs = Annotated[int, typer.Option(help="Processes; -1 is one per core.")]
+Queries = Annotated[int, number("Query samples per class.")]
+Seed = Annotated[int, number("Seed of the tasks.")]
+Jobs = Annotated[int, number("Processes; -1 is one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Reference = Annotated[str | None, typer.Option(help="Method the others are compared to; the first by default.")]
-Threshold = Annotated[float, typer.Option(help="Count tasks with an accuracy below this.")]
+Threshold = Annotated[float, number("Count tasks with an accuracy below this.")]
 
 
 def load_data(

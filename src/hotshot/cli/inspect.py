@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hotshot.cli.inputs import Json, open_samples
-from hotshot.cli.terminal import reading
+from hotshot.cli.terminal import Console, reading
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
 from hotshot.evaluation.inspection.problems import BOTH, Finding
 from hotshot.files import FeatureSource, open_features

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
-from hotshot.cli.terminal import print_notes
+from hotshot.cli.terminal import Console, print_notes
 
 if TYPE_CHECKING:
     from hotshot.report import Source

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
 from hotshot.base.embedded import load_bank
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data
+from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number
 from hotshot.cli.report import read_source
-from hotshot.cli.terminal import Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation.runner import versions
 from hotshot.evaluation.tables import Entry, Table
@@ -54,11 +53,10 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; repeat it."),
     ] = None,
-    ways: Annotated[int | None, typer.Option(help="Classes per task; 5, or those of the bank, by default.")] = None,
+    ways: Annotated[int | None, number("Classes per task; 5, or those of the bank, by default.")] = None,
     queries: Queries = 15,
     tasks: Annotated[
-        int | None,
-        typer.Option(help="Tasks of an evaluation; 2000 by default, or 200 of banking77 and 40 of omniglot."),
+        int | None, number("Tasks of an evaluation; 2000 by default, or 200 of banking77 and 40 of omniglot.")
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-from rich.console import Console
+from rich import console as rich_console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -21,6 +22,15 @@ from hotshot.formatting import count, percentage, printable, shortened, shots_in
 
 SECONDS_WITHOUT_BAR = 1.0
 Watch = Callable[[int, int | None], None]
+
+
+class Console(rich_console.Console):
+    """A console that shows control characters in names of files and classes, where others obey them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print text line by line as `printable`, and all else as it is."""
+        lines = ("\n".join(map(printable, x.split("\n"))) if isinstance(x, str) else x for x in objects)
+        super().print(*lines, **options)
 
 
 def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, decoded_splits, needs_images
-from hotshot.cli.inputs import Json, numbers
-from hotshot.cli.terminal import bar
+from hotshot.cli.inputs import Json, number, numbers
+from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InputError, InterruptedRunError
 from hotshot.images.datasets import DecodedSplit
 
@@ -35,25 +34,25 @@ def train(
         typer.Option(help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."),
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Side of the input in pixels. Default: 84, or 32 for synthetic characters.")
+        int | None, number("Side of the input in pixels. Default: 84, or 32 for synthetic characters.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Passes over the images. Default: 60, or 10 for synthetic characters.")
+        int | None, number("Passes over the images. Default: 60, or 10 for synthetic characters.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(help="Images per optimisation step.")] = 128,
+    batch_size: Annotated[int, number("Images per optimisation step.")] = 128,
     optimiser: Annotated[str, typer.Option(help="sgd or adam.")] = "sgd",
-    learning_rate: Annotated[float, typer.Option(help="Learning rate of the first step.")] = 0.05,
-    weight_decay: Annotated[float, typer.Option(help="Weight decay of all parameters.")] = 5e-4,
+    learning_rate: Annotated[float, number("Learning rate of the first step.")] = 0.05,
+    weight_decay: Annotated[float, number("Weight decay of all parameters.")] = 5e-4,
     schedule: Annotated[str, typer.Option(help="How the learning rate falls: cosine, steps or constant.")] = "cosine",
-    label_smoothing: Annotated[float, typer.Option(help="Share of the target that is spread over all classes.")] = 0.0,
+    label_smoothing: Annotated[float, number("Share of the target that is spread over all classes.")] = 0.0,
     rotation: Annotated[
         bool, typer.Option("--rotation", help="Also learn to recognise rotations, as S2M2_R does.")
     ] = False,
-    mixup: Annotated[float, typer.Option(help="Strength of manifold mixup; S2M2 uses 2, 0 is none.")] = 0.0,
+    mixup: Annotated[float, number("Strength of manifold mixup; S2M2 uses 2, 0 is none.")] = 0.0,
     flip: Annotated[
         bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the weights, the order and the augmentation.")] = 0,
+    seed: Annotated[int, number("Seed of the weights, the order and the augmentation.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path("backbone"),
     cache: Cache = None,
     device: Device = "cpu",

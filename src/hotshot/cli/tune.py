@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from hotshot import evaluation
-from hotshot.cli.inputs import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways, load_data, numbers
-from hotshot.cli.terminal import Watching, to_rich
+from hotshot.cli.inputs import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways, load_data, number, numbers
+from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
@@ -25,11 +24,11 @@ def tune(
         list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02; repeat it.")
     ] = None,
     search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
-    candidates: Annotated[int | None, typer.Option(help="How many combinations a random search tries.")] = None,
+    candidates: Annotated[int | None, number("How many combinations a random search tries.")] = None,
     ways: Ways = 5,
     shots: Shots = "1,5",
     queries: Queries = 15,
-    tasks: Annotated[int, typer.Option(help="Tasks that the last candidates see.")] = 1000,
+    tasks: Annotated[int, number("Tasks that the last candidates see.")] = 1000,
     seed: Seed = 0,
     jobs: Jobs = -1,
     scheduler: Scheduler = None,

@@ -15,14 +15,15 @@ import sklearn
 
 from hotshot.arrays import array_hash, check_features, check_labels
 from hotshot.base import BaseClasses
-from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.errors import InputError, RunError
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
+from hotshot.limits import check_numbers
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of chunks.
@@ -70,7 +71,7 @@ def evaluate(
     reference : str, optional
         The method that the others are compared to; the first by default.
     n_jobs : int
-        Processes, -1 for one per core. The accuracies are the same for any number.
+        Processes, -1 for one per core, and four per core at most. The accuracies are the same for any number.
     scheduler : str, optional
         Address of a Dask scheduler to compute on instead.
     out : path, optional
@@ -179,14 +180,9 @@ def draw_episodes(
     y: np.ndarray, ways: int, shots: int | Sequence[int], queries: int, tasks: int, seed: int
 ) -> tuple[dict[int, Episodes | FrozenEpisodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
-    if not isinstance(tasks, (int, np.integer)) or isinstance(tasks, bool) or tasks < 1:
-        raise ParameterError(f"tasks must be an integer of at least 1, got {tasks!r}.")
-    numbers: list[Any] = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
-    if not numbers or any(numbers.count(k) > 1 for k in numbers):
-        raise ParameterError(f"shots must be one number or several different ones, got {shots!r}.")
+    check_numbers(tasks=tasks)
     episodes: dict[int, Episodes | FrozenEpisodes] = {
-        k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed)
-        for k in (int(k) if isinstance(k, np.integer) else k for k in numbers)
+        k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)
     }
     sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
     return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}

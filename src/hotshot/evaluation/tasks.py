@@ -12,8 +12,11 @@ import numpy as np
 from hotshot.arrays import check_labels
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.limits import check_numbers
 
 FILE_FORMAT = "hotshot tasks 1"
+# How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.
+MOST_SHOTS, MOST_FROZEN = 100, 2**25
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,16 @@ class Task:
     support_labels: np.ndarray
     query: np.ndarray
     query_labels: np.ndarray
+
+
+def check_shots(shots: Any) -> list[int]:
+    """One number of shots, or several different ones, as a list."""
+    numbers = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
+    if not 1 <= len(numbers) <= MOST_SHOTS or any(numbers.count(k) > 1 for k in numbers):
+        raise ParameterError(f"shots must be one number or up to {MOST_SHOTS} different ones, got {shots!r:.60}.")
+    for k in numbers:
+        check_numbers(shots=k)
+    return [int(k) for k in numbers]
 
 
 class Episodes:
@@ -44,9 +57,7 @@ class Episodes:
     """
 
     def __init__(self, y: Any, *, ways: int, shots: int, queries: int = 15, seed: int = 0) -> None:
-        for name, value, least in (("ways", ways, 2), ("shots", shots, 1), ("queries", queries, 1), ("seed", seed, 0)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-                raise ParameterError(f"{name} must be an integer of at least {least}, got {value!r}.")
+        check_numbers(ways=ways, shots=shots, queries=queries, seed=seed)
         self.names, labels = check_labels(y, len(y))
         self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
         if ways > len(self.names):
@@ -108,10 +119,11 @@ def freeze_tasks(
 
     Whoever has the same samples in the same order can `load_tasks` and evaluate on exactly these tasks.
     """
-    if tasks < 1:
-        raise ParameterError(f"tasks must be at least 1, got {tasks}.")
+    check_numbers(tasks=tasks, ways=ways, queries=queries)
     arrays: dict[str, np.ndarray] = {}
-    shots = [shots] if isinstance(shots, int) else list(shots)
+    shots = check_shots(shots)
+    if tasks * ways * sum(k + queries for k in shots) > MOST_FROZEN:
+        raise ParameterError(f"{tasks} tasks are too many for a file: evaluate them without one, or ask for fewer.")
     for k in shots:
         drawn = list(Episodes(y, ways=ways, shots=k, queries=queries, seed=seed).take(tasks))
         arrays[f"support_{k}"] = np.stack([task.support for task in drawn]).astype(np.int64)

@@ -24,6 +24,7 @@ from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import labels_hash
+from hotshot.limits import LIMITS, check_number, check_numbers
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -124,9 +125,8 @@ def tune(
     names, labels = check_labels(y_val, len(X), "y_val")
     y = names[labels]
     grid = dict(DEFAULT_GRID if grid is None else grid)
+    check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
-    if not isinstance(factor, int) or factor < 2:
-        raise ParameterError(f"factor must be an integer of at least 2, got {factor!r}.")
     episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
@@ -203,10 +203,12 @@ def _candidates(
             raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
     if search not in SEARCHES:
         raise ParameterError(f"search must be one of {', '.join(SEARCHES)}, got {search!r}.")
+    combinations = math.prod(map(len, grid.values()))
+    if combinations > LIMITS["candidates"][1]:
+        raise ParameterError(f"The grid has {combinations:,} combinations: leave values out.")
     choices = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if search == "random":
-        if n_candidates is None or n_candidates < 1:
-            raise ParameterError(f"A random search needs n_candidates of at least 1, got {n_candidates!r}.")
+        check_number("n_candidates of a random search", n_candidates, *LIMITS["candidates"])
         order = np.random.default_rng(seed).permutation(len(choices))[:n_candidates]
         choices = [choices[i] for i in sorted(order)]
     elif n_candidates is not None:

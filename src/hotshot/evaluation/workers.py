@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from hotshot.cluster import cluster_client, wait_for_a_worker
@@ -12,6 +12,8 @@ from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.chunks import Chunk, Record, Runner, run_chunk
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
 
+# More processes per core only take memory: as many are started instead of what is asked for beyond.
+MOST_PER_CORE = 4
 # How often the chunks of workers that were lost are handed out again.
 MOST_LOSSES = 5
 # Names of the errors of chunks that were lost with a worker; Dask, which has them, may not be installed.
@@ -35,10 +37,10 @@ def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Gen
 
 
 def count_jobs(n_jobs: int) -> int:
-    """The number of processes that `n_jobs` stands for."""
-    if not isinstance(n_jobs, int) or n_jobs == 0:
+    """The number of processes that `n_jobs` stands for, never more than a few per core."""
+    if not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ParameterError(f"n_jobs must be a positive integer, or -1 for one per core, got {n_jobs!r}.")
-    return int(effective_n_jobs(n_jobs))
+    return min(int(effective_n_jobs(n_jobs)), MOST_PER_CORE * cpu_count())
 
 
 def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:

@@ -16,11 +16,14 @@ from markupsafe import Markup
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import write_text
+from hotshot.limits import check_number, check_numbers
 from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
 from hotshot.report.sources import Reader, Source, source_of
 from hotshot.version import __version__
 
+# Tasks for each number of shots; each takes some kilobytes of the page.
+MOST_EXPLORED = 10_000
 GENERATOR = "hotshot report"
 
 
@@ -52,10 +55,8 @@ def make_report(
     """
     if not folders:
         raise ParameterError("Name at least one run folder.")
-    if not 0 <= threshold <= 1:
-        raise ParameterError(f"threshold must be between 0 and 1, got {threshold}.")
-    if tasks < 0:
-        raise ParameterError(f"tasks must be 0 or more, got {tasks}.")
+    check_numbers(threshold=threshold)
+    check_number("tasks", tasks, 0, MOST_EXPLORED)
     parts: list[Part] = []
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"

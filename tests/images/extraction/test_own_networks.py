@@ -230,8 +230,8 @@ def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"size": 0}, "size must be from 1 to 4096, got 0"),
-        ({"size": 10**9}, "size must be from 1 to 4096"),
+        ({"size": 0}, "size must be an integer from 1 to 4,096, got 0"),
+        ({"size": 10**9}, "size must be an integer from 1 to 4,096"),
         ({"device": "abacus"}, "device must be one that PyTorch has here, such as cpu, got 'abacus'"),
         ({"device": "meta"}, "device must be one that PyTorch has here"),
         ({"mean": (0.5,)}, "mean and deviation must be three numbers"),
@@ -338,7 +338,7 @@ IMAGES = {"x": ["n", 3, 14, 14]}
         ([("ReduceMean", "x", "y", {"axes": [3], "keepdims": 0})], IMAGES, {"y": ["n", 3, 14]},
          r"gave torch.float32 \(2, 3, 14\)"),
         ([("ReduceMean", "x", "y", {"keepdims": 0})], IMAGES, {"y": []}, r"fails on images \(2, 3, 14, 14\)"),
-        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "size must be from 1 to 4096"),
+        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "size must be an integer from 1 to 4,096"),
     ],
 )  # fmt: skip
 def test_files_of_other_networks_are_refused_in_one_sentence(onnx, nodes, inputs, outputs, message):

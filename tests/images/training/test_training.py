@@ -187,7 +187,7 @@ def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
 
 def test_a_loss_that_runs_away_is_said(tmp_path):
     with pytest.raises(InputError, match="smaller learning rate"):
-        train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e30), tmp_path / "run")
+        train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e12), tmp_path / "run")
 
 
 def test_a_single_image_is_not_enough(tmp_path):
@@ -198,11 +198,11 @@ def test_a_single_image_is_not_enough(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epochs": 0}, "epochs must be positive"),
-        ({"batch_size": 1}, "batch_size must be at least 2"),
+        ({"epochs": 0}, "epochs must be an integer from 1 to"),
+        ({"batch_size": 1}, "batch_size must be an integer from 2 to"),
         ({"optimiser": "lion"}, "optimiser must be one of sgd, adam"),
         ({"schedule": "warm"}, "schedule must be one of"),
-        ({"mixup": -1.0}, "mixup must not be negative"),
+        ({"mixup": -1.0}, "mixup must be a number from 0.0 to"),
     ],
 )
 def test_recipes_are_checked(change, message):

@@ -48,6 +48,8 @@ def create(name: str, **options: Any) -> torch.nn.Module:
         raise ParameterError(f"backbone must be one of {', '.join(BACKBONES)}, got {name!r}.")
     try:
         return _NETWORKS[name](**options)
+    except ParameterError:
+        raise
     except (TypeError, ValueError, RuntimeError) as error:
         reason = str(error).split(") ")[-1].splitlines()[0].rstrip(".")
         raise ParameterError(f"{name} has no such option, or not of this value: {reason}.") from None

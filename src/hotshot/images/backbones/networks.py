@@ -11,8 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hotshot.errors import ParameterError
+from hotshot.limits import LIMITS, check_number, check_numbers
+
 # Later blocks of a Conv6 do not pool: a map of 5x5 is small enough.
 POOLED_BLOCKS = 4
+# Each block of a ResNet12 halves the map, so that no image has pixels for more.
+MOST_BLOCKS = 8
 
 
 def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> nn.Conv2d:
@@ -34,6 +39,7 @@ class Convolutional(nn.Module):
 
     def __init__(self, depth: int, filters: int = 64, channels: int = 3) -> None:
         super().__init__()
+        check_numbers(filters=filters, channels=channels)
         inputs = [channels] + [filters] * (depth - 1)
         self.blocks = nn.Sequential(*(_block(n, filters, i < POOLED_BLOCKS) for i, n in enumerate(inputs)))
         _initialise(self)
@@ -66,6 +72,9 @@ class Residual(nn.Module):
 
     def __init__(self, blocks: Sequence[int], filters: int = 64, channels: int = 3, small: bool = False) -> None:
         super().__init__()
+        check_numbers(channels=channels)
+        # The last stage has eight times as many.
+        check_number("filters", filters, 1, LIMITS["filters"][1] // 8)
         entry = _convolution(channels, filters) if small else _convolution(channels, filters, 7, stride=2)
         self.stem = nn.Sequential(entry, nn.BatchNorm2d(filters), nn.ReLU())
         if not small:
@@ -119,6 +128,11 @@ class Residual12(nn.Module):
         block_size: int = 5,
     ) -> None:
         super().__init__()
+        if not isinstance(filters, (list, tuple)) or not 1 <= len(filters) <= MOST_BLOCKS:
+            several = f"1 to {MOST_BLOCKS} numbers, such as (64, 128, 256, 512)"
+            raise ParameterError(f"filters must be {several}, got {filters!r:.60}.")
+        for number in filters:
+            check_numbers(filters=number, channels=channels)
         blocks = []
         for i, (inputs, outputs) in enumerate(pairwise([channels, *filters])):
             leak = 0.1 if i + 1 < len(filters) else 0.0

@@ -12,6 +12,7 @@ import numpy as np
 
 from hotshot.errors import RunError
 from hotshot.images.datasets.decoding import DecodedSplit
+from hotshot.limits import check_number
 
 # Blocks of Unicode, first and last character.
 SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {
@@ -33,6 +34,8 @@ SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {
 FACES = tuple(f"DejaVu{face}" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "SansMono"))
 # Drawn so many times larger than wanted, and reduced after the jitter.
 OVERSAMPLING = 3
+# Side at which all of them take 3 GB.
+LARGEST = 256
 
 
 def make_glyphs(
@@ -50,6 +53,7 @@ def make_glyphs(
         Of each split; by default all characters of its scripts.
     seed : int
     """
+    check_number("size of synthetic characters", size, 1, LARGEST)
     faces = _faces()
     splits = {}
     seen: set[bytes] = set()

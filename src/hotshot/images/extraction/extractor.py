@@ -20,9 +20,8 @@ from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.training import load_backbone
 from hotshot.images.training.augmentation import as_input
 from hotshot.images.training.checkpoints import MARGIN
+from hotshot.limits import check_numbers
 
-# Side of an input in pixels, beyond which a number is a mistake, or the file that says it is damaged.
-LARGEST = 4096
 EFFICIENTNET, MINILM = "efficientnet-lite0", "minilm"
 PRETRAINED = (EFFICIENTNET, MINILM)
 
@@ -109,8 +108,7 @@ def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
 
 def side_of(size: int) -> int:
     """Side of the decoded images whose middle is the input, as in training."""
-    if not 1 <= size <= LARGEST:
-        raise ParameterError(f"size must be from 1 to {LARGEST}, got {size}.")
+    check_numbers(size=size)
     return round(size * (1 + MARGIN))
 
 

@@ -15,11 +15,14 @@ from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import reason
 from hotshot.images.backbones import create
+from hotshot.limits import LIMITS, check_numbers
 from hotshot.version import __version__
 
 OPTIMISERS, SCHEDULES = ("sgd", "adam"), ("cosine", "steps", "constant")
 # Pixels beyond the size of the input that the cached images have on each side, as a share, for random crops.
 MARGIN = 1 / 7
+# Of a batch; what a network makes of them is hundreds of times as large.
+MOST_PIXELS = 2**27
 WHAT, VERSION = "checkpoint", 1
 DESCRIPTION, TENSORS = "checkpoint.json", "checkpoint.safetensors"
 REMEDY = "make one with hotshot train"
@@ -71,14 +74,9 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("size", "epochs", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ParameterError(f"{name} must be positive, got {getattr(self, name)!r}.")
-        for name in ("momentum", "weight_decay", "label_smoothing", "mixup"):
-            if not getattr(self, name) >= 0:
-                raise ParameterError(f"{name} must not be negative, got {getattr(self, name)!r}.")
-        if self.batch_size < 2:
-            raise ParameterError(f"batch_size must be at least 2, to normalise over a batch, got {self.batch_size!r}.")
+        check_numbers(**{name: getattr(self, name) for name in LIMITS if hasattr(self, name)})
+        if self.batch_size * self.size**2 > MOST_PIXELS:
+            raise ParameterError(f"{self.batch_size} images of size {self.size} are too many for one step: take fewer.")
         for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise ParameterError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}.")

@@ -1,0 +1,536 @@
+"""Fuzzed command lines: `python -m benchmarks.fuzz_shell --seconds 600`.
+
+Every option and argument of every command, as the program itself lists them, gets values that no one should pass, one
+or two at a time on top of a small sound command line; now and then a file that the command reads is damaged instead.
+A command must do its work or refuse it in a sentence. Anything else is a finding, printed with how to repeat it: a
+traceback, a crash, more time or memory than it may take, an exit code that is not documented, control characters in
+what it prints, a file outside of its folder that it was not told to write.
+
+Each command runs in a fork of one process that has imported everything, in a folder of its own. No value names a place
+outside of it where root could do harm: devices are made in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import random
+import re
+import resource
+import shlex
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SECONDS, CPU_SECONDS = 90, 60
+MEMORY, LARGEST_FILE, MOST_PROCESSES = 3 * 2**30, 2**28, 300
+EXIT_CODES = {0, 2, 130}
+# `inspect` says by 1 that a file has faults.
+MORE_EXIT_CODES = {"inspect": {1}}
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+# Where the data of the sound lines are few, so are ways, queries and tasks.
+FEW = ["--ways", "2", "--queries", "2", "--tasks", "2"]
+FILES = ["--base", "base.npz", "--novel", "novel.npz"]
+# Arguments and options of small sound lines, by command; a command that is not here is run without any.
+SOUND: dict[str, list[tuple[list[str], list[str]]]] = {
+    "demo": [([], [*FEW, "--shots", "1", "--methods", "hot,centroid"])],
+    "evaluate": [
+        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
+        ([], [*FILES, *FEW, "--shots", "1", "--methods", "free-lunch,tuned=tuned.json", "--jobs", "1"]),
+        ([], [*FILES, "--load-tasks", "tasks.safetensors", "--methods", "hot", "--jobs", "1"]),
+        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1", "--out", "run"]),
+        ([], ["--base", "base.bank", "--novel", "novel.npz", *FEW, "--shots", "1", "--methods", "hot", "--jobs", "1"]),
+    ],
+    "tune": [
+        ([], ["--base", "base.npz", "--val", "novel.npz", *FEW, "--shots", "1", "--grid", "mix=0.2,0.4", "--jobs", "1"])
+    ],
+    "inspect": [(["base.npz"], []), (["base.npz", "novel.npz"], [])],
+    "convert": [
+        (["base.npz", "converted.safetensors"], []),
+        (["base.npz", "converted.bank"], ["--no-samples", "--covariance", "pooled"]),
+        (["plain.npy", "converted.csv"], ["--labels", "plain.labels.npy"]),
+    ],
+    "train": [
+        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4"]),
+        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4", "--out", "backbone"]),
+    ],
+    "extract": [
+        (["images"], ["--checkpoint", "backbone/best"]),
+        (["images"], ["--weights", "weights.pt", "--backbone", "conv4", "--size", "16"]),
+        (["images"], ["--network", "network.py:make", "--size", "16"]),
+        (["images"], ["--network", "network.onnx", "--size", "16"]),
+    ],
+    "reproduce": [
+        (["costs"], [*FILES, *FEW, "--jobs", "1"]),
+        (["costs"], [*FILES, *FEW, "--jobs", "1", "--out", "all"]),
+    ],
+    "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
+}  # fmt: skip
+
+NUMBERS = [
+    "0", "-1", "-0", "1", "2", "3", "1.5", "1e999", "-1e999", "1e-999", "nan", "inf", "-inf", "1e308", "1e-320",
+    "0x10",    "9" * 11, "9" * 23, "-" + "9" * 23, "9" * 400, "9" * 5000, "٣", "１２", "²", "1_0", " 7 ", "+5",
+    "1e3", "true", "null",
+]  # fmt: skip
+LISTS = [
+    ",", "1,1", "1,", ",1", "1,,2", "1,2,3", "4,4", "0,1", "1,-1", "1,nan", ",".join(map(str, range(1, 20_000))),
+    "1," * 50_000 + "1", "a=b", "=", "=1", "a=", "epsilon=", "epsilon=nan", "epsilon=0,-1,1e999", "epsilon=[1]",
+    "epsilon={}", "mix=null", "n_generated=99999999999999999999", "n_generated=1.5", "n_components=0", "power=1e300",
+    "C=1e-300,1e300", "alpha=-1", "head=sampled,x", "base=1", "cost=cosine", "covariance=dense", "n_retrieved=0",
+    "epsilon=1e-320,1e300", *(f"C={','.join(map(str, range(1, n)))}" for n in (30, 120_000)),
+]  # fmt: skip
+TEXTS = [
+    "", " ", "\t", "\n", "a b", "-", "--", "-x", "--help", "%", "%s%n%d", "{}", "{0.__class__}", "[bold]x[/bold]",
+    "[/]",
+    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x07\x08\x0b", "\r", "\x7f", "\x85", "\u202e", "\ufeff", "é", "日本",
+    "😀",
+    "\udcff\udcfe", "'", '"', "`id`", "$(id)", "; id", "<b>&amp;", "</script>", "x" * 300, "x" * 100_000,
+    "auto", "none",
+    "cpu", "cuda", "meta", "mps", "cpu:1", "conv4", "resnet12", "wrn28_10", "hot", "hot,hot", "centroid", "svm,x=",
+    "float16", "float64", "int8", "diagonal", "dense", "random", "adam", "omniglot", "folder", "tcp://127.0.0.1:1",
+    "os:system", "torch.nn:Linear", "torch:zeros", "network.py:nothing", "network.py:fails", "network.py:",
+    ":", "a:b:c",
+    "broken.py:make", "base.npz:X", "parts.npz:base", "parts.npz:nothing", "x=base.npz,novel.npz", "x=,", "x=a,b,c,d",
+]  # fmt: skip
+PATHS = [
+    ".", "..", "../", "../outside", "/proc/self/mem", "/proc/nothing/x", "/sys", "null", "zero", "full", "null/x",
+    "/proc/self/fd/0", "folder", "folder/", "folder/new", "nowhere", "nowhere/below/it", "empty", "fifo", "secret",
+    "loop",
+    "dangling", "base.npz/below", "text.txt", "words.csv", "words.json", "picture.png", "network.py", "network.onnx",
+    "weights.pt", "base.npz", "novel.npz", "parts.npz", "plain.npy", "plain.labels.npy", "base.bank", "tuned.json",
+    "tasks.safetensors", "run", "run/run.json", "run/journal.jsonl", "all", "backbone", "backbone/best", "images",
+    "images/train", "new.csv", "new.npy", "new.mat", "new.parquet", "new.pkl", "new.bank", "new.npz", "new", "a/b/c/d",
+    "x" * 255, "x" * 256, "x" * 250 + ".npz", "/".join("d" * 2000), "new\x1b[31m.npz", "new\n.npz", "[bold]new.npz",
+    "new%s.npz", "-new.npz", "~/x", "$HOME/x", "new.npz ", "\udcff.npz",
+]  # fmt: skip
+VALUES = {"number": NUMBERS, "list": LISTS, "text": TEXTS, "path": PATHS}
+# What a value in a JSON file is replaced by.
+DOCUMENTS: list[Any] = [
+    None, True, 0, -1, 1.5, 10**20, 10**400, float("nan"), float("inf"), 1e308, "", "x", "\x1b[31m", "9" * 50, "../x",
+    "fifo", [], {}, [None], {"a": 1}, [[]], "\ud800", 2**31, 2**63, -(2**70), "nan", "1e999",
+]  # fmt: skip
+
+
+# --- what the commands are, and one line
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command line, and how a file of its folder is damaged before it runs, if any is."""
+
+    command: str
+    arguments: tuple[str, ...]
+    damage: str | None = None
+
+    def __str__(self) -> str:
+        damage = f"  # with {self.damage}" if self.damage else ""
+        return " ".join(["hotshot", *map(_shell, self.arguments)]) + damage
+
+
+def _shell(text: str) -> str:
+    """A word for bash, shortened where it is very long."""
+    quoted = shlex.quote(text) if text.isprintable() else "$" + repr(text)
+    return quoted if len(quoted) <= 300 else f"{quoted[:80]}…({len(text)} characters)"
+
+
+def commands() -> dict[str, list[Any]]:
+    """Options and arguments of every command, as the program lists them."""
+    from typer.main import get_command
+
+    from hotshot.cli.app import app
+
+    return {name: command.params for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
+
+
+def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
+    """A sound line with one or two nasty values, or with a damaged file."""
+    command = rng.choice(sorted(known))
+    arguments, options = (list(part) for part in rng.choice(SOUND.get(command, [([], [])])))
+    damaged = rng.random() < 0.2
+    for _ in range(0 if damaged else rng.choice((1, 1, 2))):
+        param = rng.choice(known[command])
+        if param.param_type_name == "argument":
+            at = rng.randrange(len(arguments) + 1)
+            arguments[at : at + 1] = [draw_value(rng, "path")]
+        elif getattr(param, "is_flag", False):
+            options.append(rng.choice([*param.opts, *param.secondary_opts]))
+        else:
+            name, value = rng.choice(param.opts), draw_value(rng, _kind(param))
+            options += [f"{name}={value}"] if name.startswith("--") and rng.random() < 0.3 else [name, value]
+    if rng.random() < 0.2:
+        options.append("--json")
+    # What comes after two dashes is never an option.
+    positional = ["--", *arguments] if arguments and rng.random() < 0.2 else arguments
+    return Line(command, (command, *options, *positional), str(rng.getrandbits(40)) if damaged else None)
+
+
+def _kind(param: Any) -> str:
+    """The kind of values an option takes; versions of Typer keep its type in different places."""
+    kind = str(getattr(param, "type", None) or getattr(param, "type_descriptor", ""))
+    if re.search(r"\b(int|float)", kind, re.IGNORECASE):
+        return "number"
+    return "path" if "path" in kind.lower() else "text"
+
+
+def draw_value(rng: random.Random, kind: str) -> str:
+    """A nasty value, most often of the kind that is asked for; text may be a list of numbers."""
+    kinds = ["text", "list"] if kind == "text" else [kind]
+    return rng.choice(VALUES[rng.choice(kinds if rng.random() < 0.7 else sorted(VALUES))])
+
+
+# --- the files of a working folder
+
+
+def make_files(folder: Path) -> None:
+    """Sound files for sound lines, and others that are none, in the working folder."""
+    import numpy as np
+    import onnx
+    import torch
+    from PIL import Image
+
+    from hotshot.images.backbones import create
+
+    rng = np.random.default_rng(0)
+    for name, classes in (("base", ["a", "b", "\x1b[1mc", "d"]), ("novel", ["w", "\x1b[31mx\n", "[bold]y[/]", "z"])):
+        np.savez(folder / f"{name}.npz", X=rng.random((32, 6)).astype(np.float32), y=np.repeat(classes, 8))
+    parts = {f"{letter}_{part}": array for part, array in (("base", 0), ("novel", 1)) for letter in "Xy" for array in [
+        rng.random((8, 3)) if letter == "X" else np.repeat([array, array + 5], 4)]}  # fmt: skip
+    np.savez(folder / "parts.npz", **parts)
+    np.save(folder / "plain.npy", rng.random((8, 3)))
+    np.save(folder / "plain.labels.npy", np.repeat([0, 1], 4))
+    for split in ("train", "val", "test"):
+        for name in "ab":
+            (folder / "images" / split / f"{split}{name}").mkdir(parents=True)
+            for i in range(4):
+                pixels = rng.integers(0, 255, size=(18, 20, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(folder / "images" / split / f"{split}{name}" / f"{i}.png")
+    shutil.copy(folder / "images/train/traina/0.png", folder / "picture.png")
+    torch.save(create("conv4").state_dict(), folder / "weights.pt")
+    (folder / "network.py").write_text(
+        "import torch\n\n\ndef make():\n    return torch.nn.Conv2d(3, 2, 3)\n\n\n"
+        "class fails(torch.nn.Module):\n    def forward(self, x):\n        raise KeyError('x')\n"
+    )
+    (folder / "broken.py").write_text("import nothing_of_that_name\n")
+    image = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, None, None])
+    mean = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 3, 1, 1])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("GlobalAveragePool", ["x"], ["y"])], "g", [image], [mean])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, folder / "network.onnx")
+    (folder / "folder").mkdir()
+    (folder / "empty").touch()
+    (folder / "text.txt").write_text("no features\n")
+    (folder / "words.csv").write_text("text,label\na b,x\nc d,y\n")
+    (folder / "words.json").write_text("{}")
+    (folder / "loop").symlink_to("loop")
+    (folder / "dangling").symlink_to("not/there")
+    (folder / "secret").write_text("secret")
+
+
+IMPORTED = (
+    "distributed", "matplotlib.font_manager", "onnxruntime", "pyarrow.parquet", "scipy.io", "hotshot.cli.app",
+    "hotshot.images.extraction", "hotshot.images.training", "hotshot.paper.experiments", "hotshot.report",
+)  # fmt: skip
+MAKING = (
+    ["convert", "base.npz", "base.bank"],
+    ["evaluate", *SOUND["evaluate"][0][1], "--out", "frozen", "--save-tasks", "tasks.safetensors"],
+    ["evaluate", *SOUND["evaluate"][0][1], "--out", "run"],
+    ["tune", *SOUND["tune"][0][1], "--out", "tuned.json"],
+    ["train", "images", *SOUND["train"][0][1], "--out", "backbone"],
+    ["reproduce", "costs", *SOUND["reproduce"][0][1], "--out", "all"],
+)
+
+
+def damage(folder: Path, seed: str) -> str:
+    """Damage one file of the folder; what was done to it."""
+    from hotshot.evaluation import journal
+
+    rng = random.Random(seed)
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink() and "images/" not in str(p))
+    documents = [p for p in files if p.suffix in (".json", ".jsonl")]
+    path = rng.choice(rng.choice([files, documents, documents]))
+    name = path.relative_to(folder)
+    how = rng.choice(["value", "value", "value", "bytes", "end", "empty", "fifo", "folder", "other", "digits", "deep"])
+    data = bytearray(path.read_bytes())
+    if how == "value" and path in documents and data:
+        if path.suffix == ".json":
+            path.write_text(json.dumps(_with_other_value(rng, json.loads(data))))
+        else:
+            lines = bytes(data).splitlines(keepends=True)
+            at = rng.randrange(len(lines))
+            # Under a right checksum.
+            lines[at] = journal.encode(_with_other_value(rng, journal.decode(lines[at].rstrip())))
+            path.write_bytes(b"".join(lines))
+        return f"another value in {name}"
+    if how == "digits":
+        data = bytearray(re.sub(rb"\d+", b"9" * rng.choice((25, 400, 5000)), bytes(data), count=rng.choice((0, 1))))
+    elif how == "deep":
+        data = bytearray(b"[" * 100_000)
+    elif how == "end":
+        data = data[: rng.randrange(len(data) + 1)]
+    elif how == "other":
+        data = bytearray(rng.choice(files).read_bytes())
+    elif how in ("bytes", "value"):
+        for _ in range(rng.choice((1, 1, 8)) if data else 0):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+    path.unlink()
+    if how == "fifo":
+        os.mkfifo(path)
+    elif how == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"" if how == "empty" else bytes(data))
+    return f"{name}: {how}"
+
+
+def _with_other_value(rng: random.Random, document: Any) -> Any:
+    """The document with one value replaced, added or left out, at any depth."""
+    inner: list[Any] = list(document) if isinstance(document, dict) else []
+    if isinstance(document, list):
+        inner = list(range(len(document)))
+    if not inner or rng.random() < 0.1:
+        return rng.choice(DOCUMENTS)
+    key = rng.choice(inner)
+    if rng.random() < 0.1:
+        del document[key]
+    else:
+        document[key] = _with_other_value(rng, document[key])
+    return document
+
+
+# --- one command in a fork
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code (negative for a signal), what it printed, and how long it took."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+    stray: tuple[str, ...] = ()
+
+
+def run(arguments: list[str], case: Path) -> Outcome:
+    """Run a command in `case/work`, within its limits."""
+    printed = [case / "stdout", case / "stderr"]
+    begun = time.monotonic()
+    process = os.fork()
+    if process == 0:
+        _become(arguments, case, printed)
+    code = _wait(process, begun + SECONDS)
+    # Workers that it has left behind.
+    with suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+    texts = [path.read_bytes().decode(errors="backslashreplace") for path in printed]
+    kept = [*(p.name for p in case.iterdir()), *(f"home/{p.name}" for p in (case / "home").iterdir())]
+    kept += [f"tmp/{p.name}" for p in (case / "tmp").iterdir()] if code in EXIT_CODES else []
+    # PyTorch makes an empty folder for itself.
+    stray = sorted(n for n in {*kept} - {"work", "home", "tmp", "stdout", "stderr"} if "torchinductor" not in n)
+    return Outcome(code, texts[0], texts[1], time.monotonic() - begun, tuple(stray))
+
+
+def _wait(process: int, until: float) -> int:
+    while time.monotonic() < until:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.killpg(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return -signal.SIGALRM
+
+
+def _become(arguments: list[str], case: Path, printed: list[Path]) -> None:
+    """In the fork: be the command, and never return."""
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(case / "work")
+        for number, path in zip((1, 2), printed, strict=True):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.environ |= {"HOME": str(case / "home"), "TMPDIR": str(case / "tmp"), "JOBLIB_TEMP_FOLDER": str(case / "tmp")}
+        tempfile.tempdir = None
+        # No one pulls the plug: files need not reach the disk.
+        os.fsync = lambda _: None
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        for what, limit in (
+            (resource.RLIMIT_AS, used + MEMORY), (resource.RLIMIT_CPU, CPU_SECONDS),
+            (resource.RLIMIT_FSIZE, LARGEST_FILE), (resource.RLIMIT_NPROC, MOST_PROCESSES), (resource.RLIMIT_CORE, 0),
+        ):  # fmt: skip
+            resource.setrlimit(what, (limit, limit))
+        sys.argv = ["hotshot", *arguments]
+        from hotshot.cli import main
+
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def judge(line: Line, outcome: Outcome) -> str | None:
+    """The words for a finding, None where all is well."""
+    printed = outcome.stdout + outcome.stderr
+    if "Traceback (most recent call last)" in printed:
+        own = re.findall(r'File ".*/(hotshot/[^"]*)", line (\d+)', printed)
+        place = ":".join(own[-1]) if own else "outside of hotshot"
+        last = next((text for text in reversed(printed.splitlines()) if re.match(r"[\w.]+(:|$)", text)), "")
+        return f"traceback: {last.split(':')[0]} at {place}"
+    if outcome.code == -signal.SIGALRM:
+        return f"more than {SECONDS} s"
+    if outcome.code < 0:
+        return f"killed by {signal.Signals(-outcome.code).name}"
+    if outcome.code not in EXIT_CODES | MORE_EXIT_CODES.get(line.command, set()):
+        return f"exit code {outcome.code}"
+    if "more memory than there is" in outcome.stderr:
+        return "too much memory"
+    if outcome.code == 2 and not outcome.stderr.strip():
+        return "refused without a word"
+    if found := CONTROL.search(outcome.stderr):
+        return f"control character {found[0]!r} in stderr"
+    if found := CONTROL.search(outcome.stdout):
+        return f"control character {found[0]!r} in stdout"
+    elsewhere = any(".." in word or "/" in word[:1] or "=/" in word for word in line.arguments)
+    if outcome.stray and not elsewhere:
+        return f"writes {', '.join(re.sub('[0-9a-f]{6,}|[0-9]+', '#', name) for name in outcome.stray[:3])} outside"
+    return None
+
+
+# --- many commands
+
+
+def prepare_case(sound: Path, case: Path) -> None:
+    """A fresh folder of a case, with the sound files in it."""
+    shutil.rmtree(case, ignore_errors=True)
+    shutil.copytree(sound, case / "work", symlinks=True)
+    (case / "home").mkdir()
+    (case / "tmp").mkdir()
+    os.mkfifo(case / "work" / "fifo")
+    for name, minor in (("null", 3), ("zero", 5), ("full", 7)):
+        device = case / "work" / name
+        if os.getuid() == 0:
+            os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+        else:
+            device.symlink_to(f"/dev/{name}")
+    (case / "work" / "secret").chmod(0)
+
+
+def work(numbers: Iterator[int], seed: int, folder: Path, tell: Callable[[dict[str, Any]], None], until: float) -> None:
+    """Run the lines of these numbers; what becomes of each is told."""
+    known = commands()
+    for number in numbers:
+        if time.monotonic() > until:
+            return
+        line = draw_line(random.Random(f"{seed} {number}"), known)
+        case = folder / "case"
+        prepare_case(folder.parent / "sound", case)
+        said = line
+        if line.damage:
+            said = Line(line.command, line.arguments, damage(case / "work", line.damage))
+        outcome = run(list(line.arguments), case)
+        told = {"number": number, "code": outcome.code, "seconds": outcome.seconds, "line": str(said)}
+        told |= {"found": judge(line, outcome), "end": outcome.stderr[-3000:]}
+        tell(told)
+
+
+def warm_up(root: Path) -> None:
+    """Import what the commands import, and make the sound files."""
+    os.environ |= dict.fromkeys(SINGLE_THREAD, "1")
+    for name in IMPORTED:
+        importlib.import_module(name)
+    importlib.import_module("torch").set_num_threads(1)
+    sound = root / "sound"
+    for name in ("sound", "making/home", "making/tmp"):
+        (root / name).mkdir(parents=True)
+    (root / "making" / "work").symlink_to(sound)
+    make_files(sound)
+    for arguments in MAKING:
+        made = run(arguments, root / "making")
+        if made.code:
+            sys.exit(f"{shlex.join(arguments)} must work before it can be fuzzed: {made.stderr}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--cases", type=int, default=10**9, help="stop after so many command lines")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="run the line of this number and show what it prints")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-shell-", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        warm_up(root)
+        if asked.only is not None:
+            folder = root / "only"
+            folder.mkdir()
+            work(iter([asked.only]), asked.seed, folder, lambda told: print(json.dumps(told, indent=1)), 1e99)
+            return
+        found, codes = _run_all(asked, root)
+    print(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
+    print(f"{codes.total()} command lines, seed {asked.seed}: {len(found)} findings.")
+    sys.exit(bool(found))
+
+
+def _run_all(asked: argparse.Namespace, root: Path) -> tuple[Counter[str], Counter[int]]:
+    """Run lines in several processes; each kind of finding is printed once, when it is found."""
+    until = time.monotonic() + asked.seconds
+    reading, writing = os.pipe()
+    for worker in range(asked.jobs):
+        if os.fork() == 0:
+            os.close(reading)
+            folder = root / f"worker-{worker}"
+            folder.mkdir()
+            numbers = iter(range(worker, asked.cases, asked.jobs))
+            try:
+                work(numbers, asked.seed, folder, lambda t: os.write(writing, (json.dumps(t) + "\n").encode()), until)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+    os.close(writing)
+    found: Counter[str] = Counter()
+    codes: Counter[int] = Counter()
+    with open(reading) as lines:
+        for text in lines:
+            told = json.loads(text)
+            codes[told["code"]] += 1
+            if told["found"] is None:
+                continue
+            kind = f"{told['line'].split()[1]}: {told['found']}"
+            found[kind] += 1
+            if found[kind] == 1:
+                print(f"{kind}\n  {told['line']}", flush=True)
+                again = f"python -m benchmarks.fuzz_shell --seed {asked.seed} --only {told['number']}"
+                print(f"  again: {again}", flush=True)
+    if any(os.wait()[1] for _ in range(asked.jobs)):
+        sys.exit("The fuzzer itself has failed.")
+    for kind, times in found.items():
+        print(f"{times:5d} x {kind}")
+    return found, codes
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Numbers that would take all memory or never end are refused where they enter the library, in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+import joblib
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot.base import BaseClasses
+from hotshot.errors import ParameterError
+from hotshot.evaluation import evaluate, tune
+from hotshot.evaluation.tasks import Episodes, freeze_tasks
+from hotshot.evaluation.workers import MOST_PER_CORE, count_jobs
+from hotshot.limits import LIMITS, check_numbers
+
+DIGITS = 10**23
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_themselves_are_allowed_and_nothing_beyond(name):
+    least, most = LIMITS[name]
+    check_numbers(**{name: least})
+    check_numbers(**{name: most})
+    for wrong in (least - 1, most * 1.1 + 1, math.nan, math.inf, -math.inf, None, True, "1", [1], DIGITS**3):
+        with pytest.raises(ParameterError, match=rf"^{name} must be an? (integer|number) from .* to .*, got .*\.$"):
+            check_numbers(**{name: wrong})
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    check_numbers(ways=np.int64(5), threshold=np.float32(0.5))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"tasks": 10**14}, {"tasks": DIGITS}, {"ways": 10**6}, {"queries": DIGITS}, {"seed": DIGITS}, {"shots": [1, 1]},
+     {"shots": []}, {"shots": 0}, {"shots": [1, 10**9]}, {"shots": range(1, 10**5)}, {"shots": 1.5}, {"n_jobs": 0},
+     {"n_jobs": True}],
+    ids=str,
+)  # fmt: skip
+def test_evaluate_and_tune_refuse_numbers_beyond_limits(wrong):
+    X, y = make_bank()
+    base = BaseClasses.from_samples(*make_bank(seed=1))
+    small = {"ways": 2, "shots": 1, "queries": 2, "tasks": 1, "n_jobs": 1, **wrong}
+    (name,) = wrong
+    with pytest.raises(ParameterError, match=f"^{name} must be"):
+        evaluate(["hot"], X, y, base=base, **small)
+    with pytest.raises(ParameterError, match=f"^{name} must be"):
+        tune(base, X, y, grid={"epsilon": [0.1]}, **small)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"factor": DIGITS}, "factor must be"),
+        ({"search": "random", "n_candidates": 2, "seed": -1}, "seed must be"),
+        ({"search": "random", "n_candidates": 0}, "n_candidates of a random search must be"),
+        ({"search": "random", "n_candidates": DIGITS}, "n_candidates of a random search must be"),
+        ({"search": "random", "n_candidates": "many"}, "n_candidates of a random search must be"),
+        ({"grid": {"epsilon": range(1, 10**5), "C": range(1, 10**5)}}, "combinations: leave values out"),
+    ],
+)
+def test_a_search_has_limits(wrong, message):
+    X, y = make_bank()
+    base = BaseClasses.from_samples(*make_bank(seed=1))
+    with pytest.raises(ParameterError, match=message):
+        tune(base, X, y, ways=2, shots=1, queries=2, tasks=1, n_jobs=1, **{"grid": {"epsilon": [0.1]}, **wrong})
+
+
+def test_a_file_of_tasks_has_limits(tmp_path):
+    _, y = make_bank()
+    for wrong in ({"tasks": 10**14}, {"tasks": 10**7}, {"tasks": 1, "shots": (1, 1)}, {"tasks": 0}):
+        with pytest.raises(ParameterError, match=r"tasks|shots"):
+            freeze_tasks(tmp_path / "tasks", y, **{"ways": 2, "shots": 1, "queries": 9, **wrong})
+    assert not list(tmp_path.iterdir())
+
+
+def test_so_many_processes_are_never_started():
+    most = MOST_PER_CORE * joblib.cpu_count()
+    assert count_jobs(10**7) == count_jobs(DIGITS) == most
+    assert [count_jobs(n) for n in (1, 2, -(10**9))] == [1, 2, 1]
+
+
+def test_tasks_take_any_seed_within_limits():
+    _, y = make_bank()
+    assert len(Episodes(y, ways=2, shots=1, queries=2, seed=LIMITS["seed"][1])[0].support) == 2
+
+
+# --- images
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size": 0}, {"size": 10**9}, {"size": 8.5}, {"batch_size": 1}, {"batch_size": DIGITS}, {"label_smoothing": 2},
+     {"label_smoothing": math.nan}, {"seed": DIGITS}, {"seed": -1}, {"learning_rate": math.nan}, {"epochs": DIGITS},
+     {"learning_rate": 0.0}, {"learning_rate": math.inf}, {"momentum": 1.5}, {"weight_decay": -1.0}, {"mixup": 1e300}],
+    ids=str,
+)  # fmt: skip
+def test_recipes_have_limits(wrong):
+    training = pytest.importorskip("hotshot.training")
+    (name,) = wrong
+    with pytest.raises(ParameterError, match=f"^{name} must be"):
+        training.Recipe(**wrong)
+
+
+def test_a_batch_of_large_images_is_refused():
+    training = pytest.importorskip("hotshot.training")
+    with pytest.raises(ParameterError, match="128 images of size 4096 are too many for one step"):
+        training.Recipe(size=4096)
+
+
+@pytest.mark.parametrize("name", ["conv4", "conv6", "resnet10", "resnet12", "resnet18"])
+@pytest.mark.parametrize(
+    "filters", [0, -3, 99999999999, 2.5, "4", None, [], [4, 0], [4] * 9, [4, 99999999999]], ids=str
+)
+def test_networks_have_limits(name, filters):
+    backbones = pytest.importorskip("hotshot.backbones")
+    with pytest.raises(ParameterError, match=r"^filters must be"):
+        backbones.create(name, filters=filters)
+    with pytest.raises(ParameterError, match=r"^channels must be"):
+        backbones.create(name, channels=0)
+
+
+def test_filters_are_one_number_or_one_per_block():
+    backbones = pytest.importorskip("hotshot.backbones")
+    with pytest.raises(ParameterError, match=r"^filters must be an integer from 1 to 2,048, got \[4, 4\]\.$"):
+        backbones.create("conv4", filters=[4, 4])
+    with pytest.raises(ParameterError, match=r"^filters must be 1 to 8 numbers, such as .*, got 4\.$"):
+        backbones.create("resnet12", filters=4)
+    # The last stage has eight times as many.
+    with pytest.raises(ParameterError, match=r"^filters must be an integer from 1 to 256, got 257\.$"):
+        backbones.create("resnet10", filters=257)
+
+
+def test_synthetic_characters_have_a_largest_size():
+    pytest.importorskip("PIL")
+    from hotshot.images.datasets.glyphs import make_glyphs
+
+    for size in (0, 1000, DIGITS):
+        with pytest.raises(ParameterError, match=r"^size of synthetic characters must be"):
+            make_glyphs(size)
