@@ -59,7 +59,7 @@ def test_every_verdict_has_a_style():
 
 def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
-    chunk = SimpleNamespace(method="[hot]", shots=1)
+    chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
     record = SimpleNamespace(chunk=chunk, queries=4, correct=[[4, 2], [2, 0]])
     with Watching(console, 4) as watching:
         watching(record, True, 4)
@@ -68,7 +68,7 @@ def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
         assert "/s" not in console.file.getvalue()
         watching(record, False, 4)
     assert (watching.done, watching.known) == (4, 2)
-    assert re.search(r"\[hot\], 1 shot: 50\.00%.*4/4.* tasks \S*\d+/s", console.file.getvalue())
+    assert re.search(r"\[hot\]\\x1b\[2J, 1 shot: 50\.00%.*4/4.* tasks \S*\d+/s", console.file.getvalue())
 
 
 def test_each_warning_about_scale_is_one_note():

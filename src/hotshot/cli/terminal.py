@@ -145,7 +145,7 @@ class Watching:
         self.done += tasks
         self.known += tasks * was_known
         self._fresh += tasks * (not was_known)
-        label = f"{key[0]}, {shots_in_words(key[1])}: {percentage(right / seen, 2)}"
+        label = f"{printable(key[0])}, {shots_in_words(key[1])}: {percentage(right / seen, 2)}"
         elapsed = self._progress.tasks[0].elapsed
         rate = f"{self._fresh / elapsed:.0f}/s" if self._fresh and elapsed else ""
         self._progress.update(self._task, completed=self.done, description=label, rate=rate)
