@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
 from hotshot.files.atomic import write_json
-from hotshot.files.objects import read_object
+from hotshot.files.objects import file_in_folder, read_object
 
 try:
     import fcntl
@@ -42,11 +42,12 @@ class Journal:
     def __enter__(self) -> Journal:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.folder / JOURNAL, "a+b", buffering=0)
+            self._file = open(file_in_folder(self.folder, JOURNAL), "a+b", buffering=0)
         except (FileExistsError, NotADirectoryError):
             raise RunError(f"{self.folder} is a file, not a run folder: name another.") from None
-        except OSError as error:
-            raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise RunError(f"The run folder {self.folder} cannot be written: {why}.") from None
         try:
             if fcntl is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,6 +141,6 @@ def decode(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(document)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

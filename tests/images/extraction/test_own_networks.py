@@ -338,7 +338,9 @@ IMAGES = {"x": ["n", 3, 14, 14]}
         ([("ReduceMean", "x", "y", {"axes": [3], "keepdims": 0})], IMAGES, {"y": ["n", 3, 14]},
          r"gave torch.float32 \(2, 3, 14\)"),
         ([("ReduceMean", "x", "y", {"keepdims": 0})], IMAGES, {"y": []}, r"fails on images \(2, 3, 14, 14\)"),
-        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "size must be from 1 to 4096"),
+        (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "takes batches of .* where 268 MB are allowed"),
+        (POOL, {"x": [10**6, 3, 32, 32]}, {"y": [10**6, 3]},
+         "takes batches of 1000000 images of size 32 only, 12.3 GB where 268 MB are allowed"),
     ],
 )  # fmt: skip
 def test_files_of_other_networks_are_refused_in_one_sentence(onnx, nodes, inputs, outputs, message):
