@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
 from hotshot.files.atomic import write_json
-from hotshot.files.objects import file_in_folder, read_object
+from hotshot.files.objects import read_object
 
 try:
     import fcntl
@@ -42,13 +43,15 @@ class Journal:
     def __enter__(self) -> Journal:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = open(file_in_folder(self.folder, JOURNAL), "a+b", buffering=0)
+            self._file = open(self.folder / JOURNAL, "a+b", buffering=0)
         except (FileExistsError, NotADirectoryError):
             raise RunError(f"{self.folder} is a file, not a run folder: name another.") from None
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise RunError(f"The run folder {self.folder} cannot be written: {why}.") from None
+        except OSError as error:
+            raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
         try:
+            if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                self._file.close()
+                raise RunError(f"{self.folder / JOURNAL} is not a regular file: name another folder.")
             if fcntl is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

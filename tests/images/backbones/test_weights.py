@@ -278,9 +278,10 @@ def test_what_programs_save_beside_the_weights_does_not_matter(tmp_path, form):
     theirs(torch.zeros(2, 3, 32, 32)).sum().backward()
     optimiser.step()
     beside = {
-        "epoch": 3, "losses": [0.5, 0.25], "names": ["a", "b"], "device": torch.device("cpu"), "type": torch.float8_e5m2,
-        "shape": torch.Size([2, 3]), "seen": {1, 2}, "optimiser": optimiser.state_dict(), "none": None,
-        "sparse": [torch.eye(3).to_sparse()], "parameters": list(theirs.parameters()), "count": Counter("ab"),
+        "epoch": 3, "losses": [0.5, 0.25], "names": ["a", "b"], "device": torch.device("cpu"),
+        "type": torch.float8_e5m2, "shape": torch.Size([2, 3]), "seen": {1, 2}, "optimiser": optimiser.state_dict(),
+        "none": None, "sparse": [torch.eye(3).to_sparse()], "parameters": list(theirs.parameters()),
+        "count": Counter("ab"),
     }  # fmt: skip
     torch.save({**beside, "model": {"state_dict": theirs.state_dict()}}, tmp_path / "a.pt", **form)
     load_weights(ours, tmp_path / "a.pt")

@@ -122,7 +122,7 @@ def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], 
         shape = tuple(inputs.shape)
         try:
             output = network(inputs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(
                 f"{name} fails on images {shape} ({reason(error)}): give the size it is made for, or correct it."
             ) from None
