@@ -1,8 +1,13 @@
 """Every error hotshot raises on purpose: what was wrong, what it got and what to do, in one sentence."""
 
+from hotshot.formatting import printable
+
 
 class HotshotError(Exception):
-    """Base of all errors raised by hotshot."""
+    """Base of all errors raised by hotshot; names from files stand in their sentences without escape codes."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class InputError(HotshotError, ValueError):

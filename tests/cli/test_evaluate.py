@@ -183,3 +183,62 @@ def test_a_bad_grid_is_one_sentence(hotshot, files, grid):
     assert run.returncode == 2
     assert "Traceback" not in run.stderr
     assert run.stderr.startswith("hotshot: ")
+
+
+# --- what files say, in sentences
+
+
+SAID = '{"format": "hotshot parameters 1", "parameters": %s}'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is not a file of parameters"),
+        ("[1]", "is not a file of parameters"),
+        ('{"format": "hotshot parameters 1"}', "is not a file of parameters: write one with tune"),
+        (SAID % "[1]", "is not a file of parameters"),
+        (SAID % "null", "is not a file of parameters"),
+        (SAID % ("[" * 100_000 + "]" * 100_000), "is not a file of parameters"),
+        (SAID % '{"C": %s}' % ("1" * 400), "is not a file of parameters"),
+        (SAID % '{"C": %s}' % ("1" * 5000), "is not a file of parameters"),
+        (SAID % '{"C": %s.5}' % ("1" * 400), "The 'C' parameter of HOTClassifier must be"),
+        (SAID % '{"C": "x"}', "The 'C' parameter of HOTClassifier must be"),
+        (SAID % '{"C": [1]}', "The 'C' parameter of HOTClassifier must be"),
+        (SAID % '{"C": null}', "The 'C' parameter of HOTClassifier must be"),
+        (SAID % '{"C": NaN}', "The 'C' parameter of HOTClassifier must be"),
+        (SAID % '{"cost": {"a": 1}}', "The 'cost' parameter of HOTClassifier must be"),
+        (SAID % '{"cost": "\\u001b[31m"}', "The 'cost' parameter of HOTClassifier must be"),
+        (SAID % '{"normalize": [3]}', "The 'normalize' parameter of HOTClassifier must be"),
+        (SAID % '{"n_components": 1e30}', "The 'n_components' parameter of HOTClassifier must be"),
+        (SAID % '{"random_state": -5}', "random_state"),
+        (SAID % '{"base": 3}', "holds what is no parameter of HOTClassifier"),
+        (SAID % '{"\\u001b[31mred": 1}', "holds what is no parameter of HOTClassifier"),
+        (SAID % '{"head": "sampled", "n_generated": 1000000000000}', "Method 'hot' cannot be fitted to a task"),
+    ],
+    ids=lambda text: text[-40:],
+)
+def test_files_of_parameters_that_serve_no_method_are_one_sentence(hotshot, files, tmp_path, content, message):
+    (tmp_path / "p.json").write_text(content)
+    run = hotshot("evaluate", *data(files), *SMALL, "--methods", "hot=p.json")
+    assert run.returncode == 2, run.stdout
+    assert message in " ".join(run.stderr.split())
+    assert "Traceback" not in run.stderr
+    assert "\x1b[31mred" not in run.stderr
+
+
+def test_escape_codes_in_names_of_classes_are_shown_and_not_obeyed(hotshot, files, tmp_path):
+    with np.load(files / "novel.npz") as novel:
+        X, y = novel["X"], novel["y"].astype("U40")
+    y[y == y[0]] = "\x1b[2J\x1b]0;title\x07red\n"
+    np.savez(tmp_path / "few.npz", X=X[8:], y=y[8:])
+    run = hotshot("evaluate", "--base", files / "base.npz", "--novel", "few.npz", *SMALL, "--shots", "1")
+    assert run.returncode == 2
+    assert "\\x1b[2J" in run.stderr
+    np.savez(tmp_path / "both.npz", X=X, y=y)
+    shared = hotshot("evaluate", "--base", "both.npz", "--novel", "both.npz", *SMALL)
+    assert shared.returncode == 2
+    sound = hotshot("evaluate", "--base", files / "base.npz", "--novel", "both.npz", *SMALL, "--methods", "centroid")
+    assert sound.returncode == 0, sound.stderr
+    for text in (run.stderr, shared.stderr, sound.stdout):
+        assert not {"\x1b", "\x07"} & set(text)

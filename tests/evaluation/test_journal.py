@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import shutil
+import zlib
 
 import numpy as np
 import pytest
@@ -235,6 +236,28 @@ def test_records_of_another_shape_are_computed_again(whole, folder):
     (folder / "journal.jsonl").write_bytes(b"".join(lines))
     found, known, _ = run(folder)
     assert len(known) == UNITS - 2
+    assert_same(found, whole[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"classes": "abc"}, {"classes": [[0.5]]}, {"classes": []}, {"correct": None}, {"correct": [[10**30]]},
+        {"queries": "x"}, {"queries": -1}, {"bins": [1, 2]}, {"bins": [[float("nan")] * 3]}, {"bins": "x"},
+        {"statuses": None}, {"statuses": {"a": "b"}}, {"stopped_early": "x"}, {"seconds": None}, {"seconds": -1},
+        {"seconds": float("nan")}, {"unit": None}, {"unit": {"shots": [1], "start": 0, "stop": 1, "method": "means"}},
+        {"deep": json.loads("[" * 500 + "]" * 500)},
+    ],
+    ids=lambda change: str(change)[:40],
+)  # fmt: skip
+def test_an_edited_record_with_its_checksum_is_computed_again(whole, folder, change):
+    lines = lines_of(folder)
+    lines[3] = encode({**decode(lines[3].strip()), **change})
+    deep = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    lines.append(b"%08x %s\n" % (zlib.crc32(deep), deep))
+    (folder / "journal.jsonl").write_bytes(b"".join(lines))
+    found, known, _ = run(folder)
+    assert len(known) == UNITS - 1
     assert_same(found, whole[1])
 
 

@@ -193,7 +193,7 @@ def test_every_pickle_of_a_torch_stream_is_read_as_data(step, tmp_path):
 
 def test_the_sentence_names_what_the_file_asks_for(tmp_path):
     with pytest.raises(
-        InputError, match=r"asks to call os\.system, which no file of vectors needs, and nothing of it was run"
+        InputError, match=r"asks to call os\.system, which no file of numbers needs, and nothing of it was run"
     ):
         plain(b"cos\nsystem\n(Vtrue\ntR.", tmp_path / "a.plk")
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import open_features, read_features
+from hotshot.files import named, open_features, read_features
 from hotshot.files.named import features_from_classes
 
 X = np.arange(12.0).reshape(4, 3)
@@ -214,3 +214,20 @@ def test_the_stack_of_miniimagenet_is_read_as_it_is_stored():
         assert y[600] == arrays["base_names"][1]
     with pytest.raises(InputError, match="'base', 'val'"):
         open_features(path)
+
+
+def test_a_long_name_is_looked_through_once(save, tmp_path, monkeypatch):
+    """Each cut of a name costs a copy of it: only those near its ends, where a known word may stand, are looked at."""
+    asked = []
+
+    class Words(frozenset):
+        def __contains__(self, word):
+            asked.append(len(word))
+            return super().__contains__(word)
+
+    monkeypatch.setattr("hotshot.files.named._ROLES", {role: Words(w) for role, w in named._ROLES.items()})
+    name = "_".join(["a"] * 20_000)
+    assert list(named._roles(f"{name}_X")) == [("features", name)]
+    assert list(named._roles(f"labels/{name}")) == [("labels", name)]
+    assert list(named._roles(name)) == []
+    assert len(asked) < 300

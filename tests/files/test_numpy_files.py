@@ -11,8 +11,8 @@ import zlib
 
 import numpy as np
 import pytest
-from bounded import assert_refused, at_most
 
+from bounded import assert_refused, at_most
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features, read_features
 
@@ -240,6 +240,8 @@ HEADERS = [
     pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "announces", id="one row too few"),
     pytest.param(npy_of(described("'<f3'")), "type '<f3'", id="unknown type"),
     pytest.param(npy_of(described("'<U0'", shape="(4,)")), "type '<U0'", id="strings of no width"),
+    pytest.param(npy_of(described("'|S0'", shape="(1000000000,)")), "type '|S0'", id="bytes of no width"),
+    pytest.param(npy_of(described("'<f0'", shape="(4,)")), "type '<f0'", id="numbers of no width"),
     pytest.param(npy_of(described("'<U999999999'"), X.tobytes()), "type '<U999999999'", id="huge strings"),
     pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "announces", id="large strings"),
     pytest.param(npy_of(described("[('a', '<f8')]"), X.tobytes()), "plain numbers", id="structured"),
@@ -356,3 +358,40 @@ def test_named_labels_that_cannot_be_are_one_sentence(tmp_path, path):
         read_features(path, labels=tmp_path / "a.npy")
     with pytest.raises(InputError, match="has no part 'base'"):
         read_features(f"{tmp_path / 'a.npy'}:base")
+
+
+# --- labels from headers of no width, text that is none, and numbers that grow
+
+
+@pytest.mark.parametrize("descr", ["'|S0'", "'<U0'", "'|S00'", "'>U0'", "'S'", "'U'"])
+def test_labels_of_no_width_never_become_memory_of_the_program(tmp_path, path, descr):
+    empty = npy_of(described(descr, shape="(4,)"))
+    for name in ("y", "labels", "class_names", "about"):
+        write_zip(path, [("X.npy", npy(X)), (f"{name}.npy", empty)])
+        assert_refused(path, "of type .*: save plain numbers or strings")
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.labels.npy").write_bytes(empty)
+    assert_refused(tmp_path / "a.npy", "of type .*: save plain numbers or strings")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("code", [0x110000, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_labels_beyond_unicode_are_one_sentence(tmp_path, path, order, code):
+    words = npy_of(described(f"'{order}U2'", shape="(4,)"), np.array([97, code] * 4, f"{order}u4").tobytes())
+    write_zip(path, [("X.npy", npy(X)), ("y.npy", words)])
+    assert_refused(path, "labels in 'y' that are no characters: copy or download it again")
+    write_zip(path, [("X.npy", npy(X)), ("y.npy", npy(np.arange(4))), ("names.npy", words)])
+    assert_refused(path, "labels in 'names' that are no characters")
+    write_zip(path, [("X.npy", npy(X)), ("y.npy", npy(Y)), ("about.npy", words)])
+    assert read_features(path).about == {}
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "a.labels.npy").write_bytes(words)
+    assert_refused(tmp_path / "a.npy", "that are no characters")
+
+
+@pytest.mark.parametrize("dtype", ["u1", "b1", "i2", "f2"])
+def test_numbers_that_grow_as_floats_are_counted_as_floats(path, dtype):
+    grown = 4 if dtype == "f2" else 8
+    rows = 2**28 // grown // 1024 + 1
+    np.savez_compressed(path, X=np.zeros((rows, 1024), dtype), y=np.zeros(rows, "u1"))
+    assert_refused(path, r"holds features, as floats, of 26.* where a file of .* may unpack to 268 MB", 2**20)

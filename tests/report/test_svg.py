@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from reported_runs import FIGURE
 
+from bounded import within
 from hotshot.errors import InputError
 from hotshot.report.svg import inline_svg
 
@@ -65,3 +66,33 @@ def test_ink_and_paper_follow_the_page():
 def test_what_is_no_figure_is_refused(text):
     with pytest.raises(InputError, match="make it again"):
         inline_svg(text, "p-", "")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        f'<path style="{"url(#" * 100_000}"/>',
+        f'<path style="{"url( #a " * 50_000}"/>',
+        f'<path style="url({" " * 300_000}"/>',
+        f'<path fill="{"url(#a" * 50_000}"/>',
+    ],
+    ids=["url", "url and spaces", "spaces", "fill"],
+)
+def test_addresses_that_never_end_are_looked_through_once(inside):
+    with within(60):
+        assert "url" not in inline_svg(svg(inside), "p-", "")
+
+
+@pytest.mark.parametrize("width", ["1.2.3pt", "." * 50, "9" * 400, "1e5", "-3", "٣"])
+def test_a_width_that_is_none_is_left_out(width):
+    assert "width:" not in inline_svg(svg("<rect/>", f'width="{width}"'), "p-", "").partition("stroke")[0]
+    assert "width:180px" in inline_svg(svg("<rect/>", 'width="100.0pt"'), "p-", "")
+
+
+def test_figures_nested_without_end_are_one_sentence():
+    with pytest.raises(InputError, match="nested too deep"):
+        inline_svg(svg("<g>" * 50_000 + "</g>" * 50_000), "p-", "")
+    entities = "".join(f'<!ENTITY {chr(98 + i)} "{f"&{chr(97 + i)};" * 10}">' for i in range(9))
+    bomb = f'<!DOCTYPE svg [<!ENTITY a "{"a" * 1000}">{entities}]><svg>&j;</svg>'
+    with pytest.raises(InputError, match="not sound SVG"):
+        inline_svg(bomb, "p-", "")

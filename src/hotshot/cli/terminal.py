@@ -51,7 +51,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """What a user should know beside the results."""
     for note in notes:
-        console.print(f"Note: {note}", markup=False, style="yellow")
+        console.print(f"Note: {printable(note)}", markup=False, style="yellow")
 
 
 def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:

@@ -71,8 +71,24 @@ class Record:
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Record:
-        """The record that `to_json` wrote."""
-        return cls(chunk=Chunk(**found["unit"]), **{name: x for name, x in found.items() if name != "unit"})
+        """The record that `to_json` wrote; ValueError or the like where it cannot be one."""
+        record = cls(chunk=Chunk(**found["unit"]), **{name: x for name, x in found.items() if name != "unit"})
+        classes, correct = np.array(record.classes), np.array(record.correct)
+        bins = np.zeros((CALIBRATION_BINS, 3)) if record.bins is None else np.array(record.bins)
+        sound = (
+            classes.dtype.kind == correct.dtype.kind == "i"
+            and classes.shape == correct.shape == (record.chunk.stop - record.chunk.start, classes.shape[1])
+            and classes.min() >= 0
+            and correct.min() >= 0
+            and correct.max() <= record.queries
+            and np.isfinite(bins).all()
+            and bins.shape == (CALIBRATION_BINS, 3)
+            and all(isinstance(n, int) for n in (*record.statuses.values(), record.stopped_early))
+            and record.seconds >= 0
+        )
+        if not sound:
+            raise ValueError(f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts")
+        return record
 
 
 @dataclass(frozen=True)
@@ -203,7 +219,7 @@ def make_runner(
                 model.predict(X[trial.query])
     except HotshotError as error:
         raise type(error)(f"Method '{name}': {error}") from None
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, MemoryError) as error:
         raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
         return EstimatorRunner(estimator, X)

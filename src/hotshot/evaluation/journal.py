@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,6 +49,9 @@ class Journal:
         except OSError as error:
             raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
         try:
+            if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+                self._file.close()
+                raise RunError(f"{self.folder / JOURNAL} is not a regular file: name another folder.")
             if fcntl is not None:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,6 +144,6 @@ def decode(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(document)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

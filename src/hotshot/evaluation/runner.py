@@ -158,7 +158,8 @@ def collect(
     """Records of all chunks: those in the journal, and the others computed and kept there."""
     known: dict[Chunk, Record] = {}
     for document in () if journal is None else journal:
-        with suppress(TypeError, KeyError):
+        # What is no record is computed again.
+        with suppress(TypeError, LookupError, ValueError, AttributeError):
             record = Record.from_json(document)
             known[record.chunk] = record
     known = {chunk: known[chunk] for chunk in chunks if chunk in known}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,7 @@ def freeze_tasks(
 
 def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str]:
     """Frozen tasks by number of shots, and their hash; `y` must be the labels they were drawn from."""
-    if not Path(path).exists():
+    if not os.path.exists(path):
         raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.")
     file = map_tensors(path)
     header, arrays = file.metadata, file.tensors

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ from hotshot.files.source import (
     SeveralPartsError,
     blocks,
     check_size,
+    code_points,
     from_disk,
     label_array,
     name_labels,
@@ -29,6 +31,7 @@ _LABELS = "y labels label targets target classes class category categories"
 _NAMES = "names class_names classnames classes label_names target_names categories"
 FEATURE_NAMES, LABEL_NAMES, CLASS_NAMES = (frozenset(t.split()) for t in (_FEATURES, _LABELS, _NAMES))
 _ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES}
+_LONGEST_ROLE = max(len(word) for words in _ROLES.values() for word in words)
 # Arrays of these names are whole sets of samples, never the samples of one class.
 _SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
 
@@ -63,8 +66,8 @@ def features_from_arrays(
     arrays = dict(arrays)
     text = arrays.pop("about", None)
     if about is None:
-        is_text = text is not None and text.dtype.kind == "U"
-        about = parsed_about("".join(np.asarray(text).reshape(-1).tolist()) if is_text else "")
+        words = np.asarray(text).reshape(-1) if text is not None and text.dtype.kind == "U" else np.array([""])
+        about = parsed_about("".join(words.tolist()) if code_points(words).max(initial=0) <= sys.maxunicode else "")
     parts = {own: found for own, found in _parts(arrays).items() if found.features}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)
@@ -121,6 +124,8 @@ def _roles(name: str) -> Iterator[tuple[str, str]]:
         yield from ((role, "") for role in exact)
         return
     cuts = [match.span() for match in re.finditer(r"[_./\- ]+", name)]
+    # No word is before or after the others; to look would take time that grows with the square of the name.
+    cuts = [(start, end) for start, end in cuts if min(start, len(name) - end) <= _LONGEST_ROLE]
     for role, words in _ROLES.items():
         for start, end in cuts:
             before, after = name[:start], name[end:]

@@ -1,6 +1,7 @@
 """Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -86,7 +87,7 @@ def _integer(digits: str) -> int:
 def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
     """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
     path = folder / file
-    if not path.exists():
+    if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
     found = read_object(path)
     if found is None or found.get("format") != f"hotshot {what}":

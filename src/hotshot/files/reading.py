@@ -16,7 +16,7 @@ from hotshot.files.native import open_safetensors, write_native
 from hotshot.files.numpy_files import open_npy, open_npz, write_npy, write_npz
 from hotshot.files.parquet import open_parquet, write_parquet
 from hotshot.files.pickles import open_pickle
-from hotshot.files.source import FeatureSource, damaged, opened
+from hotshot.files.source import FeatureSource, check_size, damaged, opened
 from hotshot.files.tensors import LONGEST_HEADER
 from hotshot.files.text import open_text, shortest_floats, write_table
 from hotshot.files.torch_files import TORCH_MAGIC, open_torch
@@ -148,13 +148,17 @@ def open_features(path: str | Path, *, part: str | None = None, labels: str | Pa
         raise ParameterError(f"labels is for .npy files only: {path} holds its own labels.")
     if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
-    return kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
+    source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
+    width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
+    # As floats, which few consumers do without.
+    check_size(source.path, (source.n_samples or 0) * source.n_features * width, "features, as floats,")
+    return source
 
 
 def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
     """`file.npz:part` in two, unless there is a file of that very name."""
     name, colon, own = str(path).rpartition(":")
-    if not colon or path.exists() or not Path(name).exists():
+    if not colon or os.path.exists(path) or not os.path.exists(name):
         return path, part
     if part not in (None, own):
         raise ParameterError(f"The path asks for part {quoted(own)} and part= for {quoted(part)}: pass one.")

@@ -4,6 +4,7 @@ import mmap
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -214,7 +215,16 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
             raise InputError(f"{path} has labels in {name} that are not UTF-8: store them as text.") from None
     if array.dtype.kind not in "Uiubf":
         raise InputError(f"{path} has labels of type {array.dtype} in {name}: use strings or integers.")
+    if code_points(array).max(initial=0) > sys.maxunicode:
+        raise damaged(f"{path} has labels in {name} that are no characters")
     return array
+
+
+def code_points(array: np.ndarray) -> np.ndarray:
+    """The numbers that text is stored as, none for other arrays: NumPy does not ask whether they are characters."""
+    if array.dtype.kind != "U" or not array.size:
+        return np.empty(0, np.uint32)
+    return np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
 
 
 def integer_array(values: Sequence[int], path: Path) -> np.ndarray:

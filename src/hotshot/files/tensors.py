@@ -7,6 +7,7 @@ other. The `safetensors` library reads what is written here and the other way ro
 import json
 import math
 import mmap
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ class TensorFile:
 def map_tensors(path: str | Path) -> TensorFile:
     """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
     path = Path(path)
-    if path.is_file() and path.stat().st_size < 8:
+    if os.path.isfile(path) and path.stat().st_size < 8:
         raise _damaged(path, "its header is longer than the file")
     held = map_bytes(path)
     size = len(held)

@@ -140,11 +140,15 @@ TORCH_NAMES: Mapping[str, Known] = {
 def read_raw(path: Path, name: str) -> Any:
     """The one value of a torch file; runs in the child."""
     with path.open("rb") as file, refuse_unsound(file, name, "torch file"):
-        value = (_from_archive if file.peek(2)[:2] == b"PK" else _from_stream)(file, path)
-        return Flattener(name, most_bytes(path)).flat(value)
+        return Flattener(name, most_bytes(path)).flat(load_value(file, path))
 
 
-def _from_archive(file: BinaryIO, path: Path) -> Any:
+def load_value(file: Any, path: Path, names: Mapping[str, Known] = TORCH_NAMES) -> Any:
+    """What a torch file holds, with tensors as `Tensor`; it may name nothing else than these."""
+    return (_from_archive if file.peek(2)[:2] == b"PK" else _from_stream)(file, path, names)
+
+
+def _from_archive(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
     try:
         archive = zipfile.ZipFile(file)
     except Exception:
@@ -179,7 +183,7 @@ def _from_archive(file: BinaryIO, path: Path) -> Any:
         return Storage(kind, count, data)
 
     stream = io.BytesIO(bytes_of("data.pkl"))
-    value = Unpickler(stream, str(path), TORCH_NAMES, storage).load()
+    value = Unpickler(stream, str(path), names, storage).load()
     if stream.read(1):
         raise Unsound("it has bytes after its pickle")
     return value
@@ -198,7 +202,7 @@ def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]
     return {member.filename.removeprefix(folders[0]): member for member in inside}
 
 
-def _from_stream(file: BinaryIO, path: Path) -> Any:
+def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
     """Pickles of a number that marks the file, a version, the machine, the value and the keys, then all numbers."""
     roots: dict[str, Storage] = {}
     views: list[tuple[Storage, Storage]] = []
@@ -217,7 +221,7 @@ def _from_stream(file: BinaryIO, path: Path) -> Any:
         return views[-1][0]
 
     def load(storage: Callable[[Any], Any] | None = None) -> Any:
-        return Unpickler(file, str(path), TORCH_NAMES, storage).load()
+        return Unpickler(file, str(path), names, storage).load()
 
     if load() != _MAGIC:
         raise Unsound("it does not start as one")

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.files.source import code_points
 from hotshot.formatting import on_one_line
 
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -121,11 +122,9 @@ def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     if math.prod(shape_of(shape)) * dtype.dtype.itemsize != len(data):
         raise Unsound(f"it has an array of shape {shape} with {len(data)} bytes")
     array: np.ndarray = np.ndarray(shape, dtype.dtype, data, order=order)
-    if array.dtype.kind == "U" and array.size:
-        codes = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-        if codes.max() > sys.maxunicode or ((codes >= 0xD800) & (codes < 0xE000)).any():
-            # NumPy stumbles over numbers that are no characters.
-            raise Unsound("it has text that is none")
+    codes = code_points(array)
+    if codes.max(initial=0) > sys.maxunicode or ((codes >= 0xD800) & (codes < 0xE000)).any():
+        raise Unsound("it has text that is none")
     return array
 
 
@@ -206,8 +205,8 @@ class Unpickler(pickle.Unpickler):
                 "torch.save({'X': X, 'y': y}, path), or arrays with numpy.savez."
             )
         raise InputError(
-            f"{self._name} asks to call {asked}, which no file of vectors needs, and nothing of it was run: do not "
-            "open it with pickle, get the features from a source you trust, best as .npz or .safetensors."
+            f"{self._name} asks to call {asked}, which no file of numbers needs, and nothing of it was run: do not "
+            "open it with pickle, get it from a source you trust, best as .npz or .safetensors."
         )
 
     def persistent_load(self, pid: Any) -> Any:
@@ -218,7 +217,9 @@ class Unpickler(pickle.Unpickler):
 
 
 @contextmanager
-def refuse_unsound(file: BinaryIO, name: str, what: str) -> Iterator[None]:
+def refuse_unsound(
+    file: BinaryIO, name: str, what: str, remedy: str = "its vectors with numpy.savez(path, X=X, y=y)"
+) -> Iterator[None]:
     """Whatever the unpickler stumbles over is said in one sentence."""
     try:
         yield
@@ -233,6 +234,5 @@ def refuse_unsound(file: BinaryIO, name: str, what: str) -> Iterator[None]:
                 "download it again."
             ) from None
         raise InputError(
-            f"{name} is not a sound {what}, {reason}: copy or download it again, or save its vectors with "
-            "numpy.savez(path, X=X, y=y)."
+            f"{name} is not a sound {what}, {reason}: copy or download it again, or save {remedy}."
         ) from None

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
-from hotshot.files.objects import read_object, refuse_damage
+from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
+from hotshot.files.source import opened
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.run import Part
@@ -80,11 +81,16 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
             "figures": [
-                inline_svg(path.read_text(encoding="utf-8"), f"{section}-{i}-", f"{title}: {stem}")
+                inline_svg(_read(path), f"{section}-{i}-", f"{title}: {stem}")
                 for i, (stem, path) in enumerate(drawings.items())
             ],
             "about": {key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
         }
+
+
+def _read(path: Path) -> str:
+    with opened(path, LONGEST_DOCUMENT) as file:
+        return file.read().decode()
 
 
 def _table(found: dict[str, Any]) -> Table:

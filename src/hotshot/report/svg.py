@@ -21,6 +21,8 @@ ATTRIBUTES = frozenset(
      "patternUnits", "patternTransform", "gradientUnits", "text-anchor", "font-size", "fill-opacity", "fill-rule",
      "stroke-width", "stroke-opacity", "stroke-dasharray", "href")
 )  # fmt: skip
+# Into the same figure; without brackets in it, a text of many that never end is looked through once.
+OWN_ADDRESS = re.compile(r"url\(\s*#([^()\s]*)\s*\)")
 # White space matters in these.
 TEXTUAL = frozenset(("text", "tspan", "title", "desc"))
 # matplotlib says the first two in a style sheet, which would hold for the whole page; what has no fill is black.
@@ -52,12 +54,15 @@ def inline_svg(text: str, prefix: str, label: str) -> Markup:
         raise InputError(f"A figure is not sound SVG ({error}): make it again.") from None
     if _local(root.tag) != "svg":
         raise InputError("A figure is not SVG: make it again.")
-    found = re.match(r"([0-9.]+)(pt|px)?$", root.get("width", ""))
+    found = re.match(r"([0-9]{1,6}(\.[0-9]*)?)(pt|px)?$", root.get("width", ""))
     width = float(found[1]) if found else None
     wide = "" if width is None else f"width:{SCALE * width:.0f}px;min-width:{LEAST_SCALE * width:.0f}px;"
     root.attrib = {key: value for key, value in root.attrib.items() if key == "viewBox"}
     root.set("style", wide + ROOT_STYLE)
-    drawn = _element(root, prefix).removeprefix("<svg ")
+    try:
+        drawn = _element(root, prefix).removeprefix("<svg ")
+    except RecursionError:
+        raise InputError("A figure is nested too deep: make it again.") from None
     return Markup(f'<svg role="img" aria-label="{escape(label)}" {drawn}')
 
 
@@ -85,10 +90,10 @@ def _value(name: str, value: str, prefix: str) -> str | None:
             return f"#{prefix}{value[1:]}"
         return value if re.match(r"data:image/png;base64,[A-Za-z0-9+/=\s]*$", value) else None
     # A backslash could spell what the next line looks for.
-    inside = re.sub(r"url\(\s*#([^)\s]*)\s*\)", "", value)
+    inside = OWN_ADDRESS.sub("", value)
     if "\\" in value or re.search(r"url|import|expression|image", inside, re.IGNORECASE):
         return None
-    value = re.sub(r"url\(\s*#([^)\s]*)\s*\)", lambda found: f"url(#{prefix}{found[1]})", value)
+    value = OWN_ADDRESS.sub(lambda found: f"url(#{prefix}{found[1]})", value)
     if name in ("style", "fill", "stroke"):
         for colour, own in PAGE_COLOURS.items():
             value = re.sub(colour, own, value, flags=re.IGNORECASE)

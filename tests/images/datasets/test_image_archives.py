@@ -13,6 +13,7 @@ pytest.importorskip("PIL", reason="images need Pillow")
 
 from image_copies import PACKERS, class_folders, jpeg, pack_tar, pack_zip
 
+from bounded import at_most, within
 from hotshot.errors import InputError
 from hotshot.images.datasets import open_dataset
 from hotshot.images.datasets.trees import to_disk
@@ -133,3 +134,76 @@ def test_long_names_in_a_tar_are_read(tmp_path):
             info.size = len(jpeg(1))
             archive.addfile(info, io.BytesIO(jpeg(1)))
         assert open_dataset(path).splits["all"].images[0].name.endswith(name)
+
+
+# --- tricks that take time or memory: each in time that grows with the size of the file, counted where it could not
+
+
+def header(name=b"ant/1.jpg", size=0, kind=b"0"):
+    """A header of a tar, with a size that may be negative."""
+    block = bytearray(512)
+    block[: len(name)] = name
+    block[100:108] = b"0000644\0"
+    block[124:136] = b"\xff" + (size % 2**88).to_bytes(11, "big") if size < 0 else b"%011o\0" % size
+    block[136:148] = b"00000000000\0"
+    block[156:157] = kind
+    block[257:265] = b"ustar\00000"
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+def pax(records, kind=b"x"):
+    return header(b"pax", len(records), kind) + records + bytes(-len(records) % 512)
+
+
+def record(key, value):
+    text = b" %s=%s\n" % (key, value)
+    length = len(text) + len(str(len(text)))
+    return b"%d" % (length + (len(str(length)) > len(str(len(text))))) + text
+
+
+END = bytes(1024)
+TRAPS = {
+    "a size that leads back": header(b"bee/1.jpg") + header(size=-512) + END,
+    "a size that leads to the start": header(b"bee/1.jpg") + header(size=-1024) + END,
+    "a folder of such a size": header(b"bee/1.jpg") + header(size=-512, kind=b"5") + END,
+    "such a size as text": header(b"bee/1.jpg") + pax(record(b"size", b"-1536")) + header() + END,
+    "digits": pax(b"1" * 500_000) + header() + END,
+    "digits and a word": pax(b"9" * 500_000 + b" a=b\n") + header() + END,
+    "a time of digits": pax(record(b"mtime", b"9" * 500_000)) + header() + END,
+    "digits for all": pax(b"1" * 500_000, b"g") + header() + END,
+    "many values for all": pax(b"".join(record(b"k%d" % i, b"v") for i in range(20_000)), b"g") + header() * 2 + END,
+    "headers of headers": pax(record(b"a", b"b")) * 700 + header() + END,
+    "a size of digits": pax(record(b"size", b"9" * 200)) + header() + END,
+}
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress], ids=["tar", "tar.gz"])
+@pytest.mark.parametrize("trap", TRAPS)
+def test_traps_of_tar_are_refused(tmp_path, trap, compress):
+    path = tmp_path / "x.tar"
+    path.write_bytes(compress(TRAPS[trap]))
+    with (
+        within(60),
+        pytest.raises(InputError, match=r"x.tar is not a sound tar archive, .*: copy or download it again"),
+    ):
+        open_dataset(path)
+
+
+def test_long_digits_in_names_are_read(tmp_path):
+    name = "ant/" + "7" * 250 + ".jpg"
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        with tarfile.open(tmp_path / "x.tar", "w", format=form) as archive:
+            archive.addfile(tarfile.TarInfo(name))
+        assert open_dataset(tmp_path / "x.tar").splits["all"].images[0].name.endswith(name)
+
+
+@pytest.mark.parametrize("pack", [pack_tar, pack_zip], ids=["tar", "zip"])
+@pytest.mark.parametrize("depth", [40, 5000, 30_000])
+def test_paths_that_are_nested_too_deep_are_refused(tmp_path, pack, depth):
+    path = pack(tmp_path / "x", {"a/" * depth + "1.jpg": jpeg(1)})
+    with at_most(2**23), pytest.raises(InputError, match=rf"nested {depth + 1} deep: pack the folder of images alone"):
+        open_dataset(path)
+    path = pack(tmp_path / "y", {"a/" * 20 + "1.jpg": jpeg(1)})
+    assert len(open_dataset(path).splits["all"]) == 1

@@ -17,6 +17,7 @@ pytest.importorskip("PIL", reason="images need Pillow")
 from image_copies import encoded, jpeg, pixels
 from PIL import Image
 
+from bounded import at_most
 from hotshot.errors import InputError
 from hotshot.images.datasets.pixels import CorruptImageError, centre_square, decoded
 
@@ -145,3 +146,42 @@ def test_without_pillow_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(InputError, match=r"needs Pillow: pip install 'hotshot\[images\]'"):
         decoded(io.BytesIO().getvalue(), "x")
+
+
+# --- large images of small files
+
+
+@pytest.mark.parametrize("mode", ["I;16", "I", "RGBA", "LA", "L", "1", "CMYK", "P"])
+def test_strips_give_the_image_that_the_whole_gives(mode, monkeypatch):
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 2**16, size=(37, 23)).astype(np.uint16)
+    if mode == "I;16":
+        image = Image.fromarray(noise)
+    elif mode == "I":
+        image = Image.fromarray(noise.astype(np.int32))
+    elif mode == "P":
+        image = Image.fromarray((noise // 257).astype(np.uint8)).convert("P")
+    else:
+        image = Image.fromarray(rng.integers(0, 256, size=(37, 23, 4)).astype(np.uint8), "RGBA").convert(mode)
+    data = io.BytesIO()
+    image.save(data, "TIFF" if mode in ("I", "CMYK") else "PNG", **({"transparency": 3} if mode == "P" else {}))
+    whole = np.asarray(decoded(data.getvalue(), "x"))
+    monkeypatch.setattr("hotshot.images.datasets.pixels.STRIP", 50)
+    np.testing.assert_array_equal(np.asarray(decoded(data.getvalue(), "x")), whole)
+
+
+def test_sixteen_bits_are_rounded_as_floats_are():
+    deep = np.arange(2**16, dtype=np.uint16).reshape(256, 256)
+    data = io.BytesIO()
+    Image.fromarray(deep).save(data, "PNG")
+    found = np.asarray(decoded(data.getvalue(), "x"))[..., 0]
+    np.testing.assert_array_equal(found, np.rint(deep / 257).astype(np.uint8))
+
+
+@pytest.mark.parametrize("mode", ["I;16", "RGBA"])
+def test_a_large_image_takes_little_more_than_its_pixels(mode):
+    """8192x8192 in a few kilobytes; what Python and NumPy take beyond Pillow's own images is a strip."""
+    data = io.BytesIO()
+    Image.new(mode, (8192, 1024)).save(data, "PNG")
+    with at_most(2**27):
+        decoded(data.getvalue(), "x")

@@ -282,6 +282,8 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(cub(prefix="") | {"classes.txt": b"x y\n"}, "not a list of numbers", id="no list"),
         pytest.param(cub(prefix="") | {"classes.txt": b"1 y\n1 z\n"}, "has a number twice", id="twice"),
         pytest.param(cub(prefix="") | {"classes.txt": b"\xff\xfe"}, "not a list in UTF-8", id="binary"),
+        pytest.param(cub(prefix="") | {"classes.txt": b"1" * 5000 + b" y\n"}, "not a list of numbers", id="digits"),
+        pytest.param(cub(prefix="") | {"classes.txt": b"00 y\n"}, "not a list of numbers", id="class zero"),
         pytest.param(
             cub(prefix="") | {"classes.txt": cub(prefix="")["classes.txt"] + b"\n9 009.Bird_8\n"},
             "1 classes without images, '009.Bird_8' first",

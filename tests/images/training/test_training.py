@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 
@@ -9,9 +12,10 @@ torch = pytest.importorskip("torch", reason="training needs the extra images")
 
 from torch import nn
 
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.images.backbones import create
 from hotshot.images.datasets.decoding import DecodedSplit
+from hotshot.images.extraction import checkpoint_extractor
 from hotshot.images.training import Recipe, features_of, few_shot_accuracy, load_backbone, train
 from hotshot.images.training.augmentation import as_input, augment, normalise
 from hotshot.images.training.checkpoints import read_checkpoint
@@ -226,3 +230,68 @@ def test_few_shot_accuracy_of_clusters_and_of_noise():
     assert few_shot_accuracy(clusters, labels, clusters.mean(axis=0)) > 0.95
     noise = rng.normal(size=(240, 16))
     assert few_shot_accuracy(noise, labels, noise.mean(axis=0)) == pytest.approx(0.2, abs=0.05)
+
+
+# --- checkpoints that someone has edited
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    train(coloured(), None, Recipe(**SMALL, epochs=1), folder)
+    return folder
+
+
+def edited(trained, tmp_path, recipe=None, without=(), **changes):
+    shutil.copytree(trained, tmp_path / "run")
+    for which in ("best", "last"):
+        path = tmp_path / "run" / which / "checkpoint.json"
+        content = json.loads(path.read_text())
+        content["recipe"] = content["recipe"] | recipe if isinstance(recipe, dict) else recipe or content["recipe"]
+        content = {key: value for key, value in (content | changes).items() if key not in without}
+        path.write_text(json.dumps(content))
+    return tmp_path / "run"
+
+
+RECIPES = [
+    {"options": {"filters": 12_000}}, {"options": {"filters": 10**12}}, {"options": {"filters": -4}},
+    {"options": {"filters": 4.5}}, {"options": {"filters": "a"}}, {"options": [1]}, {"options": None},
+    {"options": {"filters": 4, "channels": 10**6}}, {"options": {"x" * 2000: 1}}, {"backbone": ["a"]},
+    {"backbone": "resnet12", "options": {"filters": [1] * 5000}}, {"backbone": "wrn28_10"}, {"backbone": "none"},
+    {"size": "a"}, {"size": 32.5}, {"size": 10**6}, {"size": 8}, {"size": None}, {"augment": "no"}, {"batch_size": 1},
+    {"other": 3}, ["a"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: str(recipe)[:40])
+def test_a_recipe_that_does_not_fit_its_weights_is_one_sentence(trained, tmp_path, monkeypatch, recipe):
+    """Without memory for the network that it describes: 12,000 filters are ten gigabytes."""
+    sizes = []
+
+    def create_and_count(name, **options):
+        network = create(name, **options)
+        sizes.append(sum(x.numel() for x in network.state_dict().values() if not x.is_meta))
+        return network
+
+    monkeypatch.setattr("hotshot.images.training.checkpoints.create", create_and_count)
+    with pytest.raises(HotshotError) as caught:
+        checkpoint_extractor(edited(trained, tmp_path, recipe) / "best")
+    assert str(caught.value).isprintable()
+    assert max(sizes, default=0) < 2000
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"history": None}, {"history": 3}, {"names": None}, {"names": 5}, {"optimiser": None}, {"without": ("names",)},
+        {"without": ("history",)}, {"without": ("optimiser",)}, {"without": ("recipe",)}, {"format": "x"},
+        {"version": 9},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_checkpoint_without_its_parts_is_one_sentence(trained, tmp_path, edit):
+    run = edited(trained, tmp_path, **edit)
+    with pytest.raises(InputError, match="checkpoint"):
+        checkpoint_extractor(run / "best")
+    with pytest.raises(InputError, match="checkpoint"):
+        train(coloured(), None, Recipe(**SMALL, epochs=2), run)

@@ -6,9 +6,8 @@ tensors; layers of no shape that the network has, such as classifiers, are left 
 An order that does not fit is refused, never guessed at.
 """
 
-import warnings
-import zipfile
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from hotshot.errors import InputError
-from hotshot.files.source import check_size
+from hotshot.files.state_dicts import read_weights
 from hotshot.files.tensors import map_tensors
-from hotshot.formatting import reason
+from hotshot.formatting import printable
 
-# Where programs keep the weights within what they save, and how deep at most.
-_NESTS = ("state_dict", "state", "params", "model", "model_state", "net", "backbone")
-_DEEPEST = 8
 # Counts batches, which nothing uses once a network is trained.
 _COUNTER = "num_batches_tracked"
 
@@ -47,7 +43,7 @@ class Report:
         text = f"{len(self.matched)} tensors matched, from {theirs} -> {first} to {their_last} -> {last}"
         if self.left:
             text += f", {len(self.left)} left over ({', '.join(self.left[:4])}{' …' * (len(self.left) > 4)})"
-        return f"{text}."
+        return printable(f"{text}.")
 
 
 def load_weights(network: nn.Module, path: str | Path) -> Report:
@@ -83,18 +79,21 @@ def _shapes(layer: Layer) -> frozenset[tuple[str, tuple[int, ...]]]:
     return frozenset((kind, tuple(x.shape)) for kind, x in layer.items())
 
 
+def _content(layer: Layer) -> frozenset[tuple[str, tuple[int, ...], bytes]]:
+    """The same for two layers of equal tensors, and for no others."""
+    bits = {kind: x.reshape(-1).view(torch.uint8).numpy().data for kind, x in layer.items()}
+    return frozenset((kind, tuple(x.shape), sha256(bits[kind]).digest()) for kind, x in layer.items())
+
+
 def _match(own: dict[str, Layer], theirs: dict[str, Layer], path: str | Path) -> list[tuple[str, str]]:
     """Names of tensors in the network and in the file, layer by layer."""
-
-    def equal(one: Layer, other: Layer) -> bool:
-        return _shapes(one) == _shapes(other) and all(torch.equal(x, other[kind]) for kind, x in one.items())
-
     known = {_shapes(layer) for layer in own.values()}
     # A layer of a shape that the network does not have is of no interest, wherever it stands.
     fitting = [name for name, layer in theirs.items() if _shapes(layer) in known]
     # Programs that register a layer twice (Chen et al. 2019: C and trunk.0) save it twice, with equal tensors.
-    copies = {x for i, x in enumerate(fitting) if any(equal(theirs[x], theirs[before]) for before in fitting[:i])}
-    once = [name for name in fitting if name not in copies]
+    first: dict[Any, str] = {}
+    once = [name for name in fitting if first.setdefault(_content(theirs[name]), name) == name]
+    copies = set(fitting) - set(once)
     if len(once) < len(own) and all(x.ndim < 2 for name in copies for x in theirs[name].values()):
         # Normalisations that were never trained are equal without being copies.
         copies, once = set(), fitting
@@ -123,34 +122,7 @@ def _read_state(path: Path) -> dict[str, Tensor]:
         found = {name: torch.from_numpy(np.array(x)) for name, x in file.tensors.items()}
         # NumPy has no brain floats: their bits come as integers.
         return {name: x.view(torch.bfloat16) if name in file.brain_floats else x for name, x in found.items()}
-    content = _load(path)
-    for _ in range(_DEEPEST):
-        if not isinstance(content, dict) or any(isinstance(x, Tensor) for x in content.values()):
-            break
-        content = next((content[key] for key in _NESTS if isinstance(content.get(key), dict)), None)
-    items = content.items() if isinstance(content, dict) else ()
-    found = {str(name): x for name, x in items if isinstance(x, Tensor)}
-    # Only what has all its numbers in memory can be copied.
-    for name, x in list(found.items()):
-        if x.layout is not torch.strided or x.device.type != "cpu" or x.is_quantized or x.is_complex():
-            del found[name]
+    found = {name: torch.from_numpy(np.array(x)) for name, x in read_weights(path).items()}
     if not found:
         raise InputError(f"{path} holds no weights by name: save the state_dict of the network with torch.save.")
     return found
-
-
-def _load(path: Path) -> Any:
-    try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as archive:
-                check_size(path, sum(member.file_size for member in archive.infolist()), "weights")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except InputError:
-        raise
-    except Exception as error:
-        # Damaged files end PyTorch's reader in many ways: UnpicklingError, RuntimeError, EOFError, TypeError and more.
-        raise InputError(f"{path} is not a file of plain weights ({reason(error)}): save its state_dict.") from None

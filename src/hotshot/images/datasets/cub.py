@@ -4,6 +4,8 @@
 Counting classes from 0, even numbers are base classes, 1, 5, 9… validation and 3, 7, 11… novel classes: 100, 50, 50.
 """
 
+import re
+
 from hotshot.errors import InputError
 from hotshot.files.source import damaged
 from hotshot.formatting import quoted
@@ -11,6 +13,7 @@ from hotshot.images.datasets.dataset import Found, absences, listed_images, text
 from hotshot.images.datasets.entries import Entry, Tree
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
+_NUMBER = re.compile("0*[1-9][0-9]{0,8}")
 _COUNTS = {"base": 100, "val": 50, "novel": 50}
 _LICENCE = "non-commercial research and education only"
 
@@ -49,7 +52,7 @@ def _split(number: str) -> str:
 def _by_number(entry: Entry) -> dict[str, str]:
     """What stands beside each number of a list, `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
     rows = [line.split(maxsplit=1) for line in text_lines(entry)]
-    if not rows or any(len(row) != 2 or not row[0].isdecimal() or row[0] == "0" for row in rows):
+    if not rows or any(len(row) != 2 or not _NUMBER.fullmatch(row[0]) for row in rows):
         raise damaged(f"{entry.name} is not a list of numbers and values")
     if len({row[0] for row in rows}) < len(rows):
         raise damaged(f"{entry.name} has a number twice")

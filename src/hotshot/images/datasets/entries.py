@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
@@ -133,8 +133,9 @@ def make_tree(path: Path, members: Members) -> Tree:
             files[name] = entry
             folders.add(name.rpartition("/")[0])
     for folder in list(folders):
-        folders.update(str(parent) for parent in PurePosixPath(folder).parents)
-    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {"", "."}, ignored)
+        while (folder := folder.rpartition("/")[0]) not in folders:
+            folders.add(folder)
+    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {""}, ignored)
 
 
 def is_litter(name: str) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.formatting import reason
 
@@ -24,6 +26,9 @@ SUFFIXES = (
 )  # fmt: skip
 # From here on Pillow suspects a bomb too.
 MOST_PIXELS = 2**26
+# Pixels that are turned to RGB at once; larger images are decoded one by one, however many threads there are.
+STRIP = 2**22
+_LARGE = Lock()
 
 
 class CorruptImageError(InputError):
@@ -140,11 +145,12 @@ def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
                 raise CorruptImageError(name, f"it has {width}x{height} pixels")
             if at_least is not None and image.format in ("JPEG", "MPO"):
                 image.draft(None, (at_least, at_least))
-            image.load()
-            # Where this fails, the remarks of a camera are damaged, not the image.
-            with suppress(Exception):
-                image = library.ImageOps.exif_transpose(image) if "exif" in image.info else image
-            return _rgb(image, name, library)
+            with nullcontext() if image.width * image.height <= STRIP else _LARGE:
+                image.load()
+                # Where this fails, the remarks of a camera are damaged, not the image.
+                with suppress(Exception):
+                    image = library.ImageOps.exif_transpose(image) if "exif" in image.info else image
+                return _rgb(image, name, library)
     except CorruptImageError:
         raise
     except Exception as error:
@@ -159,6 +165,17 @@ def centre_square(image: Image, size: int) -> np.ndarray:
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:
+    """The image in RGB, a few rows at a time: on the way some take many times the memory."""
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image
+    found = library.Image.new("RGB", image.size)
+    for rows in slices(image.height, max(1, STRIP // max(1, image.width))):
+        strip = image.crop((0, rows.start, image.width, rows.stop))
+        found.paste(_strip_in_rgb(strip, name, library), (0, rows.start))
+    return found
+
+
+def _strip_in_rgb(image: Any, name: str, library: Any) -> Image:
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
         paper = library.Image.new("RGBA", image.size, "white")
         return library.Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
@@ -168,7 +185,8 @@ def _rgb(image: Any, name: str, library: Any) -> Image:
         deep = np.asarray(image)
         if deep.size and not 0 <= deep.min() <= deep.max() < 2**16:
             raise CorruptImageError(name, "its pixels have 32 bits, not 8 or 16")
-        image = library.Image.fromarray(np.rint(deep / 257).astype(np.uint8))
+        # From 0 to 65535 to 0 to 255, rounded.
+        image = library.Image.fromarray(((deep.astype(np.uint32) + 128) // 257).astype(np.uint8))
     return image if image.mode == "RGB" else image.convert("RGB")
 
 

@@ -5,6 +5,7 @@ import gzip
 import lzma
 import mmap
 import os
+import re
 import struct
 import tarfile
 import tempfile
@@ -21,11 +22,14 @@ from hotshot.formatting import quoted
 from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
-# Datasets are three or four folders deep.
-_DEEPEST = 8
+# Datasets are three or four folders deep, and archives may have more around them.
+_DEEPEST, _DEEPEST_IN_ARCHIVE = 8, 32
 _CHUNK = 2**20
 _ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
 _TAR_BLOCK = 512
+# Headers of a tar that hold text, how many values may hold for all members, and digits that are neither a number nor a
+# name: tarfile looks through them in time that grows with their square.
+_TAR_TEXT, _MOST_COMMON, _TAR_DIGITS = (b"x", b"g", b"X"), 64, re.compile(rb"[0-9]{256}")
 # By the first bytes of a file.
 _OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
 
@@ -119,17 +123,41 @@ def _member_path(name: str, archive: Path) -> str | None:
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
         raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
+    if len(pieces) > _DEEPEST_IN_ARCHIVE:
+        raise InputError(f"{archive} holds {quoted(name)}, nested {len(pieces)} deep: pack the folder of images alone.")
     return None if any(map(is_litter, pieces)) else "/".join(pieces)
 
 
 # --- tar
 
 
+class _TarMember(tarfile.TarInfo):
+    """A member as tarfile reads it, but one that leads back, or whose text is a trap, is refused."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> "_TarMember":
+        """The next member; tarfile calls this for headers of text inside it, too."""
+        file: Any = archive.fileobj
+        start = file.tell()
+        block = file.read(_TAR_BLOCK)
+        if block[156:157] in _TAR_TEXT:
+            size = cls.frombuf(block, archive.encoding or "utf-8", archive.errors or "strict").size
+            if _TAR_DIGITS.search(file.read(size)):
+                raise tarfile.ReadError("it has a header of digits")
+        file.seek(start)
+        found = super().fromtarfile(archive)
+        if found.size < 0 or archive.offset <= start or len(archive.pax_headers) > _MOST_COMMON:
+            raise tarfile.ReadError(f"the member at byte {start} has no size that can be, or too many headers")
+        # Each would keep a copy of what holds for all.
+        found.pax_headers = {}
+        return found
+
+
 def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
     """Looked through once for where each file starts."""
     modified = path.stat().st_mtime_ns
     try:
-        with tarfile.open(fileobj=buffer, mode="r:") as archive:
+        with tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
             members = archive.getmembers()
             end = archive.offset
     except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:

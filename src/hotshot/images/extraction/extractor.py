@@ -57,6 +57,7 @@ class Extractor:
 def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     """The extractor of a checkpoint that `train` wrote."""
     network, recipe, about = load_backbone(path)
+    side_of(recipe.size)
     known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
     prepare = partial(as_input, size=recipe.size)
     return tried(Extractor(recipe.backbone, network.to(device), prepare, recipe.cached_size, known), device)
@@ -119,7 +120,7 @@ def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], 
         shape = tuple(inputs.shape)
         try:
             output = network(inputs)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(
                 f"{name} fails on images {shape} ({reason(error)}): give the size it is made for, or correct it."
             ) from None

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.source import map_bytes
-from hotshot.formatting import reason
+from hotshot.formatting import readable_size, reason
 from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.extraction.extractor import Extractor, side_of, tried
@@ -28,6 +28,8 @@ from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
 # Types of tensors, as onnxruntime calls them.
 _DTYPES: dict[str, np.dtype] = {"tensor(float)": np.dtype("float32"), "tensor(float16)": np.dtype("float16")}
 _SILENT = 4
+# Bytes of the images that a file takes at once, where it does not leave their number open.
+_LARGEST_BATCH = 2**28
 
 
 def module_extractor(
@@ -186,6 +188,12 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
         raise ParameterError(f"{path} leaves the size of its images open: pass size (--size), such as 224.")
     if size not in (None, side):
         raise ParameterError(f"{path} takes images of size {side}, got {size}: leave size (--size) out.")
+    n_bytes = (images.batch or 1) * 3 * side**2 * 4
+    if n_bytes > _LARGEST_BATCH:
+        raise InputError(
+            f"{path} takes batches of {images.batch} images of size {side} only, {readable_size(n_bytes)} where "
+            f"{readable_size(_LARGEST_BATCH)} are allowed: export it with an open number of images."
+        )
 
     def run(inputs: Tensor) -> Tensor:
         missing = 0 if images.batch is None else images.batch - len(inputs)

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hotshot.errors import InputError
 from hotshot.files import write_features
 from hotshot.files.atomic import write_json
 from hotshot.files.named import LABEL_NAMES
+from hotshot.files.source import opened
 from hotshot.images.datasets import DecodedSplit
 from hotshot.images.extraction.extractor import Extractor
 
@@ -96,13 +98,11 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
     """Texts and their labels from a CSV file with a column of each, such as `text,label`."""
     path = Path(path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file)
+        with opened(path) as file:
+            reader = csv.reader(TextIOWrapper(file, encoding="utf-8-sig", newline=""))
             header = [name.strip().lower() for name in next(reader, [])]
             rows = [(number, row) for number, row in enumerate(reader, start=2) if row]
-    except FileNotFoundError:
-        raise InputError(f"There is no file {path}.") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
     columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)]
     if -1 in columns:

@@ -26,6 +26,8 @@ MOST_PIXELS = 2**27
 WHAT, VERSION = "checkpoint", 1
 DESCRIPTION, TENSORS = "checkpoint.json", "checkpoint.safetensors"
 REMEDY = "make one with hotshot train"
+# Characters of the options of a backbone, as JSON.
+_LONGEST_OPTIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,9 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.T
     with refuse_damage(folder, WHAT):
         # Copies: the folder is replaced while training goes on.
         arrays = {name: np.array(x) for name, x in map_tensors(folder / TENSORS).tensors.items()}
+        for key, kind in (("recipe", dict), ("names", list), ("history", list), ("optimiser", dict)):
+            if not isinstance(about[key], kind):
+                raise TypeError(f"its {key} is {about[key]!r:.40}")
         return about, {name: torch.from_numpy(x) for name, x in arrays.items()}
 
 
@@ -132,18 +137,34 @@ def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
     about, tensors = read_checkpoint(path)
     try:
         recipe = Recipe(**about["recipe"])
-    except (KeyError, TypeError) as error:
+        _check_types(recipe)
+    except (TypeError, ParameterError) as error:
         raise InputError(f"{path} holds no recipe that this hotshot knows ({error}): train it again.") from None
+    # First without memory: an edited recipe may ask for any.
+    with torch.device("meta"):
+        restore_module(create(recipe.backbone, **recipe.options), "backbone", tensors, path, assign=True)
     network = create(recipe.backbone, **recipe.options)
     restore_module(network, "backbone", tensors, path)
     return network.eval(), recipe, about
 
 
-def restore_module(module: nn.Module, name: str, tensors: dict[str, torch.Tensor], path: str | Path) -> None:
-    """Give a module the weights it had."""
+def _check_types(recipe: Recipe) -> None:
+    """Refuse what comes from a file and is of another type than `train` wrote."""
+    for name, usual in asdict(Recipe()).items():
+        value = getattr(recipe, name)
+        if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
+            raise TypeError(f"its {name} is {value!r:.40}")
+    if len(json.dumps(recipe.options)) > _LONGEST_OPTIONS:
+        raise TypeError("its options are too many")
+
+
+def restore_module(
+    module: nn.Module, name: str, tensors: dict[str, torch.Tensor], path: str | Path, assign: bool = False
+) -> None:
+    """Give a module the weights it had: copies, or the tensors themselves."""
     own = {key.removeprefix(f"{name}/"): x for key, x in tensors.items() if key.startswith(f"{name}/")}
     try:
-        module.load_state_dict(own)
+        module.load_state_dict(own, assign=assign)
     except RuntimeError as error:
         raise InputError(
             f"{path} holds other weights than its {name} needs ({reason(error)}): train it again."

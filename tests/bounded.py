@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tracemalloc
 from contextlib import contextmanager
 
@@ -21,6 +22,22 @@ def at_most(n_bytes):
     finally:
         tracemalloc.stop()
     assert peak <= n_bytes, f"took {peak / 1e6:.1f} MB of memory"
+
+
+@contextmanager
+def within(seconds):
+    """What would wait or go on without end fails instead of stopping the suite."""
+
+    def stop(*_):
+        raise AssertionError(f"takes more than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def assert_refused(path, message, n_bytes=2**24):
