@@ -238,12 +238,17 @@ def _left(path: Path, suffix: str) -> list[Path]:
     return list(path.parent.glob(f".{glob.escape(path.name[:60])}.{'[0-9a-f]' * 8}.{suffix}"))
 
 
-def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
-    """A new hidden file or folder beside `path`, open and locked by this process; what dead ones left is removed."""
+def remove_left(path: Path) -> None:
+    """Remove what dead processes left of their work on `path`; every writer of that name does."""
     for other in (*_left(path, "part"), *(_left(path, "old") if path.exists() else ())):
         with suppress(OSError), _locked_now(other) as free:
             if free:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
+
+
+def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
+    """A new hidden file or folder beside `path`, open and locked by this process."""
+    remove_left(path)
     while True:
         # Short enough wherever the path itself is.
         part = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"
