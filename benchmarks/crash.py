@@ -42,6 +42,7 @@ from PIL import Image
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.cli import convert, extract, main
 from hotshot.files import atomic
+from hotshot.images import training
 from hotshot.images.backbones import create
 from hotshot.images.extraction import writing
 from hotshot.images.training import Recipe
@@ -464,7 +465,8 @@ def last_line(log: Path) -> str:
 
 def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
     """Several commands at a time; the number of findings."""
-    writing.IMAGES_AT_ONCE = 3
+    # Small enough for several batches, and quick.
+    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
     root = Path(tempfile.mkdtemp(prefix="hotshot-crash-"))
     waiting, running = list(enumerate(scenarios)), {}
     total = killed = found = 0

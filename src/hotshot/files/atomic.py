@@ -1,8 +1,7 @@
 """The one way to write a file or a folder: it appears, or changes, only when all of it is on the disk.
 
-What is being written has a hidden name beside its own, and a lock on it says that its writer lives. The kernel takes
-the lock from a process that dies, and the next writer of that name removes what it has left. Folders that several
-commands add to are locked as a whole. Where a system or a file system has no locks, all goes on without them.
+What is being written has a hidden name beside its own and is locked, as are folders that a command adds to. The kernel
+takes the locks of a process that dies, so that the next writer knows. Where there are no locks, all goes on without.
 """
 
 import ctypes
@@ -218,16 +217,12 @@ def _lock(descriptor: int) -> bool | None:
 @contextmanager
 def _locked_now(path: Path) -> Iterator[bool | None]:
     """Whether a file or folder has been locked, until the end; not where a living process has the lock."""
-    descriptor = _open(path, os.O_RDONLY)
+    # Windows opens no folder, and has no locks to open it for.
+    descriptor = os.open(path if fcntl is not None else os.devnull, os.O_RDONLY)
     try:
         yield _lock(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _open(path: Path, flags: int) -> int:
-    # Windows opens no folder, and has no locks to open it for.
-    return os.open(os.devnull if fcntl is None and path.is_dir() else path, flags, 0o666)
 
 
 # --- names of what is being written
@@ -254,7 +249,8 @@ def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
         part = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"
         if folder:
             part.mkdir(parents=True)
-        descriptor = _open(part, os.O_RDONLY if folder else _NEW)
+        opened = os.devnull if folder and fcntl is None else part
+        descriptor = os.open(opened, os.O_RDONLY if folder else _NEW, 0o666)
         # Another process may have found it before it was locked, and removed it.
         if _lock(descriptor) is not False and part.exists():
             return part, descriptor

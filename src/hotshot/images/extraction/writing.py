@@ -21,8 +21,7 @@ from hotshot.images.datasets import DecodedSplit
 from hotshot.images.extraction.extractor import Extractor
 
 IMAGES_AT_ONCE, TEXTS_AT_ONCE = 128, 256
-# The first line of a part file says whose rows follow; they begin at a multiple of this, as arrays in memory do.
-ALIGNMENT, LONGEST_LINE = 64, 2**24
+LONGEST_LINE = 2**24
 _TEXT_NAMES = ("text", "sentence", "question", "query", "utterance")
 
 
@@ -59,7 +58,9 @@ def extract_split(
                 inside += time.perf_counter() - before
             if width is None:
                 width = features.shape[1]
-                first = _begin(file, {**header, "width": width})
+                line = json.dumps({**header, "width": width}).encode() + b"\n"
+                _append(file, line)
+                first = len(line)
             if features.shape[1] != width:
                 raise InputError(
                     f"{extractor.name} gave {features.shape[1]} features near image {done} and {width} before: use a "
@@ -102,14 +103,6 @@ def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int
         pass
     file.truncate(0)
     return 0, None, 0
-
-
-def _begin(file: BinaryIO, header: dict[str, Any]) -> int:
-    """Write the first line, and return where the rows begin."""
-    line = json.dumps(header).encode()
-    line += b" " * (-(len(line) + 1) % ALIGNMENT) + b"\n"
-    _append(file, line)
-    return len(line)
 
 
 def _append(file: BinaryIO, content: Any) -> None:
