@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-kernels fuzz lint bench clean
+.PHONY: demo test test-kernels crash fuzz lint bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hotshot demo
@@ -16,6 +16,10 @@ test: $(VENV)/installed-dev lint
 # The tests under the matrix kernels of several processors, with 1 and 2 threads: tolerances must hold for all.
 test-kernels: $(VENV)/installed-dev
 	$(BIN)/python scripts/test_kernels.py
+
+# Every command that writes, killed before each of its file operations and run again: nothing may be lost or mixed.
+crash: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.crash
 
 # Property tests, feature files and command lines with fresh random inputs; what is found is printed with how to repeat
 # it.

@@ -143,6 +143,34 @@ def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
     assert "holds another request (it differs in shots)" in " ".join(other.stderr.split())
 
 
+@pytest.mark.parametrize("out", ["nowhere/tuned.json", ".", "base.npz/tuned.json"])
+def test_tune_says_first_that_its_result_cannot_be_written(hotshot, files, monkeypatch, out):
+    def searched(*arguments, **options):
+        raise AssertionError("the search came first")
+
+    monkeypatch.setattr("hotshot.evaluation.tune", searched)
+    data = ("--base", files / "base.npz", "--val", files / "novel.npz")
+    run = hotshot("tune", *data, *SMALL, "--out", files / out)
+    assert run.returncode == 2
+    assert "cannot be written" in run.stderr or "is a folder: name a file" in " ".join(run.stderr.split())
+
+
+def test_parameters_that_do_not_fit_on_the_disk_leave_the_old_ones(hotshot, files, tmp_path, monkeypatch):
+    tuned = tmp_path / "tuned.json"
+    tuned.write_text("old")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    data = ("--base", files / "base.npz", "--val", files / "novel.npz")
+    run = hotshot("tune", *data, *SMALL, "--shots", "1", "--grid", "epsilon=0.01", "--out", tuned)
+    assert run.returncode == 2
+    assert "tuned.json cannot be written: No space left on device" in " ".join(run.stderr.split())
+    assert tuned.read_text() == "old"
+    assert not list(tmp_path.glob(".tuned*"))
+
+
 def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
     tuned = tmp_path / "tuned.json"
     run = hotshot(

@@ -14,6 +14,7 @@ Image = pytest.importorskip("PIL.Image")
 
 from hotshot.cli import images
 from hotshot.files import read_features
+from hotshot.files.atomic import locked
 from hotshot.images import extraction
 from hotshot.images.backbones import create
 from hotshot.images.datasets.glyphs import make_glyphs
@@ -170,3 +171,38 @@ def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, argument
     assert run.returncode == 2
     assert message in " ".join(run.stderr.split())
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("command", ["train", "extract"])
+@pytest.mark.parametrize("name", ["w.pt", "w.pt/below"])
+def test_a_folder_that_cannot_be_made_is_said_first(hotshot, tmp_path, monkeypatch, command, name):
+    def decoded(*arguments):
+        raise AssertionError("the images were decoded first")
+
+    torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
+    module = sys.modules[f"hotshot.cli.{command}"]
+    monkeypatch.setattr(module, "decoded_splits", decoded)
+    weights = ["--weights", "w.pt", "--backbone", "conv4"] if command == "extract" else []
+    run = hotshot(command, "--size", "20", *weights, "--out", name)
+    assert run.returncode == 2
+    assert "is a file, not a folder: name another" in " ".join(run.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["train", "extract"])
+def test_a_folder_that_another_process_writes_to_is_refused(hotshot, few_glyphs, tmp_path, command):
+    torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
+    weights = ["--weights", "w.pt", "--backbone", "conv4"] if command == "extract" else []
+    with locked(tmp_path / "out"):
+        run = hotshot(command, "--size", "20", *weights, "--out", "out")
+    assert run.returncode == 2
+    assert "Another process is writing to the folder out: wait for it, or name another." in " ".join(run.stderr.split())
+
+
+def test_what_was_left_when_the_features_were_complete_is_removed(hotshot, few_glyphs, tmp_path):
+    torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
+    flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
+    assert hotshot(*flags).returncode == 0
+    before = sorted(path.name for path in (tmp_path / "features").iterdir())
+    (tmp_path / "features" / "base.safetensors.part").write_bytes(b"{}")
+    assert hotshot(*flags).returncode == 0
+    assert sorted(path.name for path in (tmp_path / "features").iterdir()) == before

@@ -89,6 +89,42 @@ def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
         assert message in " ".join(run.stderr.split())
 
 
+def test_a_folder_of_other_features_or_of_another_size_is_refused(hotshot, files, tmp_path):
+    flags = ["reproduce", "nearest", "--tasks", "3", "--queries", "5", "--jobs", "1"]
+    assert hotshot(*flags, *files).returncode == 0
+    page = (tmp_path / "reproduction" / "report.html").read_bytes()
+    (tmp_path / "moved.npz").write_bytes((tmp_path / "novel.npz").read_bytes())
+    np.savez(tmp_path / "other.npz", X=np.arange(240.0).reshape(40, 6) % 7, y=np.repeat(list("abcdefgh"), 5))
+    for others, what in (
+        (["--base", "base.npz", "--novel", "other.npz", "--name", "novel"], "features"),
+        (["--base", "base.npz", "--novel", "moved.npz"], "data"),
+        ([*files, "--seed", "1"], "seed"),
+    ):
+        run = hotshot(*flags, *others)
+        assert run.returncode == 2
+        assert f"reproduction holds another request (it differs in {what})" in " ".join(run.stderr.split())
+    assert (tmp_path / "reproduction" / "report.html").read_bytes() == page
+    # Features that have moved are the same ones, and more experiments join those that are there.
+    same = hotshot("reproduce", "cost", *flags[2:], "--base", "base.npz", "--novel", "moved.npz", "--name", "novel")
+    assert same.returncode == 0, same.stderr
+    source = json.loads((tmp_path / "reproduction" / "run.json").read_text())["source"]
+    assert source["novel"].endswith("moved.npz")
+
+
+def test_a_folder_that_cannot_be_written_is_said_first(hotshot, files, tmp_path):
+    flags = ["reproduce", "nearest", *files, "--tasks", "3", "--out"]
+    for out, message in (("base.npz", "base.npz is a file, not a folder"), ("base.npz/x", "is a file, not a folder")):
+        run = hotshot(*flags, out)
+        assert run.returncode == 2
+        assert message in " ".join(run.stderr.split())
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "report.html").write_text("mine")
+    run = hotshot(*flags, "paper")
+    assert run.returncode == 2
+    assert "report.html is there already and no report" in " ".join(run.stderr.split())
+    assert not list((tmp_path / "paper").glob("*/findings.json"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

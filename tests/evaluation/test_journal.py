@@ -320,6 +320,26 @@ def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
         assert [record["unit"] for record in second] == [1, 2]
 
 
+@pytest.mark.parametrize("after", ["two records", "the last"])
+@pytest.mark.parametrize("how", ["deleted", "moved", "made anew"])
+def test_a_run_whose_folder_is_gone_is_not_complete(tmp_path, how, after):
+    seen = 0
+
+    def take_away(record, was_known, total):
+        nonlocal seen
+        seen += 1
+        if seen == (2 if after == "two records" else total):
+            (tmp_path / "run").rename(tmp_path / "elsewhere")
+            if how != "moved":
+                shutil.rmtree(tmp_path / "elsewhere")
+            if how == "made anew":
+                (tmp_path / "run").mkdir()
+                (tmp_path / "run" / "journal.jsonl").touch()
+
+    with pytest.raises(RunError, match="was deleted or moved while the run was going on"):
+        evaluate(METHODS, X, Y, out=tmp_path / "run", watch=take_away, ways=3, queries=3, tasks=45, n_jobs=1)
+
+
 def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process(tmp_path):
     with Journal(tmp_path, {}, {}) as journal:
         journal.append({"unit": 1})

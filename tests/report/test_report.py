@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from collections import defaultdict
 from html.parser import HTMLParser
@@ -283,6 +284,21 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(folder, tmp_path, mo
         write_report(out, make_report([folder / "run"], read, tasks=0, title="another"))
     assert out.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_page_that_cannot_be_written_is_said_before_tasks_are_fitted(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("hotshot.report.make_report", lambda *arguments, **options: pytest.fail("too late"))
+    (tmp_path / "mine.html").write_text("mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name, words in (
+        ("mine.html", "no report"),
+        ("pipe", "not a regular file"),
+        (".", "is a folder"),
+        ("mine.html/page.html", "cannot be written"),
+    ):
+        with pytest.raises(InputError, match=words):
+            report([folder / "run"], tmp_path / name)
+    assert (tmp_path / "mine.html").read_text() == "mine"
 
 
 def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):

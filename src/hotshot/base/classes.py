@@ -22,7 +22,7 @@ from hotshot.base.statistics import class_covariances, class_means, classifier_w
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.base.streaming import FORMS
 from hotshot.errors import ParameterError
-from hotshot.files.atomic import replace_folder
+from hotshot.files.atomic import recover, replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
@@ -351,7 +351,7 @@ class BaseClasses:
 
 def is_bank(path: str | Path) -> bool:
     """Whether a folder says that it is a bank."""
-    return os.path.isfile(Path(path) / DESCRIPTION)
+    return os.path.isfile(recover(path) / DESCRIPTION)
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:

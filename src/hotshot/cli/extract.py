@@ -15,6 +15,7 @@ from hotshot.cli.inputs import Json, number
 from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InterruptedRunError, ParameterError
 from hotshot.files import open_features
+from hotshot.files.atomic import locked
 from hotshot.images.datasets import DecodedSplit
 from hotshot.version import __version__
 
@@ -62,16 +63,17 @@ def extract(
     if pretrained == MINILM:
         if dataset is None:
             raise ParameterError(f"--pretrained {MINILM} needs a CSV file of texts and labels.")
-        written = [_write_texts(dataset, out, device, force, console)]
+        with locked(out):
+            written = [_write_texts(dataset, out, device, force, console)]
     else:
         extractor = _extractor(checkpoint, pretrained, weights, backbone, network, size, device, console)
-        out.mkdir(parents=True, exist_ok=True)
         cache = out / "decoded" if cache is None else cache
-        name, splits = decoded_splits(dataset, kind, extractor.size, cache, skip_corrupt, console)
-        written = [
-            _write_split(extractor, split, {"name": name, "split": key}, out, device, force, console)
-            for key, split in splits.items()
-        ]
+        with locked(out):
+            name, splits = decoded_splits(dataset, kind, extractor.size, cache, skip_corrupt, console)
+            written = [
+                _write_split(extractor, split, {"name": name, "split": key}, out, device, force, console)
+                for key, split in splits.items()
+            ]
     if json:
         print(dumps(written, indent=2))
 
@@ -133,7 +135,7 @@ def _write_split(
     console: Console,
 ) -> dict[str, Any]:
     """Write the features of one split; what was written, and how quickly."""
-    from hotshot.images.extraction import extract_split
+    from hotshot.images.extraction import extract_split, part_of
 
     path = out / f"{source['split']}.safetensors"
     about = {
@@ -152,6 +154,8 @@ def _write_split(
     }
     if path.exists() and not force:
         _check_same(path, about)
+        # Left by a process that was killed when the features were complete.
+        part_of(path).unlink(missing_ok=True)
         console.print(f"{path}: extracted before.", markup=False)
         return written
     start = time.perf_counter()
@@ -180,7 +184,6 @@ def _write_texts(texts: Path, out: Path, device: str, force: bool, console: Cons
     path = out / f"{texts.stem}.safetensors"
     if path.exists() and not force:
         raise ParameterError(f"{path} exists: pass --force to overwrite it.")
-    out.mkdir(parents=True, exist_ok=True)
     about = {"extractor": "all-MiniLM-L6-v2", "transform": "unit norm", "source": {"name": texts.name}, **_made_now()}
     embed = load_minilm(device)
     with bar(console, "texts") as progress:

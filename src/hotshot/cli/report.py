@@ -33,9 +33,11 @@ def report(
     """Make one self-contained page of runs; name the features where they have moved since."""
     # matplotlib and all that draws are slow to import, and few commands need them.
     from hotshot.report import Source, make_report, write_report
+    from hotshot.report.page import check_report
 
     console = Console(stderr=True)
     notes: list[str] = []
+    check_report(out)
     with console.status("Fitting tasks for the task explorer …"):
         text = make_report(
             runs,

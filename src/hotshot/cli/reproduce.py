@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotshot import evaluation
+from hotshot.arrays import array_hash
 from hotshot.base.embedded import load_bank
 from hotshot.cli.evaluate import source_of
 from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number
 from hotshot.cli.report import read_source
 from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
+from hotshot.evaluation.journal import REQUEST, check_request
 from hotshot.evaluation.runner import versions
 from hotshot.evaluation.tables import Entry, Table
+from hotshot.evaluation.tasks import labels_hash
 from hotshot.files import read_features
-from hotshot.files.atomic import write_json
+from hotshot.files.atomic import locked, write_json
+from hotshot.version import __version__
 
 # matplotlib and all that draws are slow to import, and no other command needs them: functions import these.
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 # takes grows with their square.
 TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
 TUNING_TASKS = 500
+PAGE = "report.html"
 # By the verdict on a claim.
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
@@ -60,14 +65,15 @@ def reproduce(
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    out: Annotated[Path, typer.Option(help="Folder for tables and figures; rerun the command to resume.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables and figures of one dataset and size; rerun the command to resume.")
+    ] = Path("reproduction"),
     as_json: Json = False,
 ) -> None:
     """Make tables and figures of the paper from your own features, beside the published ones."""
     from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Setting, save_findings
     from hotshot.report import make_report, write_report
+    from hotshot.report.page import check_report
 
     if list_all:
         rows = tuple((e.name, e.title, e.paper, e.others) for e in EXPERIMENTS.values())
@@ -86,29 +92,33 @@ def reproduce(
     setting = Setting(own, others, **size, n_jobs=jobs, out=out)
     if tasks is None and bank is not None:
         console.print(f"On an embedded bank: {setting.tasks} tasks where {TASKS} is usual.", markup=False)
-    out.mkdir(parents=True, exist_ok=True)
     about = {"data": own.name, "backbone": backbone, **size}
-    write_json(out / "run.json", {"source": source_of(base, novel, bank, None), **about, **versions()})
-    if val is not None:
-        setting = replace(setting, tuned=_tuned(setting, val, console))
-    documents: list[dict[str, Any]] = []
-    claims: list[Claim] = []
-    for experiment in chosen:
-        with Watching(console, None, out, f" in {experiment.name}") as watching:
-            findings = experiment.run(replace(setting, watch=watching))
-        which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
-        path = save_findings(out / experiment.name, findings, {**which, "about": about})
-        documents.append(json.loads(path.read_text(encoding="utf-8")))
-        claims += findings.claims
-        _print(console, experiment, findings, watching.notes)
-    _print_claims(console, claims)
-    page = out / "report.html"
-    with console.status("Fitting tasks for the task explorer …"):
-        write_report(page, make_report([out], read_source))
+    features = [own.base.fingerprint, array_hash(own.X), labels_hash(own.y)]
+    request = {**about, "features": features, "hotshot": __version__}
+    with locked(out):
+        check_request(out, request)
+        source = source_of(base, novel, bank, None)
+        write_json(out / REQUEST, {"source": source, **about, "request": request, **versions()})
+        check_report(out / PAGE)
+        if val is not None:
+            setting = replace(setting, tuned=_tuned(setting, val, console))
+        documents: list[dict[str, Any]] = []
+        claims: list[Claim] = []
+        for experiment in chosen:
+            with Watching(console, None, out, f" in {experiment.name}") as watching:
+                findings = experiment.run(replace(setting, watch=watching))
+            which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
+            path = save_findings(out / experiment.name, findings, {**which, "about": about})
+            documents.append(json.loads(path.read_text(encoding="utf-8")))
+            claims += findings.claims
+            _print(console, experiment, findings, watching.notes)
+        _print_claims(console, claims)
+        with console.status("Fitting tasks for the task explorer …"):
+            write_report(out / PAGE, make_report([out], read_source))
     if as_json:
         print(json.dumps(documents, indent=2))
         return
-    console.print(f"Tables and figures: {out}. Report: {page}", markup=False, soft_wrap=True)
+    console.print(f"Tables and figures: {out}. Report: {out / PAGE}", markup=False, soft_wrap=True)
 
 
 def _chosen(names: list[str]) -> list[Experiment]:

@@ -13,6 +13,7 @@ from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt
 from hotshot.cli.inputs import Json, number, numbers
 from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InputError, InterruptedRunError
+from hotshot.files.atomic import locked
 from hotshot.images.datasets import DecodedSplit
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ def train(
     )
     # A network that cannot be made is refused before an hour of decoding.
     feature_width(create(backbone, **options), side)
+    with locked(out):
+        pass  # A folder that cannot be written, or that another process writes to, is refused before that, too.
     cache = out / "decoded" if cache is None else cache
     name, splits = decoded_splits(dataset, kind, recipe.cached_size, cache, skip_corrupt, console)
     base = next((splits[key] for key in BASE_SPLITS if key in splits), None)

@@ -12,6 +12,7 @@ from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
+from hotshot.files.atomic import check_writable
 
 SHOWN = 15
 
@@ -39,6 +40,7 @@ def tune(
     """Choose parameters of H-OT on validation classes; weak candidates stop early."""
     wanted = numbers(shots)
     chosen = parse_grid(grid) if grid else None
+    check_writable(out)
     classes, X, y = load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
     with Watching(console, None, run) as watching:

@@ -11,18 +11,13 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
-from hotshot.files.atomic import write_json
+from hotshot.files.atomic import locked, write_json
 from hotshot.files.objects import read_object
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such lock: there, two processes on one folder are the user's care.
-    fcntl = None  # type: ignore[assignment]
 
 REQUEST, JOURNAL = "run.json", "journal.jsonl"
 
@@ -41,37 +36,26 @@ class Journal:
         self.dropped = 0
 
     def __enter__(self) -> Journal:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.folder / JOURNAL, "a+b", buffering=0)
-        except (FileExistsError, NotADirectoryError):
-            raise RunError(f"{self.folder} is a file, not a run folder: name another.") from None
-        except OSError as error:
-            raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(locked(self.folder, "run folder"))
+            try:
+                self._file = stack.enter_context(open(self.folder / JOURNAL, "a+b", buffering=0))
+            except OSError as error:
+                raise RunError(f"The run folder {self.folder} cannot be written: {error.strerror}.") from None
             if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-                self._file.close()
                 raise RunError(f"{self.folder / JOURNAL} is not a regular file: name another folder.")
-            if fcntl is not None:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.close()
-            raise RunError(
-                f"Another process is writing to the run folder {self.folder}: wait for it, or name another folder."
-            ) from None
-        except OSError:
-            pass  # A file system without locks: two processes on one folder are the user's care.
-        try:
-            self._check_request()
+            if not check_request(self.folder, self._request):
+                if os.fstat(self._file.fileno()).st_size:
+                    raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
+                write_json(self.folder / REQUEST, {**self._about, "request": self._request})
             self._drop_torn_line()
-        except BaseException:
-            self._file.close()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        with self._stack:
+            if exception == (None, None, None):
+                self.check_kept()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every whole record; lines that do not have the checksum they name are counted in `dropped`."""
@@ -83,6 +67,7 @@ class Journal:
     def append(self, record: dict[str, Any]) -> None:
         """Write one record to the disk; where it does not fit, what was written of it is taken back."""
         assert self._file is not None
+        self.check_kept()
         line = encode(record)
         end = self._file.seek(0, os.SEEK_END)
         try:
@@ -98,23 +83,16 @@ class Journal:
                 "room and rerun the command to resume."
             ) from None
 
-    def _check_request(self) -> None:
-        path = self.folder / REQUEST
-        if not path.exists():
-            if (self.folder / JOURNAL).stat().st_size:
-                raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
-            write_json(path, {**self._about, "request": self._request})
-            return
-        before = (read_object(path) or {}).get("request")
-        if not isinstance(before, dict):
-            raise RunError(f"{path} cannot be read as a request: name another folder.")
-        wanted = json.loads(json.dumps(self._request))
-        differing = [key for key in sorted({*before, *wanted}) if before.get(key) != wanted.get(key)]
-        if differing:
-            raise RunError(
-                f"The run folder {self.folder} holds another request (it differs in {', '.join(differing)}): "
-                "name another folder, or repeat that request to resume it."
-            )
+    def check_kept(self) -> None:
+        """Raise where the journal is in the folder no more: nothing that is written to it would be found again."""
+        assert self._file is not None
+        with suppress(OSError):
+            if os.path.samestat(os.stat(self.folder / JOURNAL), os.fstat(self._file.fileno())):
+                return
+        raise RunError(
+            f"The run folder {self.folder} was deleted or moved while the run was going on, and nothing of it is kept "
+            "there: rerun the command."
+        )
 
     def _drop_torn_line(self) -> None:
         assert self._file is not None
@@ -123,6 +101,24 @@ class Journal:
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             self._file.truncate(whole)
+
+
+def check_request(folder: Path, request: dict[str, Any]) -> bool:
+    """Whether a folder holds this request; one of another request is refused."""
+    path = folder / REQUEST
+    if not path.exists():
+        return False
+    before = (read_object(path) or {}).get("request")
+    if not isinstance(before, dict):
+        raise RunError(f"{path} cannot be read as a request: name another folder.")
+    wanted = json.loads(json.dumps(request))
+    differing = [key for key in sorted({*before, *wanted}) if before.get(key) != wanted.get(key)]
+    if differing:
+        raise RunError(
+            f"The run folder {folder} holds another request (it differs in {', '.join(differing)}): "
+            "name another folder, or repeat that request to resume it."
+        )
+    return True
 
 
 def encode(record: dict[str, Any]) -> bytes:

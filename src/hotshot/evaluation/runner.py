@@ -117,6 +117,7 @@ def evaluate(
         )
         found = Evaluation(results, first.ways, tasks, reference)
         if journal is not None:
+            journal.check_kept()
             write_results(journal.folder, found)
     return found
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.atomic import replace_file
+from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.named import features_from_arrays
 from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, damaged, label_array, opened
 from hotshot.files.text import read_label_lines
@@ -293,7 +293,7 @@ def write_npz(path: Path, content: Content) -> None:
 
 def write_npy(path: Path, content: Content) -> None:
     """Write the features, and beside them `name.labels.npy` with the labels."""
-    with replace_file(path.with_suffix(".labels.npy")) as labels, replace_file(path) as features:
+    with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
         _write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
         _write_array(features, content.shape, content.dtype, content.blocks())
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import recover
 from hotshot.files.source import opened
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
@@ -86,7 +87,7 @@ def _integer(digits: str) -> int:
 
 def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
     """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
-    path = folder / file
+    path = recover(folder) / file
     if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
     found = read_object(path)

@@ -11,6 +11,7 @@ import numpy as np
 
 from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import check_writable
 from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
 from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array
 from hotshot.formatting import quoted
@@ -48,6 +49,7 @@ def write_features(
         written = ", ".join(suffix for one in FORMATS.values() if one.write is not None for suffix in one.suffixes)
         why = f"got {path.suffix or path.name!r}" if kind is None else "hotshot never writes a pickle"
         raise ParameterError(f"Features are written as {written}; {why}: choose one of these suffixes.")
+    check_writable(path)
     if not isinstance(source, FeatureSource):
         X, y = source
         said = source.about if isinstance(source, FeatureFile) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,9 @@ class Experiment:
 
 def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Path:
     """Write the figures and `findings.json`; `about` says which experiment it was and what it was run on."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):
+        # Where this fails, writing does too, and says so of the file.
+        folder.mkdir(parents=True, exist_ok=True)
     for name, figure in findings.figures.items():
         save(figure, folder / name)
     document = {

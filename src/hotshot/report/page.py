@@ -15,7 +15,8 @@ from markupsafe import Markup
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
-from hotshot.files.atomic import write_text
+from hotshot.files.atomic import check_writable, write_text
+from hotshot.files.source import opened
 from hotshot.limits import check_number, check_numbers
 from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
@@ -82,16 +83,22 @@ def make_report(
 
 def write_report(path: str | Path, text: str) -> None:
     """Write the page; only a report is ever overwritten."""
+    check_report(path)
+    write_text(path, text)
+
+
+def check_report(path: str | Path) -> None:
+    """Raise unless a page can be written there: to be said before the work, not after it."""
     path = Path(path)
     try:
         if path.exists():
-            with path.open(encoding="utf-8", errors="replace") as file:
-                if GENERATOR not in file.read(2000):
+            with opened(path) as file:
+                if GENERATOR.encode() not in file.read(2000):
                     raise InputError(f"{path} is there already and no report: choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
-    write_text(path, text)
+    check_writable(path)
 
 
 def _moved(source: Source, data: Source | None) -> Source:

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="extraction needs the extra images")
 
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import read_features
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.extraction import Extractor, checkpoint_extractor, extract_split, pretrained_extractor, writing
@@ -155,3 +155,53 @@ def test_other_weights_of_the_same_network_never_go_on_with_what_was_begun(tmp_p
     extract_split(checkpoint_extractor(tmp_path / "seed1" / "best"), split, out, about={})
     network, recipe, _ = load_backbone(tmp_path / "seed1" / "best")
     np.testing.assert_allclose(read_features(out).X, features_of(network, split, 20), rtol=1e-4, atol=1e-5)
+
+
+def test_two_extractions_of_one_file_do_not_mix_their_rows(tmp_path):
+    out, split = tmp_path / "a.safetensors", split_of()
+    wider = Extractor("wider", lambda x: x.mean(dim=2).flatten(1), lambda pixels: pixels.float(), 16, {})
+    refused = 0
+
+    def second(done, total):
+        nonlocal refused
+        with pytest.raises(RunError, match=r"Another process is writing to .*a\.safetensors: wait for it"):
+            extract_split(wider, split, out, about={})
+        refused += 1
+
+    extract_split(mean_colour(), split, out, about={}, watch=second)
+    assert refused == 5
+    np.testing.assert_allclose(read_features(out).X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+    extract_split(wider, split, out, about={})
+    assert read_features(out).X.shape == (30, 48)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_part_file_of_another_width_is_not_used(tmp_path):
+    def interrupt(done, total):
+        if done == 14:
+            raise KeyboardInterrupt
+
+    out, split = tmp_path / "a.safetensors", split_of()
+    with pytest.raises(KeyboardInterrupt):
+        extract_split(mean_colour(), split, out, about={}, watch=interrupt)
+    part = tmp_path / "a.safetensors.part"
+    header, _, rows = part.read_bytes().partition(b"\n")
+    part.write_bytes(header.replace(b'"width": 3', b'"width": 5') + b"\n" + rows)
+    with pytest.raises(InputError, match="gave 3 features near image 8 and 5 before"):
+        extract_split(mean_colour(), split, out, about={})
+    for width in (b"0", b"-3", b'"x"', b"null", b"[3]", b"3"):
+        part.write_bytes(header.replace(b'"width": 3', b'"width": ' + width) + b"\n" + rows)
+        extract_split(mean_colour(), split, out, about={})
+        np.testing.assert_allclose(read_features(out).X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+
+
+def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(writing.os, "fsync", full)
+        with pytest.raises(InputError, match="part cannot be written: No space left on device: make room and resume"):
+            extract_split(mean_colour(), split_of(), tmp_path / "a.safetensors", about={})
+    extract_split(mean_colour(), split_of(), tmp_path / "a.safetensors", about={})
+    assert len(read_features(tmp_path / "a.safetensors").X) == 30

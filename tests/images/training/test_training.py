@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch", reason="training needs the extra images")
 
 from torch import nn
 
-from hotshot.errors import HotshotError, InputError, ParameterError
+from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.images import training
 from hotshot.images.backbones import create
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.extraction import checkpoint_extractor
@@ -163,6 +164,47 @@ def test_training_that_was_killed_ends_with_the_same_weights(tmp_path, options, 
     train(base, val, recipe, tmp_path / "torn")
     numbers = [(tmp_path / run / "last" / "checkpoint.safetensors").read_bytes() for run in ("whole", "torn")]
     assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_training_that_was_killed_between_checkpoints_ends_with_the_same_ones(tmp_path, monkeypatch, stop):
+    recipe = Recipe(**SMALL, epochs=3)
+    base, val = coloured(), coloured(seed=1)
+    save, saved = training.save_checkpoint, []
+
+    def killed(path, *content):
+        saved.append(path.name)
+        if len(saved) == stop:
+            raise StopError
+        save(path, *content)
+
+    train(base, val, recipe, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "save_checkpoint", killed)
+        with pytest.raises(StopError):
+            train(base, val, recipe, tmp_path / "torn")
+    train(base, val, recipe, tmp_path / "torn")
+    for name in ("last", "best"):
+        files = [tmp_path / run / name / "checkpoint.safetensors" for run in ("whole", "torn")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+        numbers = [len(read_checkpoint(file.parent)[0]["history"]) for file in files]
+        assert numbers[0] == numbers[1]
+
+
+def test_one_process_at_a_time_trains_in_a_folder(tmp_path):
+    recipe = Recipe(**SMALL, epochs=1)
+
+    def second(*_):
+        with pytest.raises(RunError, match="Another process is writing to the folder"):
+            train(coloured(), None, recipe, tmp_path / "run")
+
+    train(coloured(), None, recipe, tmp_path / "run", watch=second)
+
+
+def test_a_file_is_no_folder_for_checkpoints(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunError, match="is a file, not a folder: name another"):
+        train(coloured(), None, Recipe(**SMALL, epochs=1), tmp_path / "run")
 
 
 def test_the_best_epoch_is_kept_and_can_be_loaded(tmp_path):

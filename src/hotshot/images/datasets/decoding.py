@@ -6,13 +6,10 @@ was made and which were corrupt. It appears when it is complete, and is made aga
 
 import os
 import re
-import shutil
-import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +18,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import replace_folder, write_json
+from hotshot.files.atomic import replace_file, replace_folder, write_json
 from hotshot.files.numpy_files import map_npy
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.images.datasets.dataset import ImageSplit
@@ -33,8 +30,6 @@ _REMEDY = "remove the folder, it is made again from the images"
 _SMALLEST, _LARGEST = 8, 2048
 # Images that a thread takes at once.
 _AT_ONCE = 64
-# A folder that is being filled changes every second; one that has not for an hour was left by a killed process.
-_STALE = 3600
 
 # Called with the number of images that are done and their total.
 Progress = Callable[[int, int], None]
@@ -145,10 +140,9 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
 def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Progress | None) -> None:
     pillow()
     size = header["size"]
-    _remove_stale(place)
     with replace_folder(place, _HEADER, overwrite=True) as new:
         done, corrupt = 0, []
-        with (new / _IMAGES).open("wb") as file:
+        with replace_file(new / _IMAGES) as file:
             _write_shape(file, len(split), size)
             for pixels, bad in _decoded(split.images, size):
                 file.write(pixels.data)
@@ -212,12 +206,3 @@ def _write_shape(file: IO[bytes], count: int, size: int) -> None:
     """The header of an `.npy` file, which has the same length for every number of images."""
     header = {"descr": "|u1", "fortran_order": False, "shape": (count, size, size, 3)}
     np.lib.format.write_array_header_1_0(file, header)
-
-
-def _remove_stale(place: Path) -> None:
-    """Remove what killed processes have left of this cache."""
-    for folder in place.parent.glob(f".{place.name[:60]}.*.part"):
-        with suppress(OSError):
-            newest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
-            if time.time() - newest > _STALE:
-                shutil.rmtree(folder, ignore_errors=True)

@@ -10,10 +10,10 @@ from hotshot.images.extraction.extractor import (
     weights_extractor,
 )
 from hotshot.images.extraction.own_networks import module_extractor, onnx_extractor
-from hotshot.images.extraction.writing import extract_split, extract_texts, read_texts
+from hotshot.images.extraction.writing import extract_split, extract_texts, part_of, read_texts
 
 __all__ = [
     "MINILM", "PRETRAINED", "Extractor", "checkpoint_extractor", "extract_split", "extract_texts",
-    "load_minilm", "module_extractor", "onnx_extractor", "pretrained_extractor", "read_texts",
+    "load_minilm", "module_extractor", "onnx_extractor", "part_of", "pretrained_extractor", "read_texts",
     "weights_extractor",
 ]  # fmt: skip

@@ -5,9 +5,10 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -15,13 +16,14 @@ import torch
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files import write_features
-from hotshot.files.atomic import write_json
+from hotshot.files.atomic import hold
 from hotshot.files.named import LABEL_NAMES
 from hotshot.files.source import opened
 from hotshot.images.datasets import DecodedSplit
 from hotshot.images.extraction.extractor import Extractor
 
 IMAGES_AT_ONCE, TEXTS_AT_ONCE = 128, 256
+LONGEST_LINE = 2**24
 _TEXT_NAMES = ("text", "sentence", "question", "query", "utterance")
 
 
@@ -38,12 +40,16 @@ def extract_split(
 
     Features are kept in `OUT.part` as they come; the same call resumes after an interruption.
     """
-    out = Path(out)
-    rows_file, header_file = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.part.json")
+    out, part = Path(out), part_of(out)
     header = {"extractor": extractor.name, "images": split.fingerprint, "count": len(split), **extractor.about}
-    done, width = _begun(rows_file, header_file, header)
     inside, start = 0.0, time.perf_counter()
-    with rows_file.open("ab") as file:
+    try:
+        file = part.open("ab+")
+    except OSError as error:
+        raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
+    with file:
+        hold(file, str(out))
+        done, width, first = _begun(file, header)
         while done < len(split):
             rows = slice(done, min(done + IMAGES_AT_ONCE, len(split)))
             pixels = torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
@@ -54,7 +60,9 @@ def extract_split(
                 inside += time.perf_counter() - before
             if width is None:
                 width = features.shape[1]
-                write_json(header_file, {**header, "width": width})
+                line = json.dumps({**header, "width": width}).encode() + b"\n"
+                _append(file, line)
+                first = len(line)
             if features.shape[1] != width:
                 raise InputError(
                     f"{extractor.name} gave {features.shape[1]} features near image {done} and {width} before: use a "
@@ -62,36 +70,51 @@ def extract_split(
                 )
             if not np.isfinite(features).all():
                 raise InputError(f"{extractor.name} gave NaN or infinity near image {done}: check its weights.")
-            file.write(np.ascontiguousarray(features, dtype=np.float32).data)
+            _append(file, np.ascontiguousarray(features, dtype=np.float32).data)
             done = rows.stop
             if watch is not None:
                 watch(done, len(split))
-    seconds = time.perf_counter() - start
-    X = np.memmap(rows_file, dtype=np.float32, mode="r").reshape(len(split), -1)
-    write_features(out, (X, np.array(split.names)[split.labels]), about=about)
-    del X
-    rows_file.unlink()
-    header_file.unlink()
+        seconds = time.perf_counter() - start
+        X = np.memmap(part, dtype=np.float32, mode="r", offset=first, shape=(len(split), int(width or 0)))
+        write_features(out, (X, np.array(split.names)[split.labels]), about=about)
+        del X
+        # Under the lock. Windows removes no open file: there, whoever finds the features complete does.
+        with suppress(PermissionError):
+            part.unlink()
     return inside / seconds if seconds else 1.0
 
 
-def _begun(rows_file: Path, header_file: Path, header: dict[str, Any]) -> tuple[int, int | None]:
-    """How many images an interrupted extraction of the same kind has done, and the width of its features."""
+def part_of(out: Path) -> Path:
+    """The file that keeps what is done of an extraction: a line of JSON with the width of a row, and the rows."""
+    return out.with_name(f"{out.name}.part")
+
+
+def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
+    """How many images the same extraction has done before, the width of its features, and where these begin."""
+    file.seek(0)
+    line = file.readline(LONGEST_LINE)
     try:
-        found = json.loads(header_file.read_text(encoding="utf-8"))
-        width = int(found.pop("width"))
-        same = found == json.loads(json.dumps(header))
-        n_bytes = rows_file.stat().st_size
-    except (OSError, ValueError, KeyError, AttributeError):
-        same = False
-    if not same:
-        rows_file.unlink(missing_ok=True)
-        header_file.unlink(missing_ok=True)
-        return 0, None
-    # A row that was cut is computed again.
-    done = n_bytes // (4 * width)
-    os.truncate(rows_file, done * 4 * width)
-    return done, width
+        found = json.loads(line)
+        width, first = int(found.pop("width")), len(line)
+        if found == json.loads(json.dumps(header)) and line.endswith(b"\n") and width > 0:
+            # A row that was cut is computed again.
+            done = (file.seek(0, os.SEEK_END) - first) // (4 * width)
+            file.truncate(first + done * 4 * width)
+            return done, width, first
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    file.truncate(0)
+    return 0, None, 0
+
+
+def _append(file: BinaryIO, content: Any) -> None:
+    """Write to the disk: after a power cut, too, what is in the file is what was written."""
+    try:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(f"{file.name} cannot be written: {error.strerror or error}: make room and resume.") from None
 
 
 def read_texts(path: str | Path) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from hotshot.arrays import slices, unit_vectors
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
+from hotshot.files.atomic import locked, recover, remove_left
 from hotshot.images.backbones import create, feature_width
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.training.augmentation import as_input, augment
@@ -87,8 +88,19 @@ def train(
     module
         The backbone of the best epoch; of the last one where there are no validation classes.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        return _train(base, val, recipe, Path(folder), device, watch, told)
+
+
+def _train(
+    base: DecodedSplit,
+    val: DecodedSplit | None,
+    recipe: Recipe,
+    folder: Path,
+    device: str,
+    watch: Watch,
+    told: Callable[[Epoch], None] | None,
+) -> nn.Module:
     torch.manual_seed(recipe.seed)
     network = create(recipe.backbone, **recipe.options)
     width = feature_width(network, recipe.size)
@@ -99,13 +111,15 @@ def train(
         module.to(device)
     optimiser = _optimiser(recipe, modules)
     history: list[dict[str, Any]] = []
-    if (folder / LAST).exists():
+    if recover(folder / LAST).exists():
         about, tensors = read_checkpoint(folder / LAST)
         _check_same(about, recipe, base, folder)
         for name, module in modules.items():
             restore_module(module, name, tensors, folder / LAST)
         restore_optimiser(optimiser, about, tensors)
         history = about["history"]
+        # Where all epochs are done, no checkpoint is written that would do it.
+        remove_left(folder / LAST)
     for number in range(len(history), recipe.epochs):
         start = time.perf_counter()
         loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
@@ -119,12 +133,18 @@ def train(
         epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
         history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
         about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
-        save_checkpoint(folder / LAST, modules, optimiser, about)
-        if validation is None or validation >= max(past["validation"] for past in history):
+        # `last` ends the epoch: whatever is written before it is written again, and the same, where it is missing.
+        if _best_epoch(history) == len(history):
             save_checkpoint(folder / BEST, {"backbone": network}, None, about)
+        save_checkpoint(folder / LAST, modules, optimiser, about)
         if told is not None:
             told(epoch)
     return load_backbone(folder / BEST)[0]
+
+
+def _best_epoch(history: list[dict[str, Any]]) -> int:
+    """The number of the epoch to keep: the best on validation classes, and of equal ones the last."""
+    return max(range(1, len(history) + 1), key=lambda number: (history[number - 1]["validation"] or 0.0, number))
 
 
 def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str = "cpu") -> np.ndarray:

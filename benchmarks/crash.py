@@ -1,0 +1,514 @@
+"""Kill every command that writes before each of its file operations: `python -m benchmarks.crash`.
+
+A command runs once undisturbed, with its file operations counted: files and folders made, written to, forced to the
+disk, renamed, cut, removed. Then it is killed (SIGKILL) before the first of them, before the second, and so on; at each
+writing also after half of the bytes. After each kill, every file under a final name must have a content that it has in
+the undisturbed run too (of a journal, the beginning), and the same command, run again, must end with exit code 0 and
+leave the files of the undisturbed run, byte for byte, and no other. Three more faults are looked for in the undisturbed
+run: a file that is written to under its final name, one that gets its name before it is on the disk, and a name that is
+gone for a while.
+
+Processes are forks of this one, in which all is imported; set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1. Clocks are
+replaced by counters, so that dates and seconds are the same in every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import builtins
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.cli import convert, extract, main
+from hotshot.files import atomic
+from hotshot.images import training
+from hotshot.images.backbones import create
+from hotshot.images.extraction import writing
+from hotshot.images.training import Recipe
+from hotshot.images.training.checkpoints import save_checkpoint
+from hotshot.paper.experiments import EXPERIMENTS
+from hotshot.report import make_report
+
+SECONDS = 120
+KILLED = -signal.SIGKILL
+# Files that grow in place, by design: what is in them is checked line by line, or row by row, when it is read.
+GROWING = ("journal.jsonl", ".safetensors.part")
+assert EXPERIMENTS
+assert make_report
+
+
+# --- the operations of a process
+
+
+class Operations:
+    """Counts the file operations of this process under the current folder; kills it before one of them."""
+
+    def __init__(self, kill_at: int | None) -> None:
+        self.kill_at, self.number = kill_at, 0
+        self.inside = Path.cwd()
+        self.busy = False
+        self.unsynced: set[int] = set()
+        self.contents: dict[str, set[str]] = {}
+        self.points: list[str] = []
+        self.findings: set[str] = set()
+        self.there = set(final_files(self.inside))
+        self.known: dict[tuple[int, int, int], str] = {}
+
+    def install(self) -> None:
+        """From now on."""
+        operations = self
+        fsync, exchange, opener, raw = os.fsync, atomic._exchange, io.open, io.FileIO
+
+        class Written(raw):
+            def write(self, data: Any) -> int:
+                if operations.covers(self.name):
+                    operations.unsynced.add(os.fstat(self.fileno()).st_ino)
+                    operations.point("write", self.name)
+                    if operations.next_is_last("write half", self.name):
+                        super().write(memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)])
+                        operations.kill()
+                return super().write(data)
+
+            def truncate(self, size: int | None = None) -> int:
+                operations.point("truncate", self.name)
+                return super().truncate(size)
+
+        def traced_open(file: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **options: Any) -> Any:
+            if not set("wxa+") & set(mode):
+                return opener(file, mode, buffering, *arguments, **options)
+            inner = Written(file, mode.replace("b", "").replace("t", ""), options.get("closefd", True))
+            if "b" not in mode:
+                return io.TextIOWrapper(io.BufferedWriter(inner), *arguments, **options)
+            if buffering == 0:
+                return inner
+            return io.BufferedRandom(inner) if "+" in mode else io.BufferedWriter(inner)
+
+        def traced_fsync(descriptor: int) -> None:
+            operations.point("fsync", descriptor)
+            fsync(descriptor)
+            operations.unsynced.discard(os.fstat(descriptor).st_ino)
+
+        def traced_exchange(one: Path, other: Path) -> bool:
+            operations.point("exchange", other)
+            operations.check_synced(one)
+            return exchange(one, other)
+
+        builtins.open = io.open = traced_open  # type: ignore[assignment]
+        os.fsync, atomic._exchange = traced_fsync, traced_exchange
+        sys.addaudithook(self.audit)
+
+    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Take note of what Python is about to do."""
+        if self.busy:
+            return
+        if event == "open":
+            path, _, flags = arguments
+            if isinstance(path, int) or not flags & (os.O_CREAT | os.O_TRUNC) or not self.covers(path):
+                return
+            self.point("open", path)
+            name = os.fspath(path)
+            inside_part = any(part.startswith(".") for part in Path(str(name)).parts)
+            if not inside_part and not str(name).endswith(GROWING):
+                self.findings.add(f"{name} is written to under its final name")
+        elif event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink"):
+            # Relative to an open folder only where a folder is removed as a whole.
+            within = event in ("os.remove", "os.rmdir") and arguments[-1] != -1
+            if within or self.covers(arguments[0]):
+                if event == "os.rename":
+                    self.check_synced(Path(os.fsdecode(arguments[0])))
+                self.point(event.removeprefix("os."), arguments[1] if event == "os.rename" else arguments[0])
+
+    def covers(self, path: Any) -> bool:
+        """Whether a path, or an open file, is in the folder of the command."""
+        if isinstance(path, int):
+            with self.unwatched():
+                path = os.readlink(f"/proc/self/fd/{path}")
+        return self.inside in Path(self.inside, os.fsdecode(path)).parents
+
+    def check_synced(self, path: Path) -> None:
+        """A file must be on the disk before it gets its name."""
+        with self.unwatched():
+            files = list(path.rglob("*")) if path.is_dir() else [path]
+            if any(file.stat().st_ino in self.unsynced for file in files):
+                self.findings.add(f"{path.name[:40]} gets its name before it is on the disk")
+
+    def point(self, kind: str, path: Any) -> None:
+        """One operation is about to be done."""
+        if self.busy or not self.covers(path):
+            return
+        if self.next_is_last(kind, path):
+            self.kill()
+
+    def next_is_last(self, kind: str, path: Any) -> bool:
+        """Count an operation; whether the process is to end before it."""
+        with self.unwatched():
+            self.number += 1
+            if self.kill_at is None:
+                name = path if isinstance(path, int) else Path(os.fsdecode(path)).name
+                self.points.append(f"{kind} {name}")
+                self.look()
+            return self.number == self.kill_at
+
+    def look(self) -> None:
+        """Keep what is under final names now."""
+        found = final_files(self.inside)
+        for name, path in found.items():
+            facts = path.stat()
+            key = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+            self.known.setdefault(key, digest(path))
+            self.contents.setdefault(name, set()).add(self.known[key])
+        gone = [name for name in self.there - set(found) if not name.endswith((*GROWING, ".labels.npy"))]
+        if gone:
+            self.findings.add(f"{gone[0]} is gone for a while")
+        self.there |= set(found)
+
+    def kill(self) -> None:
+        """End this process, as a power cut would."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def unwatched(self) -> Any:
+        """What this class itself does is no operation of the command."""
+        operations = self
+
+        class Unwatched:
+            def __enter__(self) -> None:
+                self.before, operations.busy = operations.busy, True
+
+            def __exit__(self, *exception: object) -> None:
+                operations.busy = self.before
+
+        return Unwatched()
+
+
+def final_files(folder: Path) -> dict[str, Path]:
+    """Files under final names: hidden ones are being written, or locks."""
+    paths = (path for path in folder.rglob("*") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
+    return {str(path.relative_to(folder)): path for path in paths if stat.S_ISREG(path.stat().st_mode)}
+
+
+def digest(path: Path) -> str:
+    with io.FileIO(path) as file:
+        return hashlib.sha256(file.readall()).hexdigest()
+
+
+def all_files(folder: Path) -> dict[str, str]:
+    """The content of every file, and every folder."""
+    found = {str(path.relative_to(folder)): path for path in folder.rglob("*")}
+    return {name: digest(path) if path.is_file() else "folder" for name, path in sorted(found.items())}
+
+
+# --- what is run
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A command: `prepare` makes what it needs, and what it is to replace, in the current folder."""
+
+    name: str
+    prepare: Callable[[], None]
+    run: Callable[[], None]
+    exchange: bool = True
+
+
+def command(*arguments: str) -> None:
+    sys.argv = ["hotshot", *arguments]
+    try:
+        main()
+    except SystemExit as stop:
+        if stop.code:
+            raise
+
+
+def features(seed: int = 0, names: str = "class") -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(10), 12)
+    X = np.abs(rng.normal(size=(10, 6))[y] + 0.5 * rng.normal(size=(120, 6)))
+    return X.astype(np.float32), np.array([f"{names} {label}" for label in y])
+
+
+def prepare_features() -> None:
+    X, y = features()
+    np.savez("base.npz", X=X[:72], y=y[:72])
+    np.savez("novel.npz", X=X[72:], y=y[72:])
+
+
+def prepare_old(suffix: str) -> None:
+    """Features to convert, and older ones of the same name in the new format."""
+    prepare_features()
+    X, y = features(1, "older")
+    np.savez("older.npz", X=X, y=y)
+    command("convert", "older.npz", f"out{suffix}")
+
+
+def prepare_report() -> None:
+    prepare_features()
+    Path("page.html").write_text('<meta name="generator" content="hotshot report 0">')
+    command("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--out", "run")
+
+
+def prepare_tuning() -> None:
+    prepare_features()
+    Path("tuned.json").write_text("{}")
+
+
+def prepare_images() -> None:
+    rng = np.random.default_rng(0)
+    for split, classes in (("train", "ab"), ("val", "cd"), ("test", "ef")):
+        for name in classes:
+            folder = Path("pictures", split, name)
+            folder.mkdir(parents=True)
+            for number in range(4):
+                Image.fromarray(rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)).save(folder / f"{number}.png")
+
+
+def prepare_extraction() -> None:
+    prepare_images()
+    torch.manual_seed(0)
+    recipe = Recipe(options={"filters": 2}, size=16, epochs=1)
+    about = {"recipe": recipe.as_json(), "names": ["a", "b"], "width": 2, "history": [{"validation": None}]}
+    save_checkpoint(Path("best"), {"backbone": create("conv4", filters=2)}, None, about)
+
+
+def prepare_bank() -> None:
+    BaseClasses.from_samples(*features(1)).save("one.bank")
+
+
+def save_bank() -> None:
+    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
+
+
+def fitted(seed: int) -> HOTClassifier:
+    X, y = features(seed)
+    return HOTClassifier(BaseClasses.from_samples(X[:72], y[:72])).fit(X[72::4], y[72::4])
+
+
+def prepare_model() -> None:
+    fitted(1).save("one.model")
+
+
+def save_model() -> None:
+    fitted(0).save("one.model", overwrite=True)
+
+
+FILES = ("--base", "base.npz", "--novel", "novel.npz")
+SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--jobs", "1")
+EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--save-tasks", "tasks.safetensors")
+TUNE = ("tune", "--base", "base.npz", "--val", "novel.npz", "--grid", "epsilon=0.01,0.05", *SIZE)
+TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3", "--batch-size", "4", "--out", "net")
+EXTRACT = ("extract", "pictures", "--checkpoint", "best", "--out", "features")
+CONVERT = ("convert", "--force", "base.npz")
+REPRODUCE = ("reproduce", "histogram", *FILES, "--tasks", "20", "--ways", "3", "--queries", "3")
+
+SCENARIOS = (
+    Scenario("evaluate", prepare_features, partial(command, *EVALUATE, "--out", "run")),
+    Scenario("tune", prepare_tuning, partial(command, *TUNE, "--run", "search", "--out", "tuned.json")),
+    Scenario("train", prepare_images, partial(command, *TRAIN)),
+    Scenario("train, without exchange", prepare_images, partial(command, *TRAIN), exchange=False),
+    Scenario("extract", prepare_extraction, partial(command, *EXTRACT)),
+    Scenario("reproduce", prepare_features, partial(command, *REPRODUCE, "--jobs", "1", "--out", "paper")),
+    Scenario("report", prepare_report, partial(command, "report", "run", "--out", "page.html", "--tasks", "2")),
+    *(
+        Scenario(f"convert {kind}", partial(prepare_old, kind), partial(command, *CONVERT, f"out{kind}"))
+        for kind in (".npz", ".npy", ".safetensors", ".csv", ".parquet", ".mat", ".bank")
+    ),
+    Scenario("convert .npy, new", prepare_features, partial(command, *CONVERT, "out.npy")),
+    Scenario("bank", prepare_bank, save_bank),
+    Scenario("bank, without exchange", prepare_bank, save_bank, exchange=False),
+    Scenario("model", prepare_model, save_model),
+    Scenario("model, without exchange", prepare_model, save_model, exchange=False),
+)  # fmt: skip
+
+
+# --- processes
+
+
+def freeze_clocks() -> None:
+    """Each look at a clock is a step later than the one before."""
+
+    class Frozen(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime(2025, 1, 1, tzinfo=UTC)
+
+    for module in (convert, extract):
+        module.datetime = Frozen  # type: ignore[attr-defined]
+    steps = count()
+    time.perf_counter = lambda: next(steps) / 1024
+    # In the header of MATLAB files.
+    time.asctime = lambda *moment: "Wed Jan  1 00:00:00 2025"
+
+
+def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
+    """Run something in a fork of this process, in a folder; its exit code, negative for a signal."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    code = 1
+    try:
+        signal.alarm(SECONDS)
+        output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout, sys.stderr = io.TextIOWrapper(io.FileIO(1, "w")), io.TextIOWrapper(io.FileIO(2, "w"))
+        os.chdir(folder)
+        freeze_clocks()
+        work()
+        code = 0
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def traced(scenario: Scenario, kill_at: int | None, told: Path | None = None) -> None:
+    """Run a command with its operations counted; `told` gets what was seen."""
+    if not scenario.exchange:
+        atomic._exchange = lambda one, other: False
+    operations = Operations(kill_at)
+    operations.install()
+    scenario.run()
+    if told is not None:
+        with operations.unwatched():
+            operations.look()
+            contents = {name: sorted(digests) for name, digests in operations.contents.items()}
+            found = {"points": operations.points, "contents": contents, "findings": sorted(operations.findings)}
+            told.write_text(json.dumps(found))
+
+
+def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, list[str]]:
+    """Kill a command at its operations, at most so many of them, evenly chosen: points, kills, findings."""
+    start, box, log, told = root / "start", root / "box", root / "log", root / "told"
+    start.mkdir(parents=True)
+    if in_fork(scenario.prepare, start, log):
+        return 0, 0, [f"{scenario.name} cannot be prepared: {last_line(log)}"]
+
+    def fresh() -> None:
+        shutil.rmtree(box, ignore_errors=True)
+        shutil.copytree(start, box)
+
+    fresh()
+    if in_fork(partial(traced, scenario, None, told), box, log):
+        return 0, 0, [f"{scenario.name} fails undisturbed: {last_line(log)}"]
+    seen = json.loads(told.read_text())
+    undisturbed, last = all_files(box), {name: path.read_bytes() for name, path in final_files(box).items()}
+    points, findings = seen["points"], [f"{scenario.name}: {finding}" for finding in seen["findings"]]
+    if not scenario.exchange:
+        # Without an exchange the old folder is away between two renames, which is what such a run is for.
+        findings = [finding for finding in findings if "is gone for a while" not in finding]
+    old = {name: path.read_bytes() for name, path in final_files(start).items()}
+    chosen = range(1, len(points) + 1)
+    if most is not None and most < len(points):
+        chosen = sorted({round(1 + i * (len(points) - 1) / (most - 1)) for i in range(most)})
+    for number in chosen:
+        where = f"{scenario.name}, killed before operation {number} of {len(points)} ({points[number - 1]})"
+        fresh()
+        code = in_fork(partial(traced, scenario, number), box, log)
+        if code != KILLED:
+            findings.append(f"{where}: it was not killed but ended with {code}: {last_line(log)}")
+            continue
+        for name, path in final_files(box).items():
+            content = path.read_bytes()
+            if name.endswith(".safetensors.part"):
+                continue
+            if name.endswith(GROWING):
+                whole = last[name].startswith(content)
+            else:
+                whole = content == old.get(name) or digest(path) in seen["contents"].get(name, ())
+            if not whole:
+                findings.append(f"{where}: {name} is neither old nor new")
+        run = partial(without_exchange, scenario) if not scenario.exchange else scenario.run
+        code = in_fork(run, box, log)
+        if code:
+            findings.append(f"{where}: the rerun ended with {code}: {last_line(log)}")
+            continue
+        found = all_files(box)
+        different = sorted(name for name in {*found, *undisturbed} if found.get(name) != undisturbed.get(name))
+        if different:
+            findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from an undisturbed run")
+    return len(points), len(chosen), findings
+
+
+def without_exchange(scenario: Scenario) -> None:
+    atomic._exchange = lambda one, other: False
+    scenario.run()
+
+
+def last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return " ".join(lines[-3:])[:300] if lines else "it said nothing"
+
+
+def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
+    """Several commands at a time; the number of findings."""
+    # Small enough for several batches, and quick.
+    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
+    root = Path(tempfile.mkdtemp(prefix="hotshot-crash-"))
+    waiting, running = list(enumerate(scenarios)), {}
+    total = killed = found = 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                number, scenario = waiting.pop(0)
+                result = root / f"{number}.json"
+                process = os.fork()
+                if not process:
+                    try:
+                        result.write_text(json.dumps(crash(scenario, root / str(number), most)))
+                    except BaseException:
+                        traceback.print_exc()
+                    finally:
+                        os._exit(0)
+                running[process] = scenario, result
+            process, _ = os.wait()
+            scenario, result = running.pop(process)
+            points, kills, findings = json.loads(result.read_text()) if result.exists() else (0, 0, ["failed"])
+            print(f"{scenario.name}: {points} points, {kills} kills, {len(findings)} findings", flush=True)
+            for finding in findings:
+                print(f"  {finding}", flush=True)
+            total, killed, found = total + points, killed + kills, found + len(findings)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    print(f"All: {total} points, {killed} kills, {found} findings.")
+    return found
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commands", nargs="*", help="such as train or 'convert .npy'; all by default")
+    parser.add_argument("--most", type=int, help="points of each command, evenly chosen; all by default")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    given = parse()
+    unknown = set(given.commands) - {scenario.name for scenario in SCENARIOS}
+    if unknown:
+        sys.exit(f"The commands are {'; '.join(scenario.name for scenario in SCENARIOS)}.")
+    wanted = [scenario for scenario in SCENARIOS if not given.commands or scenario.name in given.commands]
+    sys.exit(1 if run_all(wanted, given.most, given.jobs) else 0)
