@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections import defaultdict
+from contextlib import suppress
 from html.parser import HTMLParser
 
 import numpy as np
@@ -318,3 +319,18 @@ def test_the_command_writes_the_page_and_says_where(folder, tmp_path, capsys):
 def test_arguments_are_checked(folder, options, words):
     with pytest.raises(ParameterError, match=words):
         make_report(options.pop("folders", [folder / "run"]), read, **options)
+
+
+@pytest.mark.parametrize("key", ["methods", "ways", "queries", "tasks", "shots", "seed", "source"])
+def test_whatever_run_json_says_the_report_is_made_or_refused(fresh, key):
+    run = make_run(fresh, tasks=3, shots=1)
+    content = json.loads((run / "run.json").read_text())
+    for value in (None, 0, "text", [], {}, {"hot": {}}, {"hot": 0, "logistic": 0, "centroid-cl2n": 0}, 10**400):
+        (content if key == "source" else content["request"])[key] = value
+        (run / "run.json").write_text(json.dumps(content))
+        with suppress(InputError):
+            assert "<html" in make_report([run], read, tasks=1)
+    del (content if key == "source" else content["request"])[key]
+    (run / "run.json").write_text(json.dumps(content))
+    with suppress(InputError):
+        make_report([run], read, tasks=1)

@@ -63,6 +63,8 @@ def load_run(folder: str | Path) -> StoredRun:
             shots, tasks = list(dict.fromkeys(int(row["shots"]) for row in rows)), int(rows[0]["tasks"])
         known = [r.chunk for r in records if r.chunk.method in request["methods"] and r.chunk.shots in shots]
         wanted = tasks * len(shots) * len(request["methods"])
+        if wanted < 1:
+            raise ValueError("it names no tasks")
         missing = wanted - sum(chunk.stop - chunk.start for chunk in known)
         if missing > 0:
             lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""

@@ -112,11 +112,11 @@ def file_in_folder(folder: Path, name: str) -> Path:
 
 
 @contextmanager
-def refuse_damage(folder: Path, what: str) -> Iterator[None]:
-    """Whatever goes wrong while a folder is read is said in one sentence."""
+def refuse_damage(folder: Path, what: str, said: type[Exception] = InputError) -> Iterator[None]:
+    """Whatever goes wrong while a folder is read is said in one sentence; errors of type `said` are one already."""
     try:
         yield
-    except InputError:
+    except said:
         raise
     except _FAULTS as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]

@@ -13,9 +13,10 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
+from hotshot.files.objects import refuse_damage
 from hotshot.files.source import opened
 from hotshot.limits import check_number, check_numbers
 from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
@@ -61,17 +62,20 @@ def make_report(
     parts: list[Part] = []
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
-        if is_reproduction(folder):
-            source = _moved(source_of(about_reproduction(folder)), data)
-            parts.append(reproduction_part(folder, part_id, source, read, tasks))
-        elif is_run(folder):
-            run = load_run(folder)
-            source = _moved(source_of(run.about), data)
-            parts.append(run_part(run, part_id, source, read, tasks, reference, threshold))
-        else:
-            raise InputError(
-                f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of these."
-            )
+        # What its `run.json` says may be anything.
+        with refuse_damage(folder, "run", HotshotError):
+            if is_reproduction(folder):
+                source = _moved(source_of(about_reproduction(folder)), data)
+                parts.append(reproduction_part(folder, part_id, source, read, tasks))
+            elif is_run(folder):
+                run = load_run(folder)
+                source = _moved(source_of(run.about), data)
+                parts.append(run_part(run, part_id, source, read, tasks, reference, threshold))
+            else:
+                raise InputError(
+                    f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of "
+                    "these."
+                )
     for part in parts:
         if tasks and tell is not None and part.explorer is None:
             tell(f"{part.heading}: the task explorer is left out. {part.why_not}")
