@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -350,7 +351,7 @@ class BaseClasses:
 
 def is_bank(path: str | Path) -> bool:
     """Whether a folder says that it is a bank."""
-    return (recover(path) / DESCRIPTION).is_file()
+    return os.path.isfile(recover(path) / DESCRIPTION)
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:
