@@ -203,6 +203,6 @@ def test_the_command_and_its_exit_codes(hotshot, features, tmp_path):
 def test_a_name_that_cannot_be_written_is_said_before_the_features_are_read(features, tmp_path, name, suffix):
     if name == "nowhere/a" and suffix == ".bank":
         return  # Folders on the way to a bank are made.
-    with pytest.raises(InputError, match="cannot be written: (No such file|File name too long|Not a directory)"):
+    with pytest.raises(InputError, match=r"cannot be written: (No such file|File name too long|Not a directory)"):
         convert(features, tmp_path / f"{name}{suffix}")
     assert [path.name for path in tmp_path.iterdir()] == ["birds.npz"]
