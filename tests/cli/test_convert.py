@@ -196,3 +196,13 @@ def test_the_command_and_its_exit_codes(hotshot, features, tmp_path):
     assert lost.returncode == 2
     assert "There is no file nowhere.npz" in lost.stderr
     assert "Traceback" not in lost.stderr
+
+
+@pytest.mark.parametrize("name", ["nowhere/a", "x" * 300, "birds.npz/a"])
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".bank"])
+def test_a_name_that_cannot_be_written_is_said_before_the_features_are_read(features, tmp_path, name, suffix):
+    if name == "nowhere/a" and suffix == ".bank":
+        return  # Folders on the way to a bank are made.
+    with pytest.raises(InputError, match=r"cannot be written: (No such file|File name too long|Not a directory)"):
+        convert(features, tmp_path / f"{name}{suffix}")
+    assert [path.name for path in tmp_path.iterdir()] == ["birds.npz"]

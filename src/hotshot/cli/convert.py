@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -97,7 +98,7 @@ def convert(
 
 def _check_out(source: Path, out: Path, force: bool) -> None:
     for path in _files(out):
-        if not path.exists():
+        if not os.path.exists(path):
             continue
         if path.samefile(source):
             raise ParameterError(f"{path} is what is to be converted: name another one.")

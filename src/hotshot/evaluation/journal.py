@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hotshot.errors import RunError
-from hotshot.files.atomic import locked, write_json
+from hotshot.files.atomic import has_its_name, locked, write_json
 from hotshot.files.objects import read_object
 
 REQUEST, JOURNAL = "run.json", "journal.jsonl"
@@ -86,13 +86,11 @@ class Journal:
     def check_kept(self) -> None:
         """Raise where the journal is in the folder no more: nothing that is written to it would be found again."""
         assert self._file is not None
-        with suppress(OSError):
-            if os.path.samestat(os.stat(self.folder / JOURNAL), os.fstat(self._file.fileno())):
-                return
-        raise RunError(
-            f"The run folder {self.folder} was deleted or moved while the run was going on, and nothing of it is kept "
-            "there: rerun the command."
-        )
+        if not has_its_name(self._file):
+            raise RunError(
+                f"The run folder {self.folder} was deleted or moved while the run was going on, and nothing of it is "
+                "kept there: rerun the command."
+            )
 
     def _drop_torn_line(self) -> None:
         assert self._file is not None

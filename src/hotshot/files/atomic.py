@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -76,8 +77,9 @@ def replace_file(path: str | Path) -> Iterator[BinaryIO]:
 def check_writable(path: str | Path) -> None:
     """Raise unless a file of this name can be written: to be said before the work, not after it."""
     try:
-        if Path(path).is_dir():
-            raise InputError(f"{path} is a folder: name a file.")
+        with suppress(FileNotFoundError):
+            if stat.S_ISDIR(os.stat(path).st_mode):
+                raise InputError(f"{path} is a folder: name a file.")
         part, descriptor = _claim(Path(path))
         os.close(descriptor)
         part.unlink()
@@ -160,7 +162,7 @@ def _exchange(one: Path, other: Path) -> bool:
 def recover(path: str | Path) -> Path:
     """The path, after a folder is back that a dead process had moved away to put another in its place."""
     path = Path(path)
-    for old in () if path.exists() else _left(path.resolve(), "old"):
+    for old in () if os.path.exists(path) else _left(path.resolve(), "old"):
         with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
             if free is not False:
                 old.rename(path.resolve())
@@ -197,8 +199,16 @@ def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
 
 def hold(file: BinaryIO, what: str) -> None:
     """Lock an open file until it is closed; raise where another process has it, or had it and removed it."""
-    if _lock(file.fileno()) is False or not os.fstat(file.fileno()).st_nlink:
+    if _lock(file.fileno()) is False or not has_its_name(file):
         raise RunError(f"Another process is writing to {what}: wait for it, or name another.")
+
+
+def has_its_name(file: BinaryIO) -> bool:
+    """Whether an open file is still found under its name: nobody has deleted, moved or replaced it."""
+    try:
+        return os.path.samestat(os.stat(file.name), os.fstat(file.fileno()))
+    except OSError:
+        return False
 
 
 def _lock(descriptor: int) -> bool | None:
