@@ -169,6 +169,16 @@ def check_finite(array: np.ndarray, name: str) -> None:
     )
 
 
+def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
+    """Samples in another dtype; raise where one is beyond its range."""
+    if array.dtype.itemsize <= dtype.itemsize:
+        return array.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):
+        array = array.astype(dtype)
+    check_finite(array, f"{name} as {dtype}")
+    return array
+
+
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
     """Distinct labels in sorted order, and the index of each sample's label among them."""
     array = _label_array(y, name)
