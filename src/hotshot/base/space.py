@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from hotshot.arrays import Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
+from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
 from hotshot.base.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
 from hotshot.base.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
 from hotshot.errors import InputError, ParameterError
@@ -96,17 +96,18 @@ class FeatureTransform:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
         return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
+    @FOUND_IN_RESULT
     def __call__(self, x: Array, name: str = "X") -> Array:
         """Transform features (…, V) to (…, axes); raise where a sample leaves the range of their dtype."""
-        # What overflows is found in the result.
-        with np.errstate(over="ignore", invalid="ignore"):
-            raw, x = x, x * self.scale if self.scale != 1 else x
-            x = power_transform(x, self.power, self.offset, name)
-            if self.centre is not None:
-                x = x - self.centre
-            if self.axes is not None:
-                x = x @ self.axes
-            x = unit_vectors(x) if self.unit else x
+        raw = x
+        if self.scale != 1:
+            x = x * self.scale
+        x = power_transform(x, self.power, self.offset, name)
+        if self.centre is not None:
+            x = x - self.centre
+        if self.axes is not None:
+            x = x @ self.axes
+        x = unit_vectors(x) if self.unit else x
         if not bool(namespace(x).all(namespace(x).isfinite(x))):
             raise self._out_of_range(to_numpy(raw), to_numpy(x), name)
         return x
@@ -160,6 +161,7 @@ class PreparedBase:
         return map_arrays(self, lambda x: like(x, reference))
 
 
+@FOUND_IN_RESULT
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in `space`."""
     normalise = space.normalize is not None

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hotshot.arrays import cast, check_finite
+from hotshot.arrays import FOUND_IN_RESULT, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
@@ -95,10 +95,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._finite_logits(validated(self, X, reset=False))
 
+    @FOUND_IN_RESULT
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
         """Logits; raise where those of a sample leave the range of numbers."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            logits = self._logits(X)
+        logits = self._logits(X)
         # Half, so that their differences are finite too; NaN is not below it either.
         finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
         if finite.all():
@@ -169,7 +169,7 @@ class CalibratedClassifier(FewShotClassifier):
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
         model = LogisticRegression(C=self.C, max_iter=1000)
-        with warnings.catch_warnings(record=True) as caught, np.errstate(over="ignore", invalid="ignore"):
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(self.transform_(X), labels)
         self._set_converged(not any(issubclass(w.category, ConvergenceWarning) for w in caught))

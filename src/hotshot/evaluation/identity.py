@@ -8,6 +8,7 @@ import dis
 import hashlib
 import json
 import sys
+from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -33,7 +34,7 @@ def estimator_to_json(estimator: Any) -> dict[str, Any]:
     try:
         own = "" if _has_name(kind) else f" {_Hashes().of(kind)}"
         found = {}
-        for name, value in estimator.get_params(deep=True).items():  # noqa: B007 - the error names it
+        for name, value in estimator.get_params(deep=True).items():
             found[name] = _value_to_json(value)
     except Exception as error:
         raise ParameterError(
@@ -91,8 +92,8 @@ class _Hashes:
         if isinstance(value, type):
             own = {name: self.of(entry) for name, entry in vars(value).items() if name not in UNSAID}
             return [value.__module__, value.__qualname__, [self.of(parent) for parent in value.__bases__], own]
-        if isinstance(value, (classmethod, staticmethod)):
-            return self.of(value.__func__)
+        if isinstance(value, (classmethod, staticmethod, cached_property)):
+            return self.of(value.func if isinstance(value, cached_property) else value.__func__)
         if isinstance(value, property):
             return [self.of(part) for part in (value.fget, value.fset, value.fdel)]
         if isinstance(value, (set, frozenset)):

@@ -19,7 +19,7 @@ from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transf
 from hotshot.evaluation.identity import estimator_to_json
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
+from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, check_tasks, labels_hash, load_tasks
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
 from hotshot.threads import one_thread
@@ -180,8 +180,7 @@ def draw_episodes(
     y: np.ndarray, ways: int, shots: int | Sequence[int], queries: int, tasks: int, seed: int
 ) -> tuple[dict[int, Episodes | FrozenEpisodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
-    if not isinstance(tasks, (int, np.integer)) or isinstance(tasks, bool) or tasks < 1:
-        raise ParameterError(f"tasks must be an integer of at least 1, got {tasks!r}.")
+    tasks = check_tasks(tasks)
     numbers: list[Any] = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
     if not numbers or any(numbers.count(k) > 1 for k in numbers):
         raise ParameterError(f"shots must be one number or several different ones, got {shots!r}.")
@@ -190,7 +189,7 @@ def draw_episodes(
         for k in (int(k) if isinstance(k, np.integer) else k for k in numbers)
     }
     sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
-    return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
+    return episodes, tasks, {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
 
 
 def versions() -> dict[str, Any]:

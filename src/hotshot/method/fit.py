@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.arrays import Array, like, map_arrays, namespace
+from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace
 from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.method.calibration import CalibratedGaussians, calibrate, class_targets
@@ -61,9 +61,7 @@ def fit_tasks(
         For a head that draws.
     """
     try:
-        # What overflows is found in the result.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            fitted = _fit_tasks(base, support, labels, method, n_classes, seeds, keep_low_plans)
+        fitted = _fit_tasks(base, support, labels, method, n_classes, seeds, keep_low_plans)
         check_finite(fitted.theta)
     except (ArithmeticError, ValueError, RuntimeError) as error:
         # The last of NumPy and torch, by different roads.
@@ -86,6 +84,7 @@ def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:
     )
 
 
+@FOUND_IN_RESULT
 def _fit_tasks(
     base: PreparedBase,
     support: Array,

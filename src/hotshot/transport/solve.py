@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from hotshot.arrays import Array, as_floats, indices, is_single, multiply_into, namespace, slices, to_numpy
+from hotshot.arrays import (
+    FOUND_IN_RESULT,
+    Array,
+    as_floats,
+    indices,
+    is_single,
+    multiply_into,
+    namespace,
+    slices,
+    to_numpy,
+)
 from hotshot.errors import InputError, ParameterError, TransportError
 from hotshot.transport.newton import BlockSolution, newton
 from hotshot.transport.sinkhorn import sinkhorn
@@ -123,6 +133,7 @@ def count_statuses(status: Array) -> dict[Status, int]:
     return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
 
+@FOUND_IN_RESULT
 def solve(
     cost: Array,
     a: Array | None = None,
@@ -241,9 +252,7 @@ def solve(
         cost=of_mass(moved),
         primal=of_mass(primal, entropy_of_mass),
         dual=of_mass(dual, entropy_of_mass),
-        marginal_error=xp.reshape(
-            xp.where(usable, error + imbalance, xp.full_like(error, float("inf"))), tuple(batch)
-        ),
+        marginal_error=xp.reshape(xp.where(usable, error + imbalance, xp.full_like(error, float("inf"))), tuple(batch)),
         iterations=xp.reshape(iterations, tuple(batch)),
         status=xp.reshape(status, tuple(batch)),
     )

@@ -116,7 +116,7 @@ def _fit_task(task: _Task) -> tuple[np.ndarray, bool]:
     theta = start.theta[0] if n_classes > 2 else start.theta[0, 1:] - start.theta[0, :1]
     model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
     check_finite(X)
-    check_finite(weight.sum(dtype=X.dtype))
+    check_finite(weight.sum(dtype=X.dtype, keepdims=True))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y, sample_weight=weight)
