@@ -13,6 +13,8 @@ from hotshot.errors import InputError, NamespaceError
 
 Array = Any
 Namespace = Any
+# For functions whose result is checked: what overflows on the way needs no warning of its own.
+FOUND_IN_RESULT = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def namespace(*arrays: Array) -> Namespace:
@@ -167,6 +169,16 @@ def check_finite(array: np.ndarray, name: str) -> None:
         f"{name} holds NaN or infinity in {len(bad)} entries, the first in row {row}, column {column}: "
         "remove or repair these samples."
     )
+
+
+def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
+    """Samples in another dtype; raise where one is beyond its range."""
+    if array.dtype.itemsize <= dtype.itemsize:
+        return array.astype(dtype, copy=False)
+    with np.errstate(over="ignore"):
+        array = array.astype(dtype)
+    check_finite(array, f"{name} as {dtype}")
+    return array
 
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,8 @@ from hotshot import HOTClassifier, evaluate
 from hotshot.base import BaseClasses
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.evaluation.chunks import make_runner
+from hotshot.evaluation.identity import estimator_to_json
 from hotshot.evaluation.journal import decode
-from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
 
 BASE = ragged_bank(spread=0.8)

@@ -92,3 +92,50 @@ def _assert_values_belong_to_the_plan(p: Problem, solution) -> None:
     entropy = (plan * np.log(np.where(plan > 0, plan, 1.0))).sum()
     np.testing.assert_allclose(solution.cost, linear, atol=1e-9)
     np.testing.assert_allclose(solution.primal, linear + p.epsilon * entropy, atol=1e-9)
+
+
+METHODS = ["newton", "sinkhorn"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("dtype", "share"), [(np.float64, 9e-7), (np.float64, -1e-8), (np.float32, 9e-5)])
+def test_unbalanced_marginals_are_said_and_their_error_is_reported(method, dtype, share):
+    p = random_problem("uniform", 6, 4, epsilon=0.05)
+    a, b = p.a.astype(dtype), (p.b * (1 + share)).astype(dtype)
+    solution = solve(p.cost.astype(dtype), a, b, epsilon=0.05, method=method)
+    assert solution.status == Status.UNBALANCED
+    assert not solution.converged
+    violation = np.abs(solution.plan.sum(axis=1) - a).sum() + np.abs(solution.plan.sum(axis=0) - b).sum()
+    assert solution.marginal_error >= 0.99 * violation
+    assert solution.marginal_error <= 1.2 * abs(share)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-300, 1e-40, 1e-20, 1e-18, 1e-16])
+def test_a_status_is_never_kinder_than_the_plan(method, dtype, epsilon):
+    cost = np.stack([random_problem("uniform", 6, 4, epsilon=0.1, seed=s).cost for s in range(3)]).astype(dtype)
+    cost[2] = 0.01
+    solution = solve(cost, epsilon=epsilon, method=method, max_iterations=60)
+    assert np.isfinite(solution.plan).all()
+    for plan, status, error in zip(solution.plan, solution.status, solution.marginal_error, strict=True):
+        violation = np.abs(plan.sum(axis=1) - 1 / 6).sum() + np.abs(plan.sum(axis=0) - 1 / 4).sum()
+        if status == Status.NOT_FINITE:
+            assert not plan.any()
+            assert np.isinf(error)
+        else:
+            assert abs(plan.sum() - 1) <= 2
+            assert error >= violation - 1e-6
+            assert status != Status.CONVERGED or violation < 3e-5
+    if Status.NOT_FINITE in solution.status_counts():
+        with pytest.raises(TransportError, match="raise epsilon"):
+            solution.raise_for_status()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_costs_that_spread_beyond_the_numbers_leave_no_plan_that_is_not_finite(method):
+    p = random_problem("uniform", 6, 4, epsilon=1.0)
+    for spread in (1e15, 1e17, 1e30, 1e300):
+        solution = solve(p.cost * spread, p.a, p.b, epsilon=1.0, method=method, max_iterations=100)
+        assert np.isfinite(solution.plan).all()
+        assert solution.status != Status.CONVERGED or solution.marginal_error < 1e-8

@@ -25,6 +25,7 @@ from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
+from hotshot.threads import one_thread
 
 SPOOL = "arrived.raw"
 # A part of the features: a file of them, or a function that gives batches (or one batch) of features and labels.
@@ -113,10 +114,12 @@ def gather_statistics(
             ) from None
 
 
+@one_thread()
 def _merge_pair(*pair: ClassStatistics) -> ClassStatistics:
     return merge_all(pair)
 
 
+@one_thread()
 def _statistics_of(partition: Partition, form: str, transform: FeatureTransform | None) -> ClassStatistics:
     found = ClassStatistics(form, transform)
     for X, y in _pairs(_batches(partition)):

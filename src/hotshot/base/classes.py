@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, 
 from hotshot.base.streaming import FORMS
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import recover, replace_folder
+from hotshot.threads import one_thread
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
@@ -35,7 +37,7 @@ class BaseClasses:
     """Classes with many labelled samples, to borrow means and covariances from.
 
     Make one with `from_samples`, with `from_batches` or `from_partitions` where the features do not fit in memory,
-    or with `load`. A bank does not change once made, so that estimators share it freely.
+    or with `load`. A bank does not change once made, so that estimators and threads share it freely.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class BaseClasses:
         # Spaces from a folder stay; those prepared here come and go.
         self._stored: dict[Key, PreparedBase] = {_key(space): p for space, p in stored.spaces.items()}
         self._prepared: dict[Key, PreparedBase] = {}
+        self._lock = RLock()
         if stored.fingerprint:
             self.__dict__["fingerprint"] = stored.fingerprint
 
@@ -141,6 +144,7 @@ class BaseClasses:
         return cls.load(path)
 
     @classmethod
+    @one_thread()
     def from_partitions(
         cls,
         partitions: Sequence[Partition],
@@ -211,7 +215,8 @@ class BaseClasses:
             self._write(folder, samples, covariance)
 
     def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:
-        wanted = [key[0] for key in (*self._stored, *self._prepared)] or [Space(power=self.power("auto"))]
+        with self._lock:
+            wanted = [key[0] for key in (*self._stored, *self._prepared)] or [Space(power=self.power("auto"))]
         reduced = self.samples is not None and not samples
         if self.samples is None and covariance is not None:
             raise ParameterError("This bank keeps statistics already: leave covariance as it is.")
@@ -257,6 +262,10 @@ class BaseClasses:
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
+
     def _needed_samples(self, what: str) -> np.ndarray:
         if self.samples is None:
             raise ParameterError(f"This bank keeps no samples, which {what} needs: save it with samples=True.")
@@ -283,14 +292,17 @@ class BaseClasses:
         return class_means(self._needed_samples("a mean of raw features"), self.counts)
 
     @cached_property
+    @one_thread()
     def covariances(self) -> np.ndarray:
         """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
         return class_covariances(self._needed_samples("a covariance of raw features"), self.counts)
 
+    @one_thread()
     def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
         """Sample weights from a base classifier on the raw features, 1 in total for each class (samples,)."""
         return classifier_weights(self._needed_samples("a base classifier"), self.labels, temperature)
 
+    @one_thread()
     def weighted_means(self, temperature: float = 1.0) -> np.ndarray:
         """Mean of each class by sample weight (B, V)."""
         samples = self._needed_samples("a mean by sample weight")
@@ -318,15 +330,17 @@ class BaseClasses:
             return self._stored[key]
         if self.samples is None:
             return self._stored_like(space)
-        prepared = (
-            self._prepared.pop(key, None)
-            or self._approximated(space)
-            or prepare(self.samples, self.counts, self.names, space)
-        )
-        self._prepared[key] = prepared
-        if len(self._prepared) > MOST_SPACES:
-            del self._prepared[next(iter(self._prepared))]
+        # Threads that want the same space wait for the one that prepares it.
+        with self._lock:
+            prepared = self._prepared.pop(key, None) or self._approximated(space) or self._prepare(space)
+            self._prepared[key] = prepared
+            if len(self._prepared) > MOST_SPACES:
+                del self._prepared[next(iter(self._prepared))]
         return prepared
+
+    @one_thread()
+    def _prepare(self, space: Space) -> PreparedBase:
+        return prepare(self._needed_samples("a new space"), self.counts, self.names, space)
 
     def _approximated(self, space: Space) -> PreparedBase | None:
         """The space from one that differs in having exact covariances, where it is at hand."""

@@ -13,11 +13,13 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from hotshot.arrays import Array, like, map_arrays, namespace, slices, unit_vectors
+from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
 from hotshot.base.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
 from hotshot.base.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
 from hotshot.errors import InputError, ParameterError
 
+# How messages call the samples of the bank.
+BASE_SAMPLES = "X_base"
 # Rows of the bank that are transformed together.
 ROWS_AT_ONCE = 2**14
 
@@ -94,8 +96,10 @@ class FeatureTransform:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
         return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
+    @FOUND_IN_RESULT
     def __call__(self, x: Array, name: str = "X") -> Array:
-        """Transform features (…, V) to (…, axes)."""
+        """Transform features (…, V) to (…, axes); raise where a sample leaves the range of their dtype."""
+        raw = x
         if self.scale != 1:
             x = x * self.scale
         x = power_transform(x, self.power, self.offset, name)
@@ -103,7 +107,22 @@ class FeatureTransform:
             x = x - self.centre
         if self.axes is not None:
             x = x @ self.axes
-        return unit_vectors(x) if self.unit else x
+        x = unit_vectors(x) if self.unit else x
+        if not bool(namespace(x).all(namespace(x).isfinite(x))):
+            raise self._out_of_range(to_numpy(raw), to_numpy(x), name)
+        return x
+
+    def _out_of_range(self, raw: np.ndarray, found: np.ndarray, name: str) -> InputError:
+        bad = np.isfinite(found).all(axis=-1).argmin()
+        row = np.abs(raw.reshape(-1, raw.shape[-1])[bad])
+        column = row.argmin() if self.power < 0 else row.argmax()
+        # Rows of a bank are in another order than they came in.
+        place = f"column {column}" if name == BASE_SAMPLES else f"row {bad}, column {column}"
+        return InputError(
+            f"{name} leaves the range of {found.dtype} in {place}, where an entry of size {row[column]:.3g} is taken "
+            f"times {self.scale:.3g}, plus {self.offset:.3g}, to the power {self.power:g}: remove or rescale such "
+            "samples, or pass other parameters."
+        )
 
 
 @dataclass(frozen=True)
@@ -142,6 +161,7 @@ class PreparedBase:
         return map_arrays(self, lambda x: like(x, reference))
 
 
+@FOUND_IN_RESULT
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in `space`."""
     normalise = space.normalize is not None
@@ -187,8 +207,20 @@ def approximate(prepared: PreparedBase, form: str) -> PreparedBase:
 
 def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
-    spectrum, rotation = np.linalg.eigh(pooled)
-    return np.maximum(spectrum[::-1], 0).astype(dtype), rotation[:, ::-1].astype(dtype)
+    spectrum, rotation = _principal_axes(pooled, dtype)
+    return spectrum.astype(dtype), rotation.astype(dtype)
+
+
+def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in `dtype`."""
+    # Not NaN either.
+    if not np.abs(moment).max() <= np.finfo(dtype).max:
+        raise InputError(
+            f"{BASE_SAMPLES} is so large that its variances leave the range of {np.dtype(dtype)}: rescale the "
+            "features, or use the default normalize='centre-l2'."
+        )
+    variances, axes = np.linalg.eigh(moment)
+    return np.maximum(variances[::-1], 0), axes[:, ::-1]
 
 
 def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
@@ -208,20 +240,20 @@ def _reduced(
     blocks = slices(len(samples), ROWS_AT_ONCE)
     centre = None
     if space.normalize is not None:
-        totals = [plain(samples[rows], "X_base").sum(axis=0, dtype=np.float64) for rows in blocks]
+        totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
         centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
     centred, leading = replace(plain, centre=centre), None
     if space.n_components is not None:
         moment = np.zeros((samples.shape[1], samples.shape[1]))
         for rows in blocks:
-            x = np.asarray(centred(samples[rows], "X_base"), dtype=np.float64)
+            x = np.asarray(centred(samples[rows], BASE_SAMPLES), dtype=np.float64)
             moment += x.T @ x
         leading = leading_axes(moment, space.n_components).astype(samples.dtype)
     width = samples.shape[1] if leading is None else leading.shape[1]
     z = np.empty((len(samples), width), dtype=samples.dtype)
     whole = replace(centred, axes=leading, unit=space.normalize is not None)
     for rows in blocks:
-        z[rows] = whole(samples[rows], "X_base")
+        z[rows] = whole(samples[rows], BASE_SAMPLES)
     return z, centre, leading
 
 
@@ -236,8 +268,7 @@ def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
 
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """
-    variances, axes = np.linalg.eigh(moment)
-    variances, axes = np.maximum(variances[::-1], 0), axes[:, ::-1]
+    variances, axes = _principal_axes(moment)
     if isinstance(n_components, (int, np.integer)):
         if n_components > len(variances):
             raise ParameterError(

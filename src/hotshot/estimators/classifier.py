@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hotshot.arrays import check_finite
+from hotshot.arrays import FOUND_IN_RESULT, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
@@ -53,6 +53,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
         self._fit(X, labels)
+        self._finite_logits(X)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -92,7 +93,22 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._logits(validated(self, X, reset=False))
+        return self._finite_logits(validated(self, X, reset=False))
+
+    @FOUND_IN_RESULT
+    def _finite_logits(self, X: np.ndarray) -> np.ndarray:
+        """Logits; raise where those of a sample leave the range of numbers."""
+        logits = self._logits(X)
+        # Half, so that their differences are finite too; NaN is not below it either.
+        finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
+        if finite.all():
+            return logits
+        largest = np.where(finite[:, None], 0, np.abs(X))
+        row, column = np.unravel_index(largest.argmax(), X.shape)
+        raise InputError(
+            f"X has no finite logits in row {row}, whose largest entry is {X[row, column]:.3g} in column {column}: "
+            "remove such samples, or rescale all features."
+        )
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit.")
@@ -124,7 +140,7 @@ class CalibratedClassifier(FewShotClassifier):
         if self.base is None:
             self._fit_without_base(X, labels)
             return
-        X = X.astype(self.base.dtype, copy=False)
+        X = cast(X, self.base.dtype)
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
@@ -132,13 +148,7 @@ class CalibratedClassifier(FewShotClassifier):
         fitted = fit_tasks(
             base, base.transform(X)[None], labels[None], method, n_classes=len(self.classes_), seeds=[seed]
         )
-        self.converged_ = bool(fitted.converged[0])
-        if not self.converged_:
-            warnings.warn(
-                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._set_converged(bool(fitted.converged[0]))
         self.power_ = base.transform.power
         self.transform_ = base.transform
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
@@ -158,7 +168,11 @@ class CalibratedClassifier(FewShotClassifier):
         self.power_ = choose_power(self.power, X.min())
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
-        model = LogisticRegression(C=self.C, max_iter=1000).fit(self.transform_(X), labels)
+        model = LogisticRegression(C=self.C, max_iter=1000)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(self.transform_(X), labels)
+        self._set_converged(not any(issubclass(w.category, ConvergenceWarning) for w in caught))
         theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
         if len(self.classes_) == 2:
             theta = np.concatenate([-theta, theta]) / 2
@@ -169,9 +183,17 @@ class CalibratedClassifier(FewShotClassifier):
         self.learned_cost_ = self.plan_ = None
         self.status_counts_ = {}
 
+    def _set_converged(self, converged: bool) -> None:
+        self.converged_ = converged
+        if not converged:
+            warnings.warn(
+                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        X = X.astype(self.coef_.dtype, copy=False)
-        return self.transform_(X) @ self.coef_.T + self.intercept_
+        return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
 
     def explain(self, X: Any = None) -> Explanation:
         """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
@@ -183,7 +205,8 @@ class CalibratedClassifier(FewShotClassifier):
         """
         check_is_fitted(self)
         if X is not None:
-            X = validated(self, X, reset=False).astype(self.coef_.dtype, copy=False)
+            X = cast(validated(self, X, reset=False), self.coef_.dtype)
+            self._finite_logits(X)
         return explain_model(self, X)
 
 

@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
+from hotshot.arrays import cast
 from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
-from hotshot.estimators.classifier import CalibratedClassifier, head_seed
+from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
+from hotshot.threads import one_thread
 from hotshot.transport import count_statuses
 
 CHUNK_TASKS = 20
@@ -217,13 +218,16 @@ def make_runner(
             for trial in trials:
                 model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
                 model.predict(X[trial.query])
+            if isinstance(model, FewShotClassifier):
+                # A sample that no task may hold is better named now.
+                model.predict(X)
     except HotshotError as error:
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError, MemoryError) as error:
         raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
         return EstimatorRunner(estimator, X)
-    X = X.astype(estimator.base.dtype, copy=False)
+    X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)
     if novel is None:
@@ -255,7 +259,7 @@ def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk)
     begin = time.perf_counter()
     tasks = [episodes[i] for i in range(chunk.start, chunk.stop)]
     seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
-    with threadpool_limits(1):
+    with one_thread():
         found = runner.run(tasks, seeds)
     classes = np.stack([np.unique(task.support_labels) for task in tasks])
     own = np.stack([task.query_labels for task in tasks])[:, None, :] == classes[:, :, None]

@@ -1,8 +1,6 @@
 """`evaluate`: many methods on the same thousands of tasks, paired, resumable, on all cores or a cluster."""
 
 import platform
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from pathlib import Path
@@ -18,12 +16,14 @@ from hotshot.base import BaseClasses
 from hotshot.errors import InputError, RunError
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
+from hotshot.evaluation.identity import estimator_to_json
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
 from hotshot.limits import check_numbers
+from hotshot.threads import one_thread
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of chunks.
@@ -101,7 +101,7 @@ def evaluate(
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
-        methods={name: estimator_to_json(estimator) for name, estimator in estimators.items()},
+        methods={} if out is None else {name: estimator_to_json(own) for name, own in estimators.items()},
         data={"X_novel": array_hash(X), "y_novel": labels_hash(y)},
         hotshot=__version__,
     )
@@ -122,6 +122,7 @@ def evaluate(
     return found
 
 
+@one_thread()
 def make_runners(
     estimators: Mapping[str, Any], X: np.ndarray, episodes: Mapping[int, Episodes | FrozenEpisodes]
 ) -> dict[str, Runner]:
@@ -188,23 +189,6 @@ def draw_episodes(
     }
     sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
     return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
-
-
-def estimator_to_json(estimator: Any) -> dict[str, Any]:
-    """Class and parameters of an estimator as JSON; banks and arrays go by their hashes."""
-    parameters = {name: _value_to_json(value) for name, value in estimator.get_params(deep=True).items()}
-    return {"class": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "parameters": parameters}
-
-
-def _value_to_json(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str, type(None))):
-        return value
-    if isinstance(value, BaseClasses):
-        return f"{value!r} {value.fingerprint}"
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return f"array {array_hash(np.atleast_1d(value))}"
-    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def versions() -> dict[str, Any]:

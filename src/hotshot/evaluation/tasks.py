@@ -150,12 +150,47 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
         raise InputError(
             f"The tasks in {path} were drawn from other labels: pass the samples they were drawn from, in order."
         )
-    about = json.loads(header["about"])
     names, labels = check_labels(y, len(y))
-    return {
-        k: FrozenEpisodes(names[labels], arrays[f"support_{k}"], arrays[f"query_{k}"], about["ways"], about["seed"])
-        for k in about["shots"]
-    }, header["tasks"]
+    try:
+        about = json.loads(header["about"])
+        tasks, ways, queries, seed = (about[name] for name in ("tasks", "ways", "queries", "seed"))
+        _need(isinstance(about["shots"], list) and about["shots"], "it names no shots")
+        _need(
+            all(type(n) is int and n >= 0 for n in (tasks, ways, queries, seed, *about["shots"])),
+            "its sizes are no whole numbers",
+        )
+        frozen = {}
+        for k in about["shots"]:
+            support, query = (arrays[f"{part}_{k}"] for part in ("support", "query"))
+            _check_rows(support, query, labels, tasks, ways, queries, k)
+            frozen[k] = FrozenEpisodes(names[labels], support, query, ways, seed)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = error if type(error) is ValueError else "what it should hold is missing or of another kind"
+        raise InputError(f"The tasks in {path} cannot be used ({reason}): write them anew with freeze_tasks.") from None
+    return frozen, header["tasks"]
+
+
+def _need(holds: Any, problem: str) -> None:
+    if not holds:
+        raise ValueError(problem)
+
+
+def _check_rows(
+    support: np.ndarray, query: np.ndarray, labels: np.ndarray, tasks: int, ways: int, queries: int, shots: int
+) -> None:
+    """Raise ValueError unless all tasks have as many classes and samples as they should, and no sample twice."""
+    _need(min(tasks, shots, queries) >= 1 and ways >= 2, "a size is too small")
+    for rows, per_class in ((support, shots), (query, queries)):
+        _need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has not the size it should")
+        _need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside of the samples")
+        # Class by class, as they are drawn.
+        by_class = labels[rows].reshape(tasks, ways, per_class)
+        _need((by_class == by_class[:, :, :1]).all(), "a task has not as many samples of each class as it should")
+    classes = np.sort(labels[support[:, ::shots]], axis=1)
+    _need((np.diff(classes, axis=1) > 0).all(), "a task has a class twice")
+    _need((labels[query[:, ::queries]] == labels[support[:, ::shots]]).all(), "support and query have other classes")
+    drawn = np.sort(np.concatenate([support, query], axis=1), axis=1)
+    _need((np.diff(drawn, axis=1) > 0).all(), "a task has a sample twice, such as in support and query")
 
 
 def labels_hash(y: Any) -> str:

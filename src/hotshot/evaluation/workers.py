@@ -1,7 +1,16 @@
 """Who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster."""
 
+import os
+import re
+import shutil
+import tempfile
+import time
 import warnings
 from collections.abc import Generator, Mapping, Sequence
+from functools import cache
+from multiprocessing import current_process
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
@@ -18,6 +27,9 @@ MOST_PER_CORE = 4
 MOST_LOSSES = 5
 # Names of the errors of chunks that were lost with a worker; Dask, which has them, may not be installed.
 LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")
+
+# Seconds between two looks of a worker for its parent.
+LOOK_EVERY = 0.5
 
 Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequence[Chunk]]
 
@@ -51,8 +63,9 @@ def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
         for chunk in chunks:
             if stopped:
                 return
-            yield delayed(run_chunk)(runners[chunk.method], episodes[chunk.shots], chunk)
+            yield delayed(_run_in_worker)(os.getpid(), runners[chunk.method], episodes[chunk.shots], chunk)
 
+    _remove_left_memory()
     # joblib keeps every large array of the runners in one memory-mapped file that all processes share.
     records = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls())
     try:
@@ -65,6 +78,41 @@ def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
     finally:
         stopped = True
         _let_finish(records)
+
+
+def _run_in_worker(parent: int, *work: Any) -> Record:
+    _end_with(parent)
+    return run_chunk(*work)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, whatever ended that; joblib's own workers live on for minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_EVERY)
+        os._exit(1)
+
+    # Other backends of joblib, such as threads, have no such parent.
+    if current_process().name.startswith("LokyProcess"):
+        Thread(target=watch, daemon=True).start()
+
+
+def _remove_left_memory() -> None:
+    """Remove the shared arrays of this user's runs that were killed together with joblib's own clean-up."""
+    if os.name != "posix":
+        return
+    for place in {"/dev/shm", tempfile.gettempdir(), os.environ.get("JOBLIB_TEMP_FOLDER") or "/dev/shm"}:
+        for folder in Path(place).glob("joblib_memmapping_folder_*"):
+            owner = re.match(r"joblib_memmapping_folder_(\d{1,9})_", folder.name)
+            try:
+                if owner and folder.lstat().st_uid == os.getuid():
+                    os.kill(int(owner[1]), 0)
+            except ProcessLookupError:
+                shutil.rmtree(folder, ignore_errors=True)
+            except OSError:
+                continue  # It is gone already, or another user's process has the number.
 
 
 def _let_finish(records: Generator[Record, None, None]) -> None:

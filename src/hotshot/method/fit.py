@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.arrays import Array, like, namespace
+from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace
 from hotshot.base import PreparedBase
+from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.method.calibration import CalibratedGaussians, calibrate, class_targets
 from hotshot.method.heads import HEADS
-from hotshot.method.heads.problem import Training
+from hotshot.method.heads.problem import Training, check_finite
 from hotshot.method.hierarchy import Transfer, transfer_weights
 from hotshot.method.parameters import Method
+
+# Parameters whose extreme values lead out of the range of numbers.
+NUMBERS = ("alpha", "C", "n_generated", "support_weight")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,40 @@ def fit_tasks(
     seeds : sequence of seeds, one per task
         For a head that draws.
     """
+    try:
+        fitted = _fit_tasks(base, support, labels, method, n_classes, seeds, keep_low_plans)
+        check_finite(fitted.theta)
+    except (ArithmeticError, ValueError, RuntimeError) as error:
+        # The last of NumPy and torch, by different roads.
+        if not isinstance(error, FloatingPointError) and "LinAlgError" not in type(error).__name__:
+            raise
+        raise _out_of_range(base, method) from error
+    return fitted
+
+
+def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:
+    """What to say of numbers that are not finite: the bank holds them, or the parameters lead to them."""
+    xp, sound = namespace(base.means), []
+    map_arrays(base, lambda x: sound.append(bool(xp.all(xp.isfinite(x)))))
+    if not all(sound):
+        return InputError("The base classes hold NaN or infinity: make the bank again.")
+    given = ", ".join(f"{name}={getattr(method, name):g}" for name in NUMBERS)
+    return ParameterError(
+        f"The head leaves the range of {base.means.dtype} with {given}: choose values nearer to the defaults, rescale "
+        "the features, or pass them as float64."
+    )
+
+
+@FOUND_IN_RESULT
+def _fit_tasks(
+    base: PreparedBase,
+    support: Array,
+    labels: Array,
+    method: Method,
+    n_classes: int,
+    seeds: Sequence[int],
+    keep_low_plans: bool,
+) -> FittedTasks:
     xp = namespace(support, labels, base.means)
     means, shots = class_targets(support, labels, n_classes)
     if method.per == "class":

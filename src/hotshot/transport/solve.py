@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from hotshot.arrays import Array, as_floats, indices, is_single, multiply_into, namespace, slices, to_numpy
+from hotshot.arrays import (
+    FOUND_IN_RESULT,
+    Array,
+    as_floats,
+    indices,
+    is_single,
+    multiply_into,
+    namespace,
+    slices,
+    to_numpy,
+)
 from hotshot.errors import InputError, ParameterError, TransportError
 from hotshot.transport.newton import BlockSolution, newton
 from hotshot.transport.sinkhorn import sinkhorn
@@ -23,6 +33,10 @@ LARGEST_NEWTON_SIDE = 256
 MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
 # Entries of a block of problems that are solved together: small enough to stay in a core's cache.
 BLOCK_ENTRIES = 2**17
+# The most that a plan of the right total can violate both marginals, as a share of the mass.
+LARGEST_ERROR = 4.0
+# Rounding errors of a marginal that count as none, in units of the precision.
+ROUNDING = 64
 # Single precision cannot resolve costs that spread over more epsilons than this.
 SINGLE_PRECISION_SPREAD = 300
 
@@ -34,6 +48,7 @@ class Status(IntEnum):
     MAX_ITERATIONS = 1
     NOT_FINITE = 2
     BAD_MASS = 3
+    UNBALANCED = 4
 
     @property
     def explanation(self) -> str:
@@ -49,12 +64,17 @@ _EXPLANATIONS = {
         "the tolerance or max_iterations, or pass float64."
     ),
     Status.NOT_FINITE: (
-        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, so nothing was transported: "
-        "the plan is zero; remove or repair those entries."
+        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the costs spread over more "
+        "epsilons than the numbers resolve, so nothing was transported: the plan is zero; remove or repair those "
+        "entries, or raise epsilon."
     ),
     Status.BAD_MASS: (
         "The marginals are negative, empty or of different totals, so nothing was transported: the plan "
         "is zero; pass non-negative marginals of equal, positive total."
+    ),
+    Status.UNBALANCED: (
+        "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this one has the "
+        "total of a and the shares of b; scale the marginals to one total, or raise the tolerance."
     ),
 }
 
@@ -73,7 +93,8 @@ class Solution:
         Value of the regularised problem, sum(C * plan) + epsilon * sum(plan * log plan), and of its dual;
         they meet at the solution and the dual is the lower.
     marginal_error : array (…)
-        Sum of absolute violations of both marginals, as a share of the mass.
+        Sum of absolute violations of both marginals as they were asked for, as a share of the mass; infinite where
+        nothing was transported.
     iterations : integer array (…)
         Iterations spent on the problem's block.
     status : integer array (…)
@@ -112,6 +133,7 @@ def count_statuses(status: Array) -> dict[Status, int]:
     return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
 
+@FOUND_IN_RESULT
 def solve(
     cost: Array,
     a: Array | None = None,
@@ -176,8 +198,7 @@ def solve(
     problems = math.prod(batch)
     flat_cost = xp.reshape(cost, (problems, rows, columns))
     a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
-    bad, flat_cost, a, b, mass = _set_bad_problems_aside(flat_cost, a, b, epsilon)
-    usable = bad == int(Status.CONVERGED)
+    bad, flat_cost, a, b, mass, imbalance = _set_bad_problems_aside(flat_cost, a, b, epsilon)
 
     if method == "auto":
         method = "newton" if min(rows, columns) <= LARGEST_NEWTON_SIDE else "sinkhorn"
@@ -209,7 +230,16 @@ def solve(
         xp.concat(parts, axis=0) for parts in zip(*values, strict=True)
     )
 
-    status = xp.where(usable & ~converged, int(Status.MAX_ITERATIONS), bad)
+    # A status is never kinder than the plan; NaN is not below any bound.
+    lost = (bad == int(Status.CONVERGED)) & ~(error <= LARGEST_ERROR)
+    bad = xp.where(lost, int(Status.NOT_FINITE), bad)
+    usable = bad == int(Status.CONVERGED)
+    if not bool(xp.all(usable)):
+        plan = xp.where(usable[:, None, None], plan, xp.zeros_like(plan))
+    slack = ROUNDING * float(xp.finfo(cost.dtype).eps)
+    converged = converged & (error <= 2 * tolerance + slack)
+    status = xp.where(usable & (imbalance > max(tolerance, slack)), int(Status.UNBALANCED), bad)
+    status = xp.where(usable & ~converged, int(Status.MAX_ITERATIONS), status)
     entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
 
     def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
@@ -222,7 +252,7 @@ def solve(
         cost=of_mass(moved),
         primal=of_mass(primal, entropy_of_mass),
         dual=of_mass(dual, entropy_of_mass),
-        marginal_error=of_mass(error / xp.where(usable, mass, xp.ones_like(mass))),
+        marginal_error=xp.reshape(xp.where(usable, error + imbalance, xp.full_like(error, float("inf"))), tuple(batch)),
         iterations=xp.reshape(iterations, tuple(batch)),
         status=xp.reshape(status, tuple(batch)),
     )
@@ -259,13 +289,14 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
 
 def _set_bad_problems_aside(
     cost: Array, a: Array, b: Array, epsilon: float
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Statuses of problems that cannot be solved, and the batch with harmless ones in their places.
 
-    The marginals come back with unit total, and the mass they had.
+    The marginals come back with unit total, with the mass they had and the share of it by which their totals differ.
     """
     xp = namespace(cost)
-    largest = float(xp.finfo(cost.dtype).max) / 8 * min(epsilon, 1.0)
+    # An epsilon without a reciprocal divides no cost, not even 0.
+    largest = float(xp.finfo(cost.dtype).max) / 8 * min(epsilon, 1.0) if math.isfinite(1 / epsilon) else -1.0
     finite = (
         (xp.max(cost, axis=(1, 2)) <= largest)
         & (xp.min(cost, axis=(1, 2)) >= -largest)
@@ -284,7 +315,9 @@ def _set_bad_problems_aside(
         cost, a, b = _replace(cost, a, b, good)
     a = a / xp.sum(a, axis=1, keepdims=True)
     b = b / xp.sum(b, axis=1, keepdims=True)
-    return bad, cost, a, b, xp.where(good, total_a, xp.zeros_like(total_a))
+    nothing, one = xp.zeros_like(total_a), xp.ones_like(total_a)
+    imbalance = xp.where(good, xp.abs(total_a - total_b), nothing) / xp.where(good, total_a, one)
+    return bad, cost, a, b, xp.where(good, total_a, nothing), imbalance
 
 
 def _replace(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array, Array]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from hotshot.arrays import Array, is_single, map_arrays, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
 from hotshot.base.covariances import Covariances, Product
-from hotshot.errors import InputError
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
 from hotshot.method.parameters import Method
 
@@ -22,6 +21,8 @@ JITTER = 1e-6
 # With more rays and axes than this the rays enter the metric by their diagonal alone.
 MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
+# In units of the penalty: beyond it the tolerance of single precision does not see the penalty.
+LARGEST_SINGLE_CURVATURE = 1e6
 # Pairs of steps that the optimiser remembers, and its line search.
 MEMORY = 12
 MAX_ITERATIONS = 500
@@ -348,16 +349,18 @@ def minimise(
 def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum) -> FittedHeads:
     """The minimum as found; in double from there where a weak penalty or long axes used up single precision."""
     xp, dtype = namespace(found.theta), found.theta.dtype
-    if not bool(xp.all(found.converged)) and is_single(found.theta):
+    curvature = xp.max(problem.spectrum) * xp.max(xp.sum(problem.counts, axis=1))
+    resolved = bool(xp.all(found.converged)) and float(problem.C * curvature) < LARGEST_SINGLE_CURVATURE
+    if is_single(found.theta) and not resolved:
         found = minimise(in_double(problem), objective, xp.astype(found.theta, xp.float64))
     return FittedHeads(xp.astype(found.theta, dtype, copy=False), found.converged)
 
 
 def check_finite(x: Array) -> None:
-    """Samples are checked where they enter: only a bank whose file was damaged brings other numbers here."""
+    """Samples are checked where they enter: a damaged bank or extreme parameters bring other numbers here."""
     xp = namespace(x)
     if not bool(xp.all(xp.isfinite(x))):
-        raise InputError("The base classes hold NaN or infinity: make the bank again.")
+        raise FloatingPointError
 
 
 def _direction(problem: HeadProblem, here: LocalModel, memory: list[tuple[Array, Array, Array]]) -> Array:

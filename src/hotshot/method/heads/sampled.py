@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from hotshot.arrays import indices, like, map_arrays, to_numpy
@@ -116,13 +115,16 @@ def _fit_task(task: _Task) -> tuple[np.ndarray, bool]:
     model = LogisticRegression(C=method.C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
     theta = start.theta[0] if n_classes > 2 else start.theta[0, 1:] - start.theta[0, :1]
     model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    check_finite(X)
+    check_finite(weight.sum(dtype=X.dtype, keepdims=True))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model.fit(X, y, sample_weight=weight)
     theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
     if n_classes == 2:
         theta = np.concatenate([-theta, theta]) / 2
-    return theta, bool(model.n_iter_.max() < MAX_ITERATIONS)
+    # A line search that failed is a warning too.
+    return theta, not any(issubclass(w.category, (UserWarning, RuntimeWarning)) for w in caught)
 
 
 def sampled_objective(
