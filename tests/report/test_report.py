@@ -247,7 +247,7 @@ def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
         (lambda d: d.update(tables=[{"title": "t"}]), "is not a sound experiment"),
         (lambda d: d.update(claims=[{"text": "t"}]), "is not a sound experiment"),
         (lambda d: d["tables"][0].update(columns=["a"]), "is not a sound experiment"),
-        (lambda d: d.update(figures=["../../base"]), "is not a sound experiment"),
+        (lambda d: d.update(figures=["../../base"]), "There is no file .*plan/base.svg"),
         (lambda d: d.pop("tables"), "holds no findings"),
     ],
 )

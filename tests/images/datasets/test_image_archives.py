@@ -191,6 +191,16 @@ def test_traps_of_tar_are_refused(tmp_path, trap, compress):
         open_dataset(path)
 
 
+def test_more_members_than_a_file_has_room_for_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("hotshot.images.datasets.trees._CHUNK", 2**12)
+    data = b"".join(header(b"ant/%d.jpg" % i) for i in range(300)) + END
+    (tmp_path / "x.tar").write_bytes(data)
+    assert len(open_dataset(tmp_path / "x.tar").splits["all"]) == 300
+    (tmp_path / "x.tar.gz").write_bytes(gzip.compress(data))
+    with pytest.raises(InputError, match="it has more than 256 members, which are no images in so few bytes"):
+        open_dataset(tmp_path / "x.tar.gz")
+
+
 def test_long_digits_in_names_are_read(tmp_path):
     name = "ant/" + "7" * 250 + ".jpg"
     for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):

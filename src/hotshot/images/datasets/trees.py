@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ _DEEPEST, _DEEPEST_IN_ARCHIVE = 8, 32
 _CHUNK = 2**20
 _ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
 _TAR_BLOCK = 512
+# Bytes that no member of an archive does without, however well it is compressed.
+_LEAST_MEMBER = 16
 # Headers of a tar that hold text, how many values may hold for all members, and digits that are neither a number nor a
 # name: tarfile looks through them in time that grows with their square.
 _TAR_TEXT, _MOST_COMMON, _TAR_DIGITS = (b"x", b"g", b"X"), 64, re.compile(rb"[0-9]{256}")
@@ -155,10 +158,13 @@ class _TarMember(tarfile.TarInfo):
 
 def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
     """Looked through once for where each file starts."""
-    modified = path.stat().st_mtime_ns
+    facts = path.stat()
+    most = max(_CHUNK, facts.st_size) // _LEAST_MEMBER
     try:
         with tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
-            members = archive.getmembers()
+            members = list(islice(archive, most + 1))
+            if len(members) > most:
+                raise tarfile.ReadError(f"it has more than {most} members, which are no images in so few bytes")
             end = archive.offset
     except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:
         raise _unsound(path, "tar", error) from None
@@ -175,7 +181,7 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
         elif member.isdir():
             yield name, None
         else:
-            yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, modified)
+            yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, facts.st_mtime_ns)
 
 
 # --- zip
