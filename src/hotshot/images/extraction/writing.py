@@ -99,7 +99,7 @@ def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int
             done = (file.seek(0, os.SEEK_END) - first) // (4 * width)
             file.truncate(first + done * 4 * width)
             return done, width, first
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         pass
     file.truncate(0)
     return 0, None, 0
