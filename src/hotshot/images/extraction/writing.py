@@ -97,11 +97,13 @@ def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int
         found = json.loads(line)
         width, first = int(found.pop("width")), len(line)
         if found == json.loads(json.dumps(header)) and line.endswith(b"\n") and width > 0:
-            # A row that was cut is computed again.
             done = (file.seek(0, os.SEEK_END) - first) // (4 * width)
+            if done < header["count"]:
+                # A batch that was cut is computed again as a whole: the last bits of a row depend on its batch.
+                done -= done % IMAGES_AT_ONCE
             file.truncate(first + done * 4 * width)
             return done, width, first
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         pass
     file.truncate(0)
     return 0, None, 0
