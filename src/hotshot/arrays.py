@@ -2,12 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from threading import Lock
 from typing import Any
 
 import array_api_compat
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from hotshot.errors import InputError, NamespaceError
 
@@ -135,6 +138,31 @@ def unit_vectors(x: Array) -> Array:
 def indices(values: np.ndarray, reference: Array) -> Array:
     """Row numbers as an integer array in the namespace and on the device of `reference`."""
     return namespace(reference).asarray(values, device=array_api_compat.device(reference))
+
+
+# --- products of matrices on one thread, whose order of sums, and so whose last bits, depend on no core count
+
+_lock = Lock()
+# Limits of those inside, the first of which knows what was before: matrix libraries have one setting for all threads.
+_inside: list[Any] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread per caller, also where several threads of this process are inside at once."""
+    controller = ThreadpoolController()
+    # OpenMP has a setting for each thread.
+    with controller.select(user_api="openmp").limit(limits=1):
+        with _lock:
+            _inside.append(controller.select(user_api="blas").limit(limits=1))
+        try:
+            yield
+        finally:
+            with _lock:
+                # The first stays until the last has left.
+                last = _inside.pop(0 if len(_inside) == 1 else -1)
+                if not _inside:
+                    last.restore_original_limits()
 
 
 # --- features and labels, checked where they enter
