@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
+from hotshot.arrays import LIMITS, check_numbers
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.tasks import Episodes, freeze_tasks
 from hotshot.evaluation.workers import MOST_PER_CORE, count_jobs
-from hotshot.limits import LIMITS, check_numbers
 
 DIGITS = 10**23
 

@@ -2,14 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from threading import Lock
 from typing import Any
 
 import array_api_compat
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
-from hotshot.errors import InputError, NamespaceError
+from hotshot.errors import InputError, NamespaceError, ParameterError
 
 Array = Any
 Namespace = Any
@@ -137,6 +141,31 @@ def indices(values: np.ndarray, reference: Array) -> Array:
     return namespace(reference).asarray(values, device=array_api_compat.device(reference))
 
 
+# --- products of matrices on one thread, whose order of sums, and so whose last bits, depend on no core count
+
+_lock = Lock()
+# Limits of those inside, the first of which knows what was before: matrix libraries have one setting for all threads.
+_inside: list[Any] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread per caller, also where several threads of this process are inside at once."""
+    controller = ThreadpoolController()
+    # OpenMP has a setting for each thread.
+    with controller.select(user_api="openmp").limit(limits=1):
+        with _lock:
+            _inside.append(controller.select(user_api="blas").limit(limits=1))
+        try:
+            yield
+        finally:
+            with _lock:
+                # The first stays until the last has left.
+                last = _inside.pop(0 if len(_inside) == 1 else -1)
+                if not _inside:
+                    last.restore_original_limits()
+
+
 # --- features and labels, checked where they enter
 
 
@@ -223,3 +252,43 @@ def _is_missing(label: Any) -> bool:
 
 def _unsortable(name: str) -> InputError:
     return InputError(f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type.")
+
+
+# --- numbers that a user passes, for the library and the command line alike
+
+# Beyond them a number is a slip that would take all memory or never end. Where they are whole, so must it be.
+LIMITS: dict[str, tuple[float, float]] = {
+    "ways": (2, 10_000),
+    "shots": (1, 100_000),
+    "queries": (1, 100_000),
+    "tasks": (1, 10_000_000),
+    "seed": (0, 2**63 - 1),
+    "candidates": (1, 100_000),
+    "factor": (2, 1000),
+    "threshold": (0.0, 1.0),
+    # Of images, networks and their training.
+    "size": (1, 4096),
+    "channels": (1, 1024),
+    "filters": (1, 2048),
+    "epochs": (1, 1_000_000),
+    "batch_size": (2, 65_536),
+    "learning_rate": (1e-30, 1e12),
+    "momentum": (0.0, 1.0),
+    "weight_decay": (0.0, 1e12),
+    "label_smoothing": (0.0, 1.0),
+    "mixup": (0.0, 1000.0),
+}
+
+
+def check_numbers(**values: Any) -> None:
+    """Raise unless each of these numbers is within the limits of its name."""
+    for name, value in values.items():
+        check_number(name, value, *LIMITS[name])
+
+
+def check_number(name: str, value: Any, least: float, most: float) -> None:
+    """Raise unless `value` is a number from `least` to `most`, whole where these are."""
+    kind: Any
+    kind, noun = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
+        raise ParameterError(f"{name} must be {noun} from {least:,} to {most:,}, got {value!r:.60}.")

@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from conftest import make_bank
 from few_shot_problems import ragged_bank
+from hotshot.arrays import one_thread
 from hotshot.base import BaseClasses, Space
-from hotshot.threads import one_thread
 
 
 def blas_threads():

@@ -18,8 +18,8 @@ from hotshot import HOTClassifier, evaluate
 from hotshot.base import BaseClasses
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
 from hotshot.evaluation.chunks import make_runner
-from hotshot.evaluation.identity import estimator_to_json
 from hotshot.evaluation.journal import decode
+from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
 
 BASE = ragged_bank(spread=0.8)
@@ -151,6 +151,16 @@ def test_a_description_does_not_depend_on_addresses():
         for _ in range(2)
     )
     assert one == other
+
+
+class NoProbability(KNeighborsClassifier):
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), np.nan)
+
+
+def test_probabilities_that_are_not_finite_name_a_row():
+    with pytest.raises(InputError, match=r"'m' has no finite probabilities for row \d+ of X_novel"):
+        few({"m": NoProbability(1)})
 
 
 def test_names_that_become_the_same_are_refused():

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from bounded import assert_refused, at_most
 
+from bounded import assert_refused, at_most
 from hotshot.errors import InputError
 from hotshot.files import open_features, read_features, write_features
 from hotshot.files.tensors import map_tensors, write_tensors

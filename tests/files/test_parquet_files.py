@@ -10,9 +10,9 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from bounded import assert_refused
 from children import REAL_RUN, crashes, forked_child, no_child, real_child  # noqa: F401
 
+from bounded import assert_refused
 from hotshot.errors import InputError
 from hotshot.files import child, open_features, read_features, write_features
 

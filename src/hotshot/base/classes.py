@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features, check_labels, slices
+from hotshot.arrays import array_hash, check_features, check_labels, one_thread, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.space import ROWS_AT_ONCE, PreparedBase, Space, approximate, choose_power, power_transform, prepare
@@ -24,7 +24,6 @@ from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, 
 from hotshot.base.streaming import FORMS
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import recover, replace_folder
-from hotshot.threads import one_thread
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8

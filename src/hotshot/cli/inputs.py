@@ -7,14 +7,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from hotshot.arrays import slices
+from hotshot.arrays import check_numbers, slices
 from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.workers import count_jobs
 from hotshot.files import FeatureSource, open_features, read_features
-from hotshot.limits import check_numbers
 
 
 def number(text: str) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from hotshot.arrays import cast
+from hotshot.arrays import cast, one_thread
 from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
@@ -28,7 +28,6 @@ from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
-from hotshot.threads import one_thread
 from hotshot.transport import count_statuses
 
 CHUNK_TASKS = 20
@@ -261,6 +260,9 @@ def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk)
     seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
     with one_thread():
         found = runner.run(tasks, seeds)
+    if found.confidence is not None and not np.isfinite(found.confidence).all():
+        row = np.stack([task.query for task in tasks])[~np.isfinite(found.confidence)][0]
+        raise InputError(f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it.")
     classes = np.stack([np.unique(task.support_labels) for task in tasks])
     own = np.stack([task.query_labels for task in tasks])[:, None, :] == classes[:, :, None]
     correct = np.sum(found.correct[:, None, :] & own, axis=2)

@@ -1,4 +1,4 @@
-"""What a method is, as JSON: methods that may give different numbers have different descriptions, or none.
+"""What tells one function or object from another: those that may give different numbers have different hashes, or none.
 
 Functions go by their code with its constants, defaults, closures and the globals it reads, objects by their class and
 state, arrays and banks by their hashes, and what belongs to an installed package by its name.
@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator
 
 from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses
-from hotshot.errors import ParameterError
 
 PLAIN = (bool, int, float, str, type(None))
 # Entries of a class that say nothing of what it computes.
@@ -28,30 +27,8 @@ UNSAID = {
 }  # fmt: skip
 
 
-def estimator_to_json(estimator: Any) -> dict[str, Any]:
-    """Class and parameters of an estimator; what is not plain goes by its hash, and what has none is refused."""
-    kind, name = type(estimator), "class"
-    try:
-        own = "" if _has_name(kind) else f" {_Hashes().of(kind)}"
-        found = {}
-        for name, value in estimator.get_params(deep=True).items():
-            found[name] = _value_to_json(value)
-    except Exception as error:
-        raise ParameterError(
-            f"The {name} of {kind.__name__} cannot be told from another after a restart "
-            f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
-            "pickled."
-        ) from None
-    return {"class": f"{kind.__module__}.{kind.__qualname__}{own}", "parameters": found}
-
-
-def _value_to_json(value: Any) -> Any:
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, BaseClasses):
-        return f"{value!r} {value.fingerprint}"
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return f"array {array_hash(np.atleast_1d(value))}"
+def identity(value: Any) -> str:
+    """A name and a hash of a parameter, which is cloned before it is fitted; raise where it has no identity."""
     return f"{getattr(value, '__qualname__', type(value).__qualname__)} {_Hashes().of(value, cloned=True)}"
 
 
@@ -75,11 +52,13 @@ class _Hashes:
         kind = type(value)
         if kind in (*PLAIN, bytes, complex):
             return repr(value)
-        if isinstance(value, BaseClasses) or (kind is np.ndarray and value.dtype.kind != "O"):
-            return _value_to_json(value)
+        if isinstance(value, BaseClasses):
+            return value.fingerprint
+        if kind is np.ndarray and value.dtype.kind != "O":
+            return array_hash(np.atleast_1d(value))
         if isinstance(value, ModuleType):
             return value.__name__
-        if callable(value) and _has_name(value):
+        if callable(value) and is_installed(value):
             return [getattr(value, "__module__", None), getattr(value, "__qualname__", value.__name__)]
         if isinstance(value, FunctionType):
             read = sorted(_globals_of(value.__code__) & value.__globals__.keys())
@@ -117,7 +96,7 @@ def _globals_of(code: CodeType) -> set[str]:
     return own.union(*(_globals_of(constant) for constant in code.co_consts if isinstance(constant, CodeType)))
 
 
-def _has_name(value: Any) -> bool:
+def is_installed(value: Any) -> bool:
     """Whether a class or function is what Python, hotshot or an installed package has under its name."""
     home = getattr(value, "__module__", None) or ("scipy.special" if isinstance(value, np.ufunc) else "")
     module = sys.modules.get(home)

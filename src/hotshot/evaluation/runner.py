@@ -11,19 +11,17 @@ import numpy as np
 import scipy
 import sklearn
 
-from hotshot.arrays import array_hash, check_features, check_labels
+from hotshot.arrays import array_hash, check_features, check_labels, check_numbers, one_thread
 from hotshot.base import BaseClasses
-from hotshot.errors import InputError, RunError
+from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
-from hotshot.evaluation.identity import estimator_to_json
+from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
-from hotshot.limits import check_numbers
-from hotshot.threads import one_thread
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of chunks.
@@ -189,6 +187,35 @@ def draw_episodes(
     }
     sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
     return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
+
+
+def estimator_to_json(estimator: Any) -> dict[str, Any]:
+    """Class and parameters of an estimator; banks, arrays, functions and objects go by their hashes."""
+    kind, name = type(estimator), "class"
+    described = f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        if not described.startswith("hotshot.") and not is_installed(kind):
+            described += f" {identity(kind)}"
+        parameters = {}
+        for name, value in estimator.get_params(deep=True).items():
+            parameters[name] = _value_to_json(value)
+    except Exception as error:
+        raise ParameterError(
+            f"The {name} of {kind.__name__} cannot be told from another after a restart "
+            f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
+            "pickled."
+        ) from None
+    return {"class": described, "parameters": parameters}
+
+
+def _value_to_json(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    if isinstance(value, BaseClasses):
+        return f"{value!r} {value.fingerprint}"
+    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        return f"array {array_hash(np.atleast_1d(value))}"
+    return identity(value)
 
 
 def versions() -> dict[str, Any]:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_labels
+from hotshot.arrays import check_labels, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.limits import check_numbers
 
 FILE_FORMAT = "hotshot tasks 1"
 # How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features, check_labels
+from hotshot.arrays import LIMITS, array_hash, check_features, check_labels, check_number, check_numbers
 from hotshot.base import BaseClasses, Space
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
@@ -24,7 +24,6 @@ from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import labels_hash
-from hotshot.limits import LIMITS, check_number, check_numbers
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {

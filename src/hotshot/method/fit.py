@@ -39,6 +39,7 @@ class FittedTasks:
         return queries @ xp.matrix_transpose(self.theta[..., :-1]) + self.theta[:, None, :, -1]
 
 
+@FOUND_IN_RESULT
 def fit_tasks(
     base: PreparedBase,
     support: Array,
@@ -60,40 +61,6 @@ def fit_tasks(
     seeds : sequence of seeds, one per task
         For a head that draws.
     """
-    try:
-        fitted = _fit_tasks(base, support, labels, method, n_classes, seeds, keep_low_plans)
-        check_finite(fitted.theta)
-    except (ArithmeticError, ValueError, RuntimeError) as error:
-        # The last of NumPy and torch, by different roads.
-        if not isinstance(error, FloatingPointError) and "LinAlgError" not in type(error).__name__:
-            raise
-        raise _out_of_range(base, method) from error
-    return fitted
-
-
-def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:
-    """What to say of numbers that are not finite: the bank holds them, or the parameters lead to them."""
-    xp, sound = namespace(base.means), []
-    map_arrays(base, lambda x: sound.append(bool(xp.all(xp.isfinite(x)))))
-    if not all(sound):
-        return InputError("The base classes hold NaN or infinity: make the bank again.")
-    given = ", ".join(f"{name}={getattr(method, name):g}" for name in NUMBERS)
-    return ParameterError(
-        f"The head leaves the range of {base.means.dtype} with {given}: choose values nearer to the defaults, rescale "
-        "the features, or pass them as float64."
-    )
-
-
-@FOUND_IN_RESULT
-def _fit_tasks(
-    base: PreparedBase,
-    support: Array,
-    labels: Array,
-    method: Method,
-    n_classes: int,
-    seeds: Sequence[int],
-    keep_low_plans: bool,
-) -> FittedTasks:
     xp = namespace(support, labels, base.means)
     means, shots = class_targets(support, labels, n_classes)
     if method.per == "class":
@@ -112,5 +79,25 @@ def _fit_tasks(
         keep_low_plans=keep_low_plans,
     )
     gaussians = calibrate(base, targets, target_labels, shots, transfer.weights, method)
-    fitted = HEADS[method.head].fit(Training(base, gaussians, support, labels, n_classes, method, seeds))
+    try:
+        fitted = HEADS[method.head].fit(Training(base, gaussians, support, labels, n_classes, method, seeds))
+        check_finite(fitted.theta)
+    except (FloatingPointError, ValueError, RuntimeError) as error:
+        # NumPy and torch each have a LinAlgError.
+        if not isinstance(error, FloatingPointError) and "LinAlgError" not in type(error).__name__:
+            raise
+        raise _out_of_range(base, method) from error
     return FittedTasks(fitted.theta, fitted.converged, transfer, gaussians)
+
+
+def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:
+    """What to say of numbers that are not finite: the bank holds them, or the parameters lead to them."""
+    xp, sound = namespace(base.means), []
+    map_arrays(base, lambda x: sound.append(bool(xp.all(xp.isfinite(x)))))
+    if not all(sound):
+        return InputError("The base classes hold NaN or infinity: make the bank again.")
+    given = ", ".join(f"{name}={getattr(method, name):g}" for name in NUMBERS)
+    return ParameterError(
+        f"The head leaves the range of {base.means.dtype} with {given}: choose values nearer to the defaults, rescale "
+        "the features, or pass them as float64."
+    )

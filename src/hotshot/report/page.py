@@ -13,12 +13,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from hotshot.arrays import check_number, check_numbers
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
 from hotshot.files.source import opened
-from hotshot.limits import check_number, check_numbers
 from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
 from hotshot.report.sources import Reader, Source, source_of

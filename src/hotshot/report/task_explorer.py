@@ -13,7 +13,7 @@ from hotshot.errors import HotshotError, InputError
 from hotshot.estimators import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.evaluation.identity import estimator_to_json
+from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
 from hotshot.report.explored_task import explore

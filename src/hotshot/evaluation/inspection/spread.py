@@ -7,8 +7,10 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 from scipy.special import entr
 
+from hotshot.arrays import cast
 from hotshot.base import BaseClasses, Space, class_means
 from hotshot.base.space import choose_power, power_of_two_scale
+from hotshot.errors import InputError
 from hotshot.estimators import HOTClassifier
 from hotshot.method.hierarchy import transfer_weights
 from hotshot.transport.costs import cosine
@@ -122,9 +124,9 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
     classes = list(borrowing.values())
     turns = [(turn // ways, classes[turn % len(classes)]) for turn in range(TASKS * ways)]
     targets = np.stack([rows[task % len(rows), features] for task, rows in turns])
-    with np.errstate(over="ignore", invalid="ignore"):
-        targets = prepared.transform(targets.astype(bank.dtype))
-    if not np.isfinite(targets).all():
+    try:
+        targets = prepared.transform(cast(targets, bank.dtype))
+    except InputError:
         return None
     settings = HOTClassifier().get_params()
     chosen = {name: settings[name] for name in ("cost", "epsilon", "cost_scale", "n_retrieved")}

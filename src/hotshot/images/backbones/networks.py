@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.errors import ParameterError
-from hotshot.limits import LIMITS, check_number, check_numbers
 
 # Later blocks of a Conv6 do not pool: a map of 5x5 is small enough.
 POOLED_BLOCKS = 4

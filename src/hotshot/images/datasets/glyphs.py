@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hotshot.arrays import check_number
 from hotshot.errors import RunError
 from hotshot.images.datasets.decoding import DecodedSplit
-from hotshot.limits import check_number
 
 # Blocks of Unicode, first and last character.
 SCRIPTS: dict[str, dict[str, tuple[int, int]]] = {

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hotshot.arrays import check_numbers
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.formatting import reason
 from hotshot.images.backbones import create, options_for
@@ -20,7 +21,6 @@ from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.training import load_backbone
 from hotshot.images.training.augmentation import as_input
 from hotshot.images.training.checkpoints import MARGIN
-from hotshot.limits import check_numbers
 
 EFFICIENTNET, MINILM = "efficientnet-lite0", "minilm"
 PRETRAINED = (EFFICIENTNET, MINILM)

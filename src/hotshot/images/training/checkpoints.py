@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from hotshot.arrays import LIMITS, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import reason
 from hotshot.images.backbones import create
-from hotshot.limits import LIMITS, check_numbers
 from hotshot.version import __version__
 
 OPTIMISERS, SCHEDULES = ("sgd", "adam"), ("cosine", "steps", "constant")
