@@ -162,10 +162,12 @@ def _exchange(one: Path, other: Path) -> bool:
 def recover(path: str | Path) -> Path:
     """The path, after a folder is back that a dead process had moved away to put another in its place."""
     path = Path(path)
-    for old in () if os.path.exists(path) else _left(path.resolve(), "old"):
-        with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
-            if free is not False:
-                old.rename(path.resolve())
+    # A name with a NUL character is no name.
+    with suppress(OSError, ValueError):
+        for old in () if os.path.exists(path) else _left(path.resolve(), "old"):
+            with _locked_now(old.with_suffix(".part")) as free:
+                if free is not False:
+                    old.rename(path.resolve())
     return path
 
 
