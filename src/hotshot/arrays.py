@@ -18,7 +18,7 @@ from hotshot.errors import InputError, NamespaceError, ParameterError
 Array = Any
 Namespace = Any
 # For functions whose result is checked: what overflows on the way needs no warning of its own.
-FOUND_IN_RESULT = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+NO_OVERFLOW_WARNINGS = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def namespace(*arrays: Array) -> Namespace:

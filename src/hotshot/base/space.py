@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
 from hotshot.base.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
 from hotshot.base.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
 from hotshot.errors import InputError, ParameterError
@@ -96,7 +96,7 @@ class FeatureTransform:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
         return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
-    @FOUND_IN_RESULT
+    @NO_OVERFLOW_WARNINGS
     def __call__(self, x: Array, name: str = "X") -> Array:
         """Transform features (…, V) to (…, axes); raise where a sample leaves the range of their dtype."""
         raw = x
@@ -161,7 +161,7 @@ class PreparedBase:
         return map_arrays(self, lambda x: like(x, reference))
 
 
-@FOUND_IN_RESULT
+@NO_OVERFLOW_WARNINGS
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
     """Samples (sum(counts), V), class by class, in `space`."""
     normalise = space.normalize is not None

@@ -68,19 +68,19 @@ def convert(
     if not to_bank and (not samples or covariance is not None):
         raise ParameterError(f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}.")
     source, part = split_part(Path(source), part)
-    opened = open_samples(source, part, labels)
-    _check_out(opened.path, out, force)
-    about = _provenance(opened, part, labels, extractor, transform)
+    given = open_samples(source, part, labels)
+    _check_out(given.path, out, force)
+    about = _provenance(given, part, labels, extractor, transform)
     per_class: Counter[Any] = Counter()
     with reading(Console(stderr=True)) as begin:
-        watched = _watched(opened, begin, per_class)
+        watched = _watched(given, begin, per_class)
         if to_bank:
             batches = watched.batches(ROWS_AT_ONCE)
             BaseClasses.from_batches(batches, out, samples=samples, covariance=covariance, about=about, overwrite=force)
         else:
             write_features(out, watched, dtype=dtype, about=about)
-    counts = {"samples": per_class.total(), "classes": len(per_class), "features": opened.n_features}
-    written, about = _look_at(out, opened, dtype)
+    counts = {"samples": per_class.total(), "classes": len(per_class), "features": given.n_features}
+    written, about = _look_at(out, given, dtype)
     n_bytes = sum(map(_size, _files(out)))
     if as_json:
         found = {"out": str(out), **counts, "dtype": str(written), "bytes": n_bytes, "about": about}
@@ -90,7 +90,7 @@ def convert(
     if to_bank:
         kept = "with its samples" if samples else f"without samples, covariances {covariance}"
         said = f"a bank of {said}, {kept}"
-    sizes = f"{readable_size(n_bytes)} from {readable_size(_size(opened.path))}"
+    sizes = f"{readable_size(n_bytes)} from {readable_size(_size(given.path))}"
     print(printable(f"Wrote {out}: {said}, {sizes}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
         print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
@@ -113,34 +113,34 @@ def _files(out: Path) -> list[Path]:
     return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
 
 
-def _look_at(out: Path, opened: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
+def _look_at(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
     """Type of the features that were written, and what the file says of them."""
     if is_bank(out):
         bank = BaseClasses.load(out)
         return bank.dtype, bank.about
     if out.suffix.lower() in _TEXT:
         # There is nothing in it but the numbers, and it takes long to look at.
-        return np.dtype(opened.dtype if dtype is None else dtype), {}
+        return np.dtype(given.dtype if dtype is None else dtype), {}
     written = open_features(out)
     return written.dtype, written.about
 
 
 def _provenance(
-    opened: FeatureSource, part: str | None, labels: Path | None, extractor: str | None, transform: str | None
+    given: FeatureSource, part: str | None, labels: Path | None, extractor: str | None, transform: str | None
 ) -> dict[str, Any]:
     """What the file says of its features, with where it came from and when."""
     source: dict[str, Any] = {
-        "name": opened.path.name,
-        "sha256": _sha256(opened.path / DESCRIPTION if is_bank(opened.path) else opened.path),
-        "format": "bank" if is_bank(opened.path) else sniff(opened.path).name,
+        "name": given.path.name,
+        "sha256": _sha256(given.path / DESCRIPTION if is_bank(given.path) else given.path),
+        "format": "bank" if is_bank(given.path) else sniff(given.path).name,
     }
     if part is not None:
         source["part"] = part
     if labels is not None:
         source["labels"] = {"name": labels.name, "sha256": _sha256(labels)}
-    if "source" in opened.about:
-        source["source"] = opened.about["source"]
-    about = {name: value for name, value in opened.about.items() if name not in _OF_THE_FILE}
+    if "source" in given.about:
+        source["source"] = given.about["source"]
+    about = {name: value for name, value in given.about.items() if name not in _OF_THE_FILE}
     said = {"extractor": extractor, "transform": transform}
     return {
         **about,

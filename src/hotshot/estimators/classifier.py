@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hotshot.arrays import FOUND_IN_RESULT, cast, check_finite
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
@@ -95,7 +95,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self._finite_logits(validated(self, X, reset=False))
 
-    @FOUND_IN_RESULT
+    @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
         """Logits; raise where those of a sample leave the range of numbers."""
         logits = self._logits(X)

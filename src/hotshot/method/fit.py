@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.arrays import FOUND_IN_RESULT, Array, like, map_arrays, namespace
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace
 from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.method.calibration import CalibratedGaussians, calibrate, class_targets
@@ -39,7 +39,7 @@ class FittedTasks:
         return queries @ xp.matrix_transpose(self.theta[..., :-1]) + self.theta[:, None, :, -1]
 
 
-@FOUND_IN_RESULT
+@NO_OVERFLOW_WARNINGS
 def fit_tasks(
     base: PreparedBase,
     support: Array,

@@ -13,7 +13,7 @@ import numpy as np
 from array_api_compat import device
 
 from hotshot.arrays import (
-    FOUND_IN_RESULT,
+    NO_OVERFLOW_WARNINGS,
     Array,
     as_floats,
     indices,
@@ -133,7 +133,7 @@ def count_statuses(status: Array) -> dict[Status, int]:
     return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
 
-@FOUND_IN_RESULT
+@NO_OVERFLOW_WARNINGS
 def solve(
     cost: Array,
     a: Array | None = None,
