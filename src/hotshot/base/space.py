@@ -15,7 +15,15 @@ import numpy as np
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
 from hotshot.base.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
-from hotshot.base.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
+from hotshot.base.statistics import (
+    Bucket,
+    TwoCovariances,
+    class_means,
+    classifier_weights,
+    make_buckets,
+    pooled_covariance,
+    two_covariances,
+)
 from hotshot.errors import InputError, ParameterError
 
 # How messages call the samples of the bank.
@@ -159,6 +167,15 @@ class PreparedBase:
     def to(self, reference: Array) -> PreparedBase:
         """The same bank in the array library, dtype and device of `reference`."""
         return map_arrays(self, lambda x: like(x, reference))
+
+    def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
+        """How base classes differ and how their samples do, see `hotshot.base.statistics`; computed once and kept."""
+        kept = self.__dict__.setdefault("_two_covariances", {})
+        key = within, between, scale
+        if key not in kept:
+            found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), *key)
+            kept[key] = map_arrays(found, lambda x: like(x, self.means))
+        return kept[key]
 
 
 @NO_OVERFLOW_WARNINGS

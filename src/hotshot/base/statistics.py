@@ -122,3 +122,55 @@ def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> 
             mass[i, : counts[b]] = weights[rows[b]]
         buckets.append(Bucket(members, padded, mass))
     return tuple(buckets)
+
+
+@dataclass(frozen=True)
+class TwoCovariances:
+    r"""Covariances within and between classes, made diagonal together.
+
+    .. math::
+        S_w = D D, \quad S_b = D U \Lambda U^\top D
+
+    Attributes
+    ----------
+    deviations : array (V,)
+        The diagonal of D: deviations within classes.
+    axes : array (V, V)
+        U, a rotation.
+    ratios : array (V,)
+        The diagonal of Lambda: variances between classes over those within them.
+    """
+
+    deviations: Array
+    axes: Array
+    ratios: Array
+
+    def rotated(self, x: Array) -> Array:
+        """Differences (..., V) of features in the axes where S_w is the identity and S_b is Lambda."""
+        return (x / self.deviations) @ self.axes
+
+
+def two_covariances(
+    means: np.ndarray, spectrum: np.ndarray, within: float, between: float, scale: float
+) -> TwoCovariances:
+    """Two-covariance model of base classes: means vary by S_b between classes, samples by S_w around them.
+
+    Parameters
+    ----------
+    means : array (B, V)
+        Means of the base classes in axes where the pooled covariance is diagonal.
+    spectrum : array (V,)
+        That diagonal.
+    within, between : float
+        How far S_w and S_b are shrunk towards their mean variance, 0 to 1.
+    scale : float
+        Factor of S_b.
+    """
+    inner = np.asarray(spectrum, dtype=np.float64)
+    inner = (1 - within) * inner + within * inner.mean()
+    deviations = np.sqrt(np.maximum(inner, np.finfo(np.float64).tiny))
+    centred = (means - means.mean(axis=0)).astype(np.float64)
+    outer = centred.T @ centred / max(len(means) - 1, 1)
+    outer = (1 - between) * outer + between * np.trace(outer) / len(outer) * np.eye(len(outer))
+    ratios, axes = np.linalg.eigh(scale * outer / np.outer(deviations, deviations))
+    return TwoCovariances(deviations, axes, np.maximum(ratios, 0))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -32,7 +33,13 @@ USUAL_DEVIATION = (0.05, 5.0)
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that answers by one logit per class; subclasses give `_fit` and `_logits`."""
+    """A classifier that answers by one logit per class; subclasses give `_fit` and `_logits`.
+
+    A parameter named in `_choices` may be "auto": one of the values listed there, chosen on the base classes, or the
+    first where these cannot tell.
+    """
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
@@ -55,6 +62,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self._fit(X, labels)
         self._finite_logits(X)
         return self
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters with what each "auto" stands for with these base classes."""
+        parameters = self.get_params(deep=False)
+        open_choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
+        return {**parameters, **{name: values[0] for name, values in open_choices.items()}}
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (samples, classes); with two classes the logit of the second against the first (samples,)."""

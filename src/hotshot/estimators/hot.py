@@ -80,7 +80,7 @@ class HOTClassifier(CalibratedClassifier):
     n_retrieved : int, "auto" or None
         How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
         is all in banks of up to 512 classes, 100 in larger ones.
-    mean_rule : {"mix", "printed", "free-lunch"}
+    mean_rule : {"mix", "posterior", "printed", "free-lunch"}
         How borrowed and own means are joined, see `hotshot.method.calibration`.
     mix : float or "auto"
         Share of the base classes in the "mix" rule; "auto" is 0.7 / (0.7 + 0.3 K) at K shots.

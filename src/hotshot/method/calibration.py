@@ -84,6 +84,24 @@ def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     return _joined(borrowed, float(method.mix), _all(1 - float(method.mix), borrowed))
 
 
+def posterior_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
+    r""":math:`\bar\mu + A' (x_n - \bar\mu)` with :math:`\bar\mu = \sum_b w_{bn} \mu_b`: a pull that knows directions.
+
+    A = S_b (S_b + S_w / K)^{-1} gives the posterior mean of a class of K samples where class means vary by S_b around
+    the lent mean and samples by S_w around theirs; A' is half A and half the same pull along all directions, as in
+    the "mix" rule.
+    """
+    xp = namespace(borrowed.targets)
+    two = base.two_covariances()
+    difference = borrowed.targets - borrowed.lent
+    kept = two.ratios / (two.ratios + 1 / borrowed.shots[..., None])
+    pulled = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
+    means = (mix_rule(base, borrowed, method).means + borrowed.lent + pulled) / 2
+    length = xp.sum(difference * difference, axis=-1)
+    own = xp.sum(difference * (means - borrowed.lent), axis=-1)
+    return Joint(means, xp.where(length > 0, own / xp.where(length > 0, length, 1.0), 1.0), borrowed.weights)
+
+
 def printed_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r"""Eq. 10: :math:`(\sum_b w_{bn} \mu_b + x_n) / (B+1)`, covariance :math:`\sum_b w_{bn} \Sigma_b / B + \alpha`."""
     n_classes = base.means.shape[0]
@@ -108,6 +126,7 @@ def _all(share: float, borrowed: Borrowed) -> Array:
 
 MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
     "mix": mix_rule,
+    "posterior": posterior_rule,
     "printed": printed_rule,
     "free-lunch": free_lunch_rule,
 }
