@@ -27,6 +27,8 @@ from hotshot.files.atomic import recover, replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
+# Settings are chosen on banks of so many classes with so many samples.
+LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 
 # One axis and all of the variance, 1 and 1.0, are equal as parts of a space but are not the same.
 Key = tuple[Space, type]
@@ -66,7 +68,9 @@ class BaseClasses:
         # Spaces from a folder stay; those prepared here come and go.
         self._stored: dict[Key, PreparedBase] = {_key(space): p for space, p in stored.spaces.items()}
         self._prepared: dict[Key, PreparedBase] = {}
-        self._lock = RLock()
+        self._lock, self.choosing = RLock(), RLock()
+        # What was chosen on these classes, as JSON, by what it was chosen for.
+        self.choices: dict[str, Any] = dict(stored.choices)
         if stored.fingerprint:
             self.__dict__["fingerprint"] = stored.fingerprint
 
@@ -243,6 +247,7 @@ class BaseClasses:
             smallest=self._smallest,
             fingerprint=fingerprint,
             about=self.about,
+            choices=self.choices,
         )
         write_bank(folder, stored)
 
@@ -256,14 +261,14 @@ class BaseClasses:
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly made again stays behind.
         kept = (
-            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "_centres", "_smallest",
+            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices", "_centres", "_smallest",
         )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = RLock()
+        self._lock, self.choosing = RLock(), RLock()
 
     def _needed_samples(self, what: str) -> np.ndarray:
         if self.samples is None:
@@ -306,6 +311,16 @@ class BaseClasses:
         """Mean of each class by sample weight (B, V)."""
         samples = self._needed_samples("a mean by sample weight")
         return class_means(samples, self.counts, self.sample_weights(temperature))
+
+    @property
+    def seen_in_training(self) -> bool | None:
+        """Whether the extractor of the features was trained on these classes; None where nobody said so."""
+        return self.about.get("seen_in_training")
+
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether settings can be chosen here: there are samples, and classes enough to hold some out in turn."""
+        return self.samples is not None and int(np.sum(self.counts >= LEAST_HELD_OUT)) >= LEAST_TO_CHOOSE
 
     def power(self, power: float | str) -> float:
         """The power that "auto" stands for with this bank: 0.5 where no base feature is negative, 1 elsewhere."""

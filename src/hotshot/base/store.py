@@ -50,6 +50,7 @@ class StoredBank:
     centres: dict[float, np.ndarray] = field(default_factory=dict)
     fingerprint: str = ""
     about: dict[str, Any] = field(default_factory=dict)
+    choices: dict[str, Any] = field(default_factory=dict)
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
@@ -79,6 +80,7 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "spaces": spaces,
         "centres": {repr(float(power)): centre.tolist() for power, centre in bank.centres.items()},
         "about": bank.about,
+        "choices": bank.choices,
         "counts": bank.counts.tolist(),
         "names": bank.names.tolist(),
     }
@@ -133,6 +135,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         smallest=float(description["smallest"]),
         fingerprint=description["fingerprint"],
         about=description["about"],
+        choices=description.get("choices", {}),
     )
 
 

@@ -20,6 +20,7 @@ from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
+from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.method.fit import fit_tasks
@@ -40,6 +41,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # Those that base classes seen in training would choose wrongly.
+    _misled: ClassVar[frozenset[str]] = frozenset()
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
@@ -59,15 +62,34 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
+        if self._choices:
+            self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)
         return self
 
     def settings(self) -> dict[str, Any]:
         """The parameters with what each "auto" stands for with these base classes."""
+        found = {**self.get_params(deep=False), **self.choice().settings}
+        if found.get("power") == "auto" and isinstance(found.get("base"), BaseClasses):
+            found["power"] = found["base"].power("auto")
+        return found
+
+    def choice(self) -> Choice:
+        """What is chosen for the parameters that are "auto", and why; the bank keeps it."""
         parameters = self.get_params(deep=False)
-        open_choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
-        return {**parameters, **{name: values[0] for name, values in open_choices.items()}}
+        base = parameters.get("base")
+        if not isinstance(base, BaseClasses):
+            return Choice({})
+        choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
+        constants = {name: values[0] for name, values in choices.items()}
+        if choices.get("power") and base.power("auto") != constants["power"]:
+            # Negative features have no other power.
+            choices["power"] = (base.power("auto"),)
+            constants["power"] = base.power("auto")
+        if not base.can_hold_out or all(len(values) == 1 for values in choices.values()):
+            return Choice(constants)
+        return choice_on(base, self, choices)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (samples, classes); with two classes the logit of the second against the first (samples,)."""
@@ -137,17 +159,18 @@ class CalibratedClassifier(FewShotClassifier):
     power: float | str
     random_state: Any
 
-    def _space(self, power: float) -> Space:
+    def _space(self, settings: Mapping[str, Any]) -> Space:
         raise TypeError(f"{type(self).__name__} must define _space.")
 
-    def _method(self) -> Method:
+    def _method(self, settings: Mapping[str, Any]) -> Method:
         raise TypeError(f"{type(self).__name__} must define _method.")
 
     def parts(self) -> tuple[PreparedBase, Method]:
         """The bank in this classifier's space, and the parameters for `fit_tasks`."""
         if not isinstance(self.base, BaseClasses):
             raise ParameterError(f"{type(self).__name__} without base classes has no calibrated parts: pass base.")
-        return self.base.prepare(self._space(self.base.power(self.power))), self._method()
+        settings = self.settings()
+        return self.base.prepare(self._space(settings)), self._method(settings)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.base is None:

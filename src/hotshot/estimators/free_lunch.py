@@ -1,5 +1,6 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from hotshot.base import BaseClasses, Space
@@ -90,19 +91,20 @@ class FreeLunchClassifier(CalibratedClassifier):
         self.C = C
         self.random_state = random_state
 
-    def _as_hot(self) -> HOTClassifier:
+    def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Free-Lunch in the terms of H-OT: equal weights on the nearest means, and its own rule for the means."""
-        return HOTClassifier(
+        same = HOTClassifier(
             power_on_base=self.normalize is not None,
             cost=NEAREST,
-            n_retrieved=self.k,
+            n_retrieved=settings["k"],
             mean_rule="free-lunch",
             per="sample",
-            **{name: getattr(self, name) for name in SHARED},
+            **{name: settings[name] for name in SHARED},
         )
+        return same.get_params(deep=False)
 
-    def _space(self, power: float) -> Space:
-        return self._as_hot()._space(power)
+    def _space(self, settings: Mapping[str, Any]) -> Space:
+        return HOTClassifier()._space(self._as_hot(settings))
 
-    def _method(self) -> Method:
-        return self._as_hot()._method()
+    def _method(self, settings: Mapping[str, Any]) -> Method:
+        return HOTClassifier()._method(self._as_hot(settings))

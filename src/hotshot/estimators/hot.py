@@ -18,6 +18,7 @@ from hotshot.method.parameters import Method
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
+AUTO = StrOptions({"auto"})
 
 
 class NameIn(StrOptions):
@@ -151,7 +152,7 @@ class HOTClassifier(CalibratedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "base": "no_validation",
-        "power": [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})],
+        "power": [Interval(Real, None, None, closed="neither"), AUTO],
         "power_offset": [NOT_NEGATIVE],
         "power_on_base": ["boolean"],
         "normalize": [StrOptions({"centre-l2"}), None],
@@ -160,20 +161,29 @@ class HOTClassifier(CalibratedClassifier):
         "temperature": [POSITIVE],
         "covariance": [NameIn(COVARIANCE_FORMS)],
         "cost": [NameIn(COSTS, NEAREST)],
-        "epsilon": [POSITIVE],
+        "epsilon": [POSITIVE, AUTO],
         "cost_scale": [StrOptions(set(COST_SCALES))],
-        "n_retrieved": [COUNT, StrOptions({"auto"}), None],
-        "mean_rule": [NameIn(MEAN_RULES)],
-        "mix": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "n_retrieved": [COUNT, AUTO, None],
+        "mean_rule": [NameIn(MEAN_RULES, "auto")],
+        "mix": [Interval(Real, 0, 1, closed="both"), AUTO],
         "alpha": [NOT_NEGATIVE],
         "alpha_rule": [NameIn(ALPHA_RULES)],
         "per": [StrOptions({"class", "sample"})],
         "head": [NameIn(HEADS)],
-        "n_generated": [COUNT],
-        "support_weight": [NOT_NEGATIVE],
+        "n_generated": [COUNT, AUTO],
+        "support_weight": [NOT_NEGATIVE, AUTO],
         "C": [POSITIVE],
         "random_state": ["random_state"],
     }
+
+    _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "mean_rule": ("posterior", "mix"),
+        "power": (0.5, 1.0),
+        "epsilon": (0.02, 0.005, 0.05),
+        "n_generated": (300, 50),
+        "support_weight": (20.0, 5.0, 50.0),
+    }
+    _misled = frozenset({"mean_rule", "epsilon"})
 
     def __init__(
         self,
@@ -189,17 +199,17 @@ class HOTClassifier(CalibratedClassifier):
         temperature: float = Space.temperature,
         covariance: str = Space.covariance,
         cost: str = "hierarchical",
-        epsilon: float = 0.02,
+        epsilon: float | str = "auto",
         cost_scale: str = "published",
         n_retrieved: int | str | None = "auto",
-        mean_rule: str = "mix",
+        mean_rule: str = "auto",
         mix: float | str = "auto",
         alpha: float = 0.0,
         alpha_rule: str = "entries",
         per: str = "class",
         head: str = "bound",
-        n_generated: int = 300,
-        support_weight: float = 20.0,
+        n_generated: int | str = "auto",
+        support_weight: float | str = "auto",
         C: float = 1.0,
         random_state: Any = None,
     ) -> None:
@@ -227,9 +237,8 @@ class HOTClassifier(CalibratedClassifier):
         self.C = C
         self.random_state = random_state
 
-    def _space(self, power: float) -> Space:
-        own = {f.name: getattr(self, f.name) for f in fields(Space)}
-        return Space(**{**own, "power": power})
+    def _space(self, settings: Mapping[str, Any]) -> Space:
+        return Space(**{f.name: settings[f.name] for f in fields(Space)})
 
-    def _method(self) -> Method:
-        return Method(**{f.name: getattr(self, f.name) for f in fields(Method)})
+    def _method(self, settings: Mapping[str, Any]) -> Method:
+        return Method(**{f.name: settings[f.name] for f in fields(Method)})

@@ -41,7 +41,7 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
     base = getattr(model, "base", None)
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-    statuses = fitted.pop("status_counts_", None)
+    statuses, chosen = fitted.pop("status_counts_", None), fitted.pop("chosen_", None)
     tensors: dict[str, np.ndarray] = {}
     content = {
         "format": f"hotshot {WHAT}",
@@ -49,6 +49,7 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
         "versions": {"hotshot": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "class": type(model).__name__,
         "parameters": {name: to_json(value, name, {}) for name, value in parameters.items()},
+        "chosen": chosen,
         "base": None if base is None else base.fingerprint,
         "statuses": None if statuses is None else {status.name: count for status, count in statuses.items()},
         "fitted": {name: to_json(value, name, tensors) for name, value in fitted.items()},
@@ -81,6 +82,9 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             parameters["base"] = base or UnloadedBase(fingerprint)
         model = kind(**parameters)
         model._validate_params()
+        if content["chosen"] is not None:
+            kind(**{**parameters, **content["chosen"]})._validate_params()
+            model.chosen_ = dict(content["chosen"])
         # Copies: a model is small, and its folder may go.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
         types = {"FeatureTransform": FeatureTransform}
