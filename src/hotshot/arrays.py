@@ -166,9 +166,6 @@ def one_thread() -> Iterator[None]:
                     last.restore_original_limits()
 
 
-# --- features and labels, checked where they enter
-
-
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
     """`X` as a finite (samples, V) NumPy array of float32 or float64."""
     array = to_numpy(as_floats(X.to_numpy() if hasattr(X, "to_numpy") else X, name))

@@ -58,7 +58,16 @@ def extract(
         from hotshot.images.backbones import require_device
         from hotshot.images.extraction import MINILM
     console = Console(stderr=json)
-    _check_flags(checkpoint, pretrained, weights, backbone, network)
+    named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
+    if named > 1 or (named == 0 and weights is None):
+        raise ParameterError(
+            "Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone NAME, or else "
+            "--network NAME."
+        )
+    if (weights is None) != (backbone is None) and network is None:
+        raise ParameterError(
+            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
+        )
     require_device(device)
     if pretrained == MINILM:
         if dataset is None:
@@ -76,22 +85,6 @@ def extract(
             ]
     if json:
         print(dumps(written, indent=2))
-
-
-def _check_flags(
-    checkpoint: Path | None, pretrained: str | None, weights: Path | None, backbone: str | None, network: str | None
-) -> None:
-    """One network is named, and weights where they belong to one."""
-    named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
-    if named > 1 or (named == 0 and weights is None):
-        raise ParameterError(
-            "Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone NAME, or else "
-            "--network NAME."
-        )
-    if (weights is None) != (backbone is None) and network is None:
-        raise ParameterError(
-            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
-        )
 
 
 def _extractor(

@@ -29,9 +29,6 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
-# --- files
-
-
 @contextmanager
 def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
     """Open files that take the places of `paths` at the end; after an error nothing has changed.
@@ -102,9 +99,6 @@ def write_json(path: str | Path, content: Any) -> None:
         # File names of other encodings come as text that has no UTF-8 of its own.
         text = json.dumps(content, indent=1)
     write_text(path, text + "\n")
-
-
-# --- folders
 
 
 @contextmanager
@@ -178,9 +172,6 @@ def _check_replaceable(path: Path, marker: str, overwrite: bool) -> None:
         raise InputError(f"{path} is there already: pass overwrite=True to replace it, or choose another name.")
 
 
-# --- locks
-
-
 @contextmanager
 def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
     """The folder, made where it is missing; until the end no other process may lock it."""
@@ -234,9 +225,6 @@ def _locked_now(path: Path) -> Iterator[bool | None]:
         yield _lock(descriptor)
     finally:
         os.close(descriptor)
-
-
-# --- names of what is being written
 
 
 def _left(path: Path, suffix: str) -> list[Path]:

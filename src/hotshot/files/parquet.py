@@ -215,9 +215,6 @@ class _Rows:
             raise InputError(f"{self.path} lacks a value in row {row}: remove or repair this sample.")
 
 
-# --- writing
-
-
 def write_parquet(path: Path, content: Content) -> None:
     """Write columns `label` and `features`; what the file says of itself is in the metadata of its schema."""
     _check_pyarrow()

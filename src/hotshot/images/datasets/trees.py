@@ -131,9 +131,6 @@ def _member_path(name: str, archive: Path) -> str | None:
     return None if any(map(is_litter, pieces)) else "/".join(pieces)
 
 
-# --- tar
-
-
 class _TarMember(tarfile.TarInfo):
     """A member as tarfile reads it, but one that leads back, or whose text is a trap, is refused."""
 
@@ -182,9 +179,6 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
             yield name, None
         else:
             yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, facts.st_mtime_ns)
-
-
-# --- zip
 
 
 @dataclass(frozen=True, slots=True)

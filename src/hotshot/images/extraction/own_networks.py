@@ -155,9 +155,6 @@ def _made(make: Any, name: str) -> Any:
         raise InputError(f"{name} fails while it makes the network ({reason(error)}): correct it.") from None
 
 
-# --- ONNX files
-
-
 def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu") -> Extractor:
     """The extractor of an ONNX file; of the file nothing but the operators of onnxruntime is run.
 

@@ -151,11 +151,8 @@ def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str 
     """Features (n, V) of decoded images."""
     network.eval()
     with torch.inference_mode():
-        found = [
-            network(as_input(_pixels(split, rows, device), size)).cpu().numpy()
-            for rows in slices(len(split), IMAGES_AT_ONCE)
-        ]
-    return np.concatenate(found)
+        batches = (as_input(_pixels(split, rows, device), size) for rows in slices(len(split), IMAGES_AT_ONCE))
+        return np.concatenate([network(batch).cpu().numpy() for batch in batches])
 
 
 def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
