@@ -100,8 +100,7 @@ def one_hot(labels: Array, n: int, dtype: Any) -> Array:
 
 def small_identity(size: int, reference: Array) -> Array:
     """The identity matrix in the namespace, dtype and device of `reference`."""
-    xp = namespace(reference)
-    return xp.eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
+    return namespace(reference).eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
 
 
 def multiply_into(out: Array, x: Array, y: Array) -> None:

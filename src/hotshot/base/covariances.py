@@ -159,8 +159,7 @@ class Factored:
         """F_b / sqrt(J_b - 1) of some of the classes, (classes, J, V)."""
         take = namespace(classes, self.means).take
         rows = take(self.rows, classes, axis=0) * take(self.row_scales, classes, axis=0)[..., None]
-        means = take(self.means, classes, axis=0)[:, None, :]
-        return rows - take(self.scales, classes, axis=0)[..., None] * means
+        return rows - take(self.scales, classes, axis=0)[..., None] * take(self.means, classes, axis=0)[:, None, :]
 
     @property
     def size(self) -> int:

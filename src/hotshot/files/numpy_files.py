@@ -24,7 +24,7 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.named import features_from_arrays
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, damaged, label_array, opened
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, blocks, check_size, damaged, label_array, opened
 from hotshot.files.text import read_label_lines
 from hotshot.formatting import on_one_line, quoted, readable_size
 
@@ -196,8 +196,7 @@ class Member:
 
     def reshape(self, *shape: int) -> Member:
         """The same numbers in another shape, of which the first size may be -1."""
-        known = math.prod(shape[1:])
-        first = math.prod(self.shape) // known if shape[0] == -1 else shape[0]
+        first = math.prod(self.shape) // math.prod(shape[1:]) if shape[0] == -1 else shape[0]
         return replace(self, shape=(first, *shape[1:]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -211,9 +210,7 @@ class Member:
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
         """A number of rows at a time."""
         if not self.streams:
-            whole = np.asarray(self)
-            for some in slices(len(whole), rows):
-                yield whole[some]
+            yield from blocks(np.asarray(self), rows)
             return
         width = math.prod(self.shape[1:])
         with _opened(self.path) as archive, archive.open(self.name) as file:

@@ -72,8 +72,7 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
             reader = _Rows(pa, columns, n_samples, path)
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=[columns.label, *columns.features], use_threads=False):
                 reader.take(batch)
-        about = (schema.metadata or {}).get(_KEY, b"").decode(errors="replace")
-        return (*reader.found(), about)
+        return (*reader.found(), (schema.metadata or {}).get(_KEY, b"").decode(errors="replace"))
     except (HotshotError, MemoryError):
         raise
     except Exception as error:

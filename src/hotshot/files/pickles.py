@@ -125,9 +125,9 @@ class Flattener:
     def _list(self, items: Any, depth: int) -> Any:
         kinds = set(map(type, items))
         if kinds and all(issubclass(kind, (bytes, bytearray, str)) for kind in kinds):
-            return (
-                self._texts(items) if str in kinds else self._joined(Bytes, [np.frombuffer(x, np.uint8) for x in items])
-            )
+            if str in kinds:
+                return self._texts(items)
+            return self._joined(Bytes, [np.frombuffer(x, np.uint8) for x in items])
         if (numbers := self._numbers(items, kinds)) is not None:
             return numbers
         # Two arrays alone are features and labels.
@@ -163,8 +163,7 @@ class Flattener:
     def _joined(self, kind: Any, rows: list[np.ndarray]) -> Any:
         self._spend(sum(row.nbytes for row in rows) + 8 * len(rows))
         dtype = np.result_type(*{row.dtype for row in rows}).newbyteorder("=")
-        ends = np.cumsum([len(row) for row in rows])
-        return kind(np.concatenate(rows, dtype=dtype, casting="unsafe"), ends)
+        return kind(np.concatenate(rows, dtype=dtype, casting="unsafe"), np.cumsum([len(row) for row in rows]))
 
     def _array(self, array: np.ndarray) -> Any:
         self._spend(array.nbytes)

@@ -153,11 +153,9 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
     text += b" " * (-len(text) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors.items():
-        written = 0
+        announced, written = math.prod(tensor.shape), 0
         for block in tensor.blocks if isinstance(tensor, Stream) else (tensor,):
             file.write(np.ascontiguousarray(block, dtype=tensor.dtype.newbyteorder("<")).data)
             written += block.size
-        if written != math.prod(tensor.shape):
-            raise InputError(
-                f"Tensor '{name}' was announced with {math.prod(tensor.shape)} numbers and came with {written}."
-            )
+        if written != announced:
+            raise InputError(f"Tensor '{name}' was announced with {announced} numbers and came with {written}.")

@@ -129,8 +129,7 @@ def _project(model: CalibratedClassifier, support: np.ndarray, queries: np.ndarr
     The plane is that of the two principal axes of the logits, in which classes that the model confuses overlap. Two
     classes have one such axis only; the other is then the principal axis of the features across it.
     """
-    both = np.concatenate([support, queries])
-    features = model.transform_(both).astype(np.float64)
+    features = model.transform_(np.concatenate([support, queries])).astype(np.float64)
     directions = model.coef_ - model.coef_.mean(axis=0)
     places = PCA(2, svd_solver="full").fit_transform(features @ directions.T)
     if len(model.classes_) == 2:

@@ -110,8 +110,7 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     outer = size // 3
     inner = size - 2 * outer
     start = (len(order) - inner) // 2
-    middle = order[start : start + inner]
-    groups = {"worst": order[:outer], "median": middle, "best": order[len(order) - outer :]}
+    groups = {"worst": order[:outer], "median": order[start : start + inner], "best": order[len(order) - outer :]}
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 

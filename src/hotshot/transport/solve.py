@@ -219,9 +219,7 @@ def solve(
         block_plan, *rest = _solve_block(SOLVERS[method], problem, *settings)
         multiply_into(plan[block, ...], block_plan, mass[block, None, None])
         values.append(rest)
-    moved, primal, dual, error, iterations, converged = (
-        xp.concat(parts, axis=0) for parts in zip(*values, strict=True)
-    )
+    moved, primal, dual, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*values, strict=True))
 
     # A status is never kinder than the plan; NaN is not below any bound.
     lost = (bad == int(Status.CONVERGED)) & ~(error <= LARGEST_ERROR)
@@ -236,8 +234,7 @@ def solve(
     entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
 
     def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
-        scaled = xp.where(usable, value * mass + shift, xp.full_like(value, float("inf")))
-        return xp.reshape(scaled, tuple(batch))
+        return xp.reshape(xp.where(usable, value * mass + shift, xp.full_like(value, float("inf"))), tuple(batch))
 
     plan = xp.matrix_transpose(plan) if columns <= rows else plan
     return Solution(

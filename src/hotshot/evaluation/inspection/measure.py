@@ -134,8 +134,7 @@ class Entries:
         if not bad.any():
             return
         row, column = np.argwhere(bad)[0].tolist()
-        first = {"count": 0, "samples": 0, "row": self._rows + row, "column": column}
-        found = self._bad.setdefault(kind, first)
+        found = self._bad.setdefault(kind, {"count": 0, "samples": 0, "row": self._rows + row, "column": column})
         found["count"] += int(bad.sum())
         found["samples"] += int(bad.any(axis=1).sum())
         self._bad_features[kind] |= bad.any(axis=0)
