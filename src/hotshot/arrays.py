@@ -250,9 +250,8 @@ def _unsortable(name: str) -> InputError:
     return InputError(f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type.")
 
 
-# --- numbers that a user passes, for the library and the command line alike
-
-# Beyond them a number is a slip that would take all memory or never end. Where they are whole, so must it be.
+# Beyond them a number that a user passes, to the library or on the command line, is a slip that would take all memory
+# or never end. Where they are whole, so must it be.
 LIMITS: dict[str, tuple[float, float]] = {
     "ways": (2, 10_000),
     "shots": (1, 100_000),

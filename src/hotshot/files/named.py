@@ -288,9 +288,8 @@ def features_from_classes(
                 yield np.asarray(X, dtype=dtype), np.full(len(X), label)
 
     streams = all(from_disk(vectors) for vectors, _, _ in groups.values())
-    return FeatureSource(
-        path, n_samples, width, dtype, lambda rows: rebatch(pieces(rows), rows), dict(about or {}), streams
-    )
+    about = dict(about or {})
+    return FeatureSource(path, n_samples, width, dtype, lambda rows: rebatch(pieces(rows), rows), about, streams)
 
 
 def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int, ...], np.dtype]:

@@ -40,9 +40,6 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
     return in_memory(path, X, lambda some: labels[codes[some]], parsed_about(about), streams=True)
 
 
-# --- in the child
-
-
 @dataclass(frozen=True)
 class _Columns:
     """Which columns are read: the labels, and either one of lists or some of numbers."""
@@ -53,7 +50,7 @@ class _Columns:
 
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """Features, codes of labels, the labels in the order of their codes, and the JSON that the file keeps."""
+    """Features, codes of labels, the labels by code, and the JSON that the file keeps; runs in the child."""
     import pyarrow as pa
     import pyarrow.compute
     import pyarrow.parquet

@@ -72,11 +72,8 @@ def as_python(value: Any, path: Path) -> Any:
     return value
 
 
-# --- in the child: a value of any shape as few arrays
-
-
 def read_raw(path: Path, name: str) -> Any:
-    """The one value of a pickle."""
+    """The one value of a pickle, as few arrays; runs in the child."""
     with path.open("rb") as file:
         start = file.read(12)
         if start[:1] not in _STARTS:
@@ -204,11 +201,8 @@ def _is_clean(text: str) -> bool:
     return not text.endswith("\0") and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-# --- in the parent: what a value means
-
-
 def features_from_value(value: Any, path: Path, part: str | None) -> FeatureSource:
-    """The features and labels that a value holds."""
+    """The features and labels that a value means, as the parent has it from `as_python`."""
     if isinstance(value, dict):
         return _from_dictionary(value, path, part)
     if isinstance(value, list) and len(value) == 2 and _axes(value[0]) in (2, 3) and _axes(value[1]) == 1:

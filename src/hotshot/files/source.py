@@ -1,4 +1,4 @@
-"""What every reader shares: a file opened with care, its features, read when asked for, and its labels."""
+"""What every reader shares: a file opened with care, its features, read when asked for, labels as they were written."""
 
 import json
 import mmap
@@ -186,9 +186,6 @@ def check_size(path: Path, n_bytes: int, what: str) -> None:
             f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
             "yourself and store it uncompressed."
         )
-
-
-# --- labels, in arrays and in text, so that labels of every type come back as they were written
 
 
 def label_array(values: Any, name: str, path: Path) -> np.ndarray:

@@ -284,5 +284,4 @@ def shared_rows(base: InspectedFile, novel: InspectedFile) -> tuple[int, int, in
     shared = novel.comparable[np.isin(novel.hashes[novel.comparable], known)]
     if not len(shared):
         return 0, -1, -1
-    twin = base.comparable[np.flatnonzero(known == novel.hashes[shared[0]])[0]]
-    return len(shared), int(twin), int(shared[0])
+    return len(shared), int(base.comparable[np.argmax(known == novel.hashes[shared[0]])]), int(shared[0])

@@ -240,11 +240,8 @@ def _zip_members(path: Path, shown: str) -> Members:
         yield name, ZipEntry(f"{shown}:{name}", archive, info, info.file_size, modified)
 
 
-# --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
-
-
 def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
-    """Bytes that come from `path`, mapped from a temporary file; refused where they are out of proportion."""
+    """Bytes unpacked from `path`, refused where they are out of proportion, in a file that is gone with its map."""
     with tempfile.TemporaryFile() as file:
         size = 0
         for block in blocks:

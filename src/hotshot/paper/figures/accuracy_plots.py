@@ -42,9 +42,8 @@ def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, 
         handles = []
         for i, (means, halves) in enumerate(estimated.values()):
             places = np.arange(n_groups) + (i - (n_series - 1) / 2) * of_series / pitch
-            handles.append(
-                axes.errorbar(means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS)
-            )
+            half = np.nan_to_num(halves)
+            handles.append(axes.errorbar(means, places, xerr=half, fmt=marker(i), color=colour(i), **DOTS))
         for between in range(1, n_groups):
             axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
         axes.set_xlim(*padded(*span(estimated.values())))
