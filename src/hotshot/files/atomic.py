@@ -109,7 +109,7 @@ def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[P
     """
     path = Path(path)
     # Where links lead to: they stay, and "." has a name there.
-    place = path.resolve()
+    place = real(path)
     try:
         _check_replaceable(recover(path), marker, overwrite)
         temporary, descriptor = _claim(place, folder=True)
@@ -153,14 +153,19 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0)
 
 
+def real(path: Path) -> Path:
+    """Where links lead to; a link that leads to itself stays, for whoever opens it to refuse."""
+    return Path(os.path.realpath(path))
+
+
 def recover(path: str | Path) -> Path:
     """The path, after a folder is back that a dead process had moved away to put another in its place."""
     path = Path(path)
     # A name with a NUL character is the reader's to refuse.
-    for old in () if os.path.exists(path) or "\0" in str(path) else _left(path.resolve(), "old"):
+    for old in () if os.path.exists(path) or "\0" in str(path) else _left(real(path), "old"):
         with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
             if free is not False:
-                old.rename(path.resolve())
+                old.rename(real(path))
     return path
 
 
