@@ -17,7 +17,6 @@ import hashlib
 import importlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -26,16 +25,14 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from rich.console import Console
 from rich.table import Table
+from tests.bounded import TooSlow, within
 
 from benchmarks.fuzz_inputs import Files, fuzzed, sound_files
 from hotshot.errors import InputError
@@ -59,10 +56,6 @@ console = Console(width=120)
 # --- reading
 
 
-class TooSlow(BaseException):
-    """A file took longer than it may."""
-
-
 def read(path: Path) -> str:
     """What becomes of a file: "refused", "stopped" with its child, "read", or the words for a finding."""
     try:
@@ -81,22 +74,6 @@ def read(path: Path) -> str:
     json.dumps(file.about)
     "".join(map(str, y.tolist())).encode()
     return "read" if sound else "unsound features"
-
-
-@contextmanager
-def limited() -> Iterator[None]:
-    """At most so many seconds."""
-
-    def stop(*_: Any) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def forked(request: child.Request) -> int:
@@ -123,7 +100,7 @@ def forked(request: child.Request) -> int:
 
 def outcome(path: Path) -> str:
     try:
-        with limited(), warnings.catch_warnings():
+        with within(SECONDS), warnings.catch_warnings():
             warnings.simplefilter("error")
             return read(path)
     except TooSlow:
@@ -148,8 +125,7 @@ def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
     )
     # What belongs to every .npy file.
     np.save(folder / "a.labels.npy", np.repeat([0, 1, 2], 2))
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
+    child.limit(child.Request("", "", "", "", MEMORY, seconds=10**6))
     child.run = forked
     # Files that are made anywhere by what is in a file are made here.
     os.chdir(folder)

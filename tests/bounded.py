@@ -24,12 +24,16 @@ def at_most(n_bytes):
     assert peak <= n_bytes, f"took {peak / 1e6:.1f} MB of memory"
 
 
+class TooSlow(BaseException):
+    """What was watched took longer than it may; no reader takes this for an error of its own."""
+
+
 @contextmanager
 def within(seconds):
     """What would wait or go on without end fails instead of stopping the suite."""
 
     def stop(*_):
-        raise AssertionError(f"takes more than {seconds} s")
+        raise TooSlow(f"takes more than {seconds} s")
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)

@@ -112,6 +112,12 @@ def test_a_pipe_inside_a_folder_is_one_sentence(tmp_path, name):
     assert not is_bank(f"{tmp_path}/{5000 * 'a'}")
 
 
+@pytest.mark.parametrize("read", [read_features, *FOLDERS.values()])
+def test_a_link_to_itself_is_one_sentence(tmp_path, read):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert_one_sentence(read, tmp_path / "loop")
+
+
 def test_a_journal_that_is_a_pipe_is_one_sentence(tmp_path):
     os.mkfifo(tmp_path / "journal.jsonl")
 

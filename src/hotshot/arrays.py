@@ -100,8 +100,7 @@ def one_hot(labels: Array, n: int, dtype: Any) -> Array:
 
 def small_identity(size: int, reference: Array) -> Array:
     """The identity matrix in the namespace, dtype and device of `reference`."""
-    xp = namespace(reference)
-    return xp.eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
+    return namespace(reference).eye(size, dtype=reference.dtype, device=array_api_compat.device(reference))
 
 
 def multiply_into(out: Array, x: Array, y: Array) -> None:
@@ -164,9 +163,6 @@ def one_thread() -> Iterator[None]:
                 last = _inside.pop(0 if len(_inside) == 1 else -1)
                 if not _inside:
                     last.restore_original_limits()
-
-
-# --- features and labels, checked where they enter
 
 
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
@@ -254,9 +250,8 @@ def _unsortable(name: str) -> InputError:
     return InputError(f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type.")
 
 
-# --- numbers that a user passes, for the library and the command line alike
-
-# Beyond them a number is a slip that would take all memory or never end. Where they are whole, so must it be.
+# Beyond them a number that a user passes, to the library or on the command line, is a slip that would take all memory
+# or never end. Where they are whole, so must it be.
 LIMITS: dict[str, tuple[float, float]] = {
     "ways": (2, 10_000),
     "shots": (1, 100_000),

@@ -108,8 +108,7 @@ def shortened(name: Any, longest: int = LONGEST_NAME, keep: str = "start") -> st
 
 def on_one_line(text: str, longest: int = 200) -> str:
     """Text on one line without control characters, of at most so many characters of the original."""
-    short = " ".join(text[:longest].split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return printable(" ".join(text[:longest].split()))
 
 
 def reason(error: object, longest: int = 160) -> str:

@@ -86,6 +86,23 @@ def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot,
     assert hotshot(*flags, "--force").returncode == 0
 
 
+def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_path, monkeypatch):
+    monkeypatch.setattr(extraction, "load_minilm", lambda device: lambda texts: np.ones((len(texts), 4), np.float32))
+    (tmp_path / "a.csv").write_text("text,label\nhello,x\nworld,y\n")
+    flags = ["extract", "a.csv", "--pretrained", "minilm", "--json"]
+    first = hotshot(*flags)
+    assert first.returncode == 0, first.stderr
+    monkeypatch.setattr(extraction, "load_minilm", None)
+    again = hotshot(*flags)
+    assert again.returncode == 0, again.stderr
+    assert "a.safetensors: extracted before." in again.stderr
+    assert again.stdout == first.stdout
+    (tmp_path / "a.csv").write_text("text,label\nhello,y\nworld,y\n")
+    other = hotshot(*flags)
+    assert other.returncode == 2
+    assert "a.safetensors exists, of other texts or another network: pass --force" in other.stderr
+
+
 def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
     flags = ["train", "--size", "20", "--epochs", "2", "--batch-size", "32", "--json"]
     first = json.loads(hotshot(*flags).stdout)

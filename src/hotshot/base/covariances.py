@@ -159,8 +159,7 @@ class Factored:
         """F_b / sqrt(J_b - 1) of some of the classes, (classes, J, V)."""
         take = namespace(classes, self.means).take
         rows = take(self.rows, classes, axis=0) * take(self.row_scales, classes, axis=0)[..., None]
-        means = take(self.means, classes, axis=0)[:, None, :]
-        return rows - take(self.scales, classes, axis=0)[..., None] * means
+        return rows - take(self.scales, classes, axis=0)[..., None] * take(self.means, classes, axis=0)[:, None, :]
 
     @property
     def size(self) -> int:
@@ -333,16 +332,6 @@ def _by_bucket(samples: ClassSamples, dense_from: float) -> Joined:
     return Joined(tuple(parts), tuple(classes))
 
 
-def diagonal_form(samples: ClassSamples) -> Diagonal:
-    """Variances of every class along the axes, without a matrix."""
-    return Diagonal(factored_form(samples).variances)
-
-
-def pooled_form(samples: ClassSamples) -> Diagonal:
-    """The pooled covariance for every class."""
-    return repeat_pooled(samples.spectrum, len(samples.means))
-
-
 def repeat_pooled(spectrum: np.ndarray, n_classes: int) -> Diagonal:
     """The pooled covariance, diagonal in these axes, for each of so many classes."""
     return Diagonal(np.tile(spectrum, (n_classes, 1)))
@@ -360,6 +349,11 @@ COVARIANCE_FORMS = {
     "auto": CovarianceForm(automatic_form),
     "dense": CovarianceForm(dense_form),
     "factored": CovarianceForm(factored_form),
-    "diagonal": CovarianceForm(diagonal_form, lambda exact, spectrum: Diagonal(exact.variances)),
-    "pooled": CovarianceForm(pooled_form, lambda exact, spectrum: repeat_pooled(spectrum, exact.count)),
+    "diagonal": CovarianceForm(
+        lambda samples: Diagonal(factored_form(samples).variances), lambda exact, spectrum: Diagonal(exact.variances)
+    ),
+    "pooled": CovarianceForm(
+        lambda samples: repeat_pooled(samples.spectrum, len(samples.means)),
+        lambda exact, spectrum: repeat_pooled(spectrum, exact.count),
+    ),
 }

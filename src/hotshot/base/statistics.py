@@ -58,8 +58,7 @@ def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def class_rows(counts: np.ndarray) -> list[slice]:
     """Where the samples of each class stand."""
-    ends = np.cumsum(counts)
-    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return [slice(end - count, end) for end, count in zip(np.cumsum(counts), counts, strict=True)]
 
 
 def _scatter(group: np.ndarray) -> np.ndarray:

@@ -86,11 +86,9 @@ class ClassStatistics:
 
     def merge(self, *others: ClassStatistics) -> ClassStatistics:
         """Statistics of the samples of all; none of them changes."""
-        merged = ClassStatistics(self.form, self.transform)
+        merged, own = ClassStatistics(self.form, self.transform), self.transform
         for one in (self, *others):
-            alike = one.transform is self.transform or (
-                self.transform is not None and self.transform.same_as(one.transform)
-            )
+            alike = one.transform is own or (own is not None and own.same_as(one.transform))
             if one.form != self.form or not alike:
                 raise ParameterError(
                     f"Statistics merge only if made alike, got forms '{self.form}' and '{one.form}': "
@@ -112,8 +110,7 @@ class ClassStatistics:
             return np.zeros((len(starts), 0))
         if self.form == "diagonal":
             return np.add.reduceat(centred**2, starts, axis=0)
-        groups = np.split(centred, starts[1:])
-        return np.stack([group.T @ group for group in groups])
+        return np.stack([group.T @ group for group in np.split(centred, starts[1:])])
 
     def _take_in(self, other: ClassStatistics) -> None:
         """Merge the sums of other samples, class by class."""

@@ -22,11 +22,10 @@ from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
 from hotshot.files.reading import sniff, split_part
-from hotshot.files.source import opened
+from hotshot.files.source import ROWS_AT_ONCE, opened
 from hotshot.formatting import printable, readable_size
 
 BANK_SUFFIX = ".bank"
-ROWS_AT_ONCE = 2**13
 _TEXT = (".csv", ".tsv")
 # Formats without a place for what is known of the features.
 _WITHOUT_HEADER = (*_TEXT, ".npy")
@@ -90,8 +89,7 @@ def convert(
     if to_bank:
         kept = "with its samples" if samples else f"without samples, covariances {covariance}"
         said = f"a bank of {said}, {kept}"
-    sizes = f"{readable_size(n_bytes)} from {readable_size(_size(given.path))}"
-    print(printable(f"Wrote {out}: {said}, {sizes}."))
+    print(printable(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
         print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
 
@@ -142,9 +140,9 @@ def _provenance(
         source["source"] = given.about["source"]
     about = {name: value for name, value in given.about.items() if name not in _OF_THE_FILE}
     said = {"extractor": extractor, "transform": transform}
+    about |= {name: text for name, text in said.items() if text is not None}
     return {
         **about,
-        **{name: text for name, text in said.items() if text is not None},
         "source": source,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "hotshot": __version__,

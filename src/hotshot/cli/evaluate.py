@@ -17,6 +17,7 @@ from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
 from hotshot.evaluation.tasks import freeze_tasks
+from hotshot.files.atomic import real
 
 
 def evaluate(
@@ -66,7 +67,7 @@ def evaluate(
         load_tasks = save_tasks
     if out is None:
         request = {
-            "data": [str(path and path.resolve()) for path in (base, novel, load_tasks)] + [bank],
+            "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
             "numbers": [ways, wanted, queries, tasks, seed],
             "methods": chosen,
         }
@@ -98,7 +99,7 @@ def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Pa
     """Where the data of a run were, and the command that started it, for whoever looks at the run later."""
     paths = {"base": base, "novel": novel, "tasks": tasks}
     return {
-        **{name: None if path is None else str(path.resolve()) for name, path in paths.items()},
+        **{name: None if path is None else str(real(path)) for name, path in paths.items()},
         "bank": bank,
         "command": shlex.join(["hotshot", *sys.argv[1:]]),
     }

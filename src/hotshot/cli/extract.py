@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from hashlib import sha256
 from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +59,16 @@ def extract(
         from hotshot.images.backbones import require_device
         from hotshot.images.extraction import MINILM
     console = Console(stderr=json)
-    _check_flags(checkpoint, pretrained, weights, backbone, network)
+    named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
+    if named > 1 or (named == 0 and weights is None):
+        raise ParameterError(
+            "Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone NAME, or else "
+            "--network NAME."
+        )
+    if (weights is None) != (backbone is None) and network is None:
+        raise ParameterError(
+            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
+        )
     require_device(device)
     if pretrained == MINILM:
         if dataset is None:
@@ -76,22 +86,6 @@ def extract(
             ]
     if json:
         print(dumps(written, indent=2))
-
-
-def _check_flags(
-    checkpoint: Path | None, pretrained: str | None, weights: Path | None, backbone: str | None, network: str | None
-) -> None:
-    """One network is named, and weights where they belong to one."""
-    named = sum(given is not None for given in (checkpoint, pretrained, backbone, network))
-    if named > 1 or (named == 0 and weights is None):
-        raise ParameterError(
-            "Pass one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone NAME, or else "
-            "--network NAME."
-        )
-    if (weights is None) != (backbone is None) and network is None:
-        raise ParameterError(
-            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
-        )
 
 
 def _extractor(
@@ -152,11 +146,9 @@ def _write_split(
         "images_per_second": None,
         "share_in_network": None,
     }
-    if path.exists() and not force:
-        _check_same(path, about)
+    if _is_done(path, about, "images", force, console):
         # Left by a process that was killed when the features were complete.
         part_of(path).unlink(missing_ok=True)
-        console.print(f"{path}: extracted before.", markup=False)
         return written
     start = time.perf_counter()
     with bar(console, "images") as progress:
@@ -182,22 +174,28 @@ def _write_texts(texts: Path, out: Path, device: str, force: bool, console: Cons
 
     sentences, labels = read_texts(texts)
     path = out / f"{texts.stem}.safetensors"
-    if path.exists() and not force:
-        raise ParameterError(f"{path} exists: pass --force to overwrite it.")
-    about = {"extractor": "all-MiniLM-L6-v2", "transform": "unit norm", "source": {"name": texts.name}, **_made_now()}
+    source = {"name": texts.name, "texts": f"sha256:{sha256(dumps([sentences, labels]).encode()).hexdigest()}"}
+    about = {"extractor": "all-MiniLM-L6-v2", "transform": "unit norm", "source": source}
+    found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels))}
+    if _is_done(path, about, "texts", force, console):
+        return found
     embed = load_minilm(device)
     with bar(console, "texts") as progress:
-        extract_texts(embed, sentences, labels, path, about=about, watch=counting(progress, "embedding"))
-    found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels))}
+        watch = counting(progress, "embedding")
+        extract_texts(embed, sentences, labels, path, about={**about, **_made_now()}, watch=watch)
     console.print(f"{path}: {found['texts']} texts of {found['classes']} classes.", markup=False)
     return found
 
 
-def _check_same(path: Path, about: dict[str, Any]) -> None:
-    """Refuse a file of another extraction: an interrupted one is resumed only beside its own finished files."""
+def _is_done(path: Path, about: dict[str, Any], what: str, force: bool, console: Console) -> bool:
+    """Whether the same extraction has written a file before; a file of another one is refused."""
+    if force or not path.exists():
+        return False
     found = open_features(path).about
     if any(found.get(key) != loads(dumps(value)) for key, value in about.items()):
-        raise ParameterError(f"{path} exists, of other images or another network: pass --force to overwrite it.")
+        raise ParameterError(f"{path} exists, of other {what} or another network: pass --force to overwrite it.")
+    console.print(f"{path}: extracted before.", markup=False)
+    return True
 
 
 def _made_now() -> dict[str, str]:

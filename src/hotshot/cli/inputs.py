@@ -1,19 +1,19 @@
 """What commands take: the flags that several have, and the base and novel classes that these name."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from hotshot.arrays import check_numbers, slices
+from hotshot.arrays import check_numbers
 from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.workers import count_jobs
 from hotshot.files import FeatureSource, open_features, read_features
+from hotshot.files.source import in_memory
 
 
 def number(text: str) -> Any:
@@ -80,12 +80,7 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     samples = bank.samples
     if samples is None:
         raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
-
-    def batches(rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for some in slices(len(samples), rows):
-            yield samples[some], bank.names[bank.labels[some]]
-
-    return FeatureSource(path, len(samples), bank.n_features, bank.dtype, batches, bank.about, streams=True)
+    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about, streams=True)
 
 
 def numbers(text: str, flag: str = "--shots") -> list[int]:

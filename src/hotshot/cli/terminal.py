@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rich import console as rich_console
@@ -119,14 +118,12 @@ class Watching:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         self._progress.stop()
-        self._warnings.__exit__(kind, error, trace)
+        self._warnings.__exit__(*raised)
         caught = self._caught or ()
         self.notes = list(dict.fromkeys(str(w.message) for w in caught if w.category is ScaleWarning))
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(raised[1], KeyboardInterrupt):
             kept = (
                 "Nothing was kept without a run folder."
                 if self._out is None

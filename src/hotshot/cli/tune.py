@@ -61,20 +61,17 @@ def tune(
 
 def _rows(found: Tuning) -> list[dict[str, Any]]:
     """Every candidate for a program, accuracies in percent; after a single task there is no interval."""
-    rows = []
-    for candidate in found.candidates:
-        own, gain = percent(candidate.accuracy), percent(candidate.gain)
-        rows.append(
-            {
-                "parameters": candidate.parameters,
-                "tasks": candidate.accuracy.n,
-                "accuracy": own.mean,
-                "accuracy_half_width": own.half_width,
-                "minus_defaults": gain.mean,
-                "minus_defaults_half_width": gain.half_width,
-            }
-        )
-    return rows
+    return [
+        {
+            "parameters": candidate.parameters,
+            "tasks": candidate.accuracy.n,
+            "accuracy": percent(candidate.accuracy).mean,
+            "accuracy_half_width": percent(candidate.accuracy).half_width,
+            "minus_defaults": percent(candidate.gain).mean,
+            "minus_defaults_half_width": percent(candidate.gain).half_width,
+        }
+        for candidate in found.candidates
+    ]
 
 
 def _table(found: Tuning) -> Table:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from hotshot.errors import RunError
 from hotshot.files.atomic import has_its_name, locked, write_json
 from hotshot.files.objects import read_object
+from hotshot.files.source import json_object
 
 REQUEST, JOURNAL = "run.json", "journal.jsonl"
 
@@ -32,7 +33,7 @@ class Journal:
     def __init__(self, folder: str | Path, request: dict[str, Any], about: dict[str, Any]) -> None:
         self.folder = Path(folder)
         self._request, self._about = request, about
-        self._file: BinaryIO | None = None
+        self._file: BinaryIO
         self.dropped = 0
 
     def __enter__(self) -> Journal:
@@ -48,7 +49,10 @@ class Journal:
                 if os.fstat(self._file.fileno()).st_size:
                     raise RunError(f"{self.folder} has a journal but no {REQUEST}: name another folder.")
                 write_json(self.folder / REQUEST, {**self._about, "request": self._request})
-            self._drop_torn_line()
+            self._file.seek(0)
+            content = self._file.read()
+            # A torn line is the last one and has no end.
+            self._file.truncate(content.rfind(b"\n") + 1)
             self._stack = stack.pop_all()
         return self
 
@@ -59,14 +63,12 @@ class Journal:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every whole record; lines that do not have the checksum they name are counted in `dropped`."""
-        assert self._file is not None
         self._file.seek(0)
         documents, self.dropped = decode_lines(self._file.read())
         return iter(documents)
 
     def append(self, record: dict[str, Any]) -> None:
         """Write one record to the disk; where it does not fit, what was written of it is taken back."""
-        assert self._file is not None
         self.check_kept()
         line = encode(record)
         end = self._file.seek(0, os.SEEK_END)
@@ -85,20 +87,11 @@ class Journal:
 
     def check_kept(self) -> None:
         """Raise where the journal is in the folder no more: nothing that is written to it would be found again."""
-        assert self._file is not None
         if not has_its_name(self._file):
             raise RunError(
                 f"The run folder {self.folder} was deleted or moved while the run was going on, and nothing of it is "
                 "kept there: rerun the command."
             )
-
-    def _drop_torn_line(self) -> None:
-        assert self._file is not None
-        self._file.seek(0)
-        content = self._file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._file.truncate(whole)
 
 
 def check_request(folder: Path, request: dict[str, Any]) -> bool:
@@ -134,10 +127,4 @@ def decode_lines(content: bytes) -> tuple[list[dict[str, Any]], int]:
 def decode(line: bytes) -> dict[str, Any] | None:
     """The document of a line, or None where the line is not what was written."""
     checksum, _, document = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(document):
-        return None
-    try:
-        found = json.loads(document)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(document) if checksum == b"%08x" % zlib.crc32(document) else None

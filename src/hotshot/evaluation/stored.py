@@ -94,9 +94,8 @@ def _results(
     for k in shots:
         paired: list[list[int]] | None = None
         for method in request["methods"]:
-            own = sorted(
-                (r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)), key=lambda r: r.chunk.start
-            )
+            own = [r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)]
+            own.sort(key=lambda r: r.chunk.start)
             classes = _checked_classes(own, tasks)
             paired = paired or classes
             if classes != paired:

@@ -29,9 +29,6 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
-# --- files
-
-
 @contextmanager
 def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
     """Open files that take the places of `paths` at the end; after an error nothing has changed.
@@ -104,9 +101,6 @@ def write_json(path: str | Path, content: Any) -> None:
     write_text(path, text + "\n")
 
 
-# --- folders
-
-
 @contextmanager
 def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[Path]:
     """A folder to fill that takes the place of `path` at the end; after an error nothing has changed.
@@ -115,7 +109,7 @@ def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[P
     """
     path = Path(path)
     # Where links lead to: they stay, and "." has a name there.
-    place = path.resolve()
+    place = real(path)
     try:
         _check_replaceable(recover(path), marker, overwrite)
         temporary, descriptor = _claim(place, folder=True)
@@ -159,14 +153,19 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0)
 
 
+def real(path: Path) -> Path:
+    """Where links lead to; a link that leads to itself stays, for whoever opens it to refuse."""
+    return Path(os.path.realpath(path))
+
+
 def recover(path: str | Path) -> Path:
     """The path, after a folder is back that a dead process had moved away to put another in its place."""
     path = Path(path)
     # A name with a NUL character is the reader's to refuse.
-    for old in () if os.path.exists(path) or "\0" in str(path) else _left(path.resolve(), "old"):
+    for old in () if os.path.exists(path) or "\0" in str(path) else _left(real(path), "old"):
         with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
             if free is not False:
-                old.rename(path.resolve())
+                old.rename(real(path))
     return path
 
 
@@ -176,9 +175,6 @@ def _check_replaceable(path: Path, marker: str, overwrite: bool) -> None:
         raise InputError(f"{path} is there already and has no {marker}: choose another name.")
     if path.exists() and not overwrite:
         raise InputError(f"{path} is there already: pass overwrite=True to replace it, or choose another name.")
-
-
-# --- locks
 
 
 @contextmanager
@@ -234,9 +230,6 @@ def _locked_now(path: Path) -> Iterator[bool | None]:
         yield _lock(descriptor)
     finally:
         os.close(descriptor)
-
-
-# --- names of what is being written
 
 
 def _left(path: Path, suffix: str) -> list[Path]:

@@ -179,11 +179,8 @@ def _too_much_memory(request: Request) -> InputError:
     )
 
 
-# --- in the child
-
-
 def work(text: str) -> None:
-    """Answer a request; the last thing a child does."""
+    """Answer a request: all that a child does, from here on down."""
     request = Request(**json.loads(text))
     module = importlib.import_module(f"hotshot.files.{request.reader}")
     limit(request)

@@ -35,8 +35,7 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
     numbers nor text are left alone. `part` chooses one of several sets, such as `X_base` with `y_base`.
     """
     path = Path(path)
-    arrays = as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path)
-    return features_from_arrays(arrays, path, part=part)
+    return features_from_arrays(as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path), path, part=part)
 
 
 def read_raw(path: Path, name: str) -> Items:
@@ -101,7 +100,8 @@ def _array(value: Any, key: str, path: Path) -> np.ndarray | Texts | None:
     if value.dtype.kind not in "fiub":
         return None
     value = value.astype(value.dtype.newbyteorder("="), copy=False)
-    return value.astype(np.int64) if _is_label(key) and _is_integral(value) else value
+    is_label = bool(_words(key) & LABEL_NAMES) and not _words(key) & FEATURE_NAMES
+    return value.astype(np.int64) if is_label and _is_integral(value) else value
 
 
 def _is_text(cell: Any) -> bool:
@@ -111,10 +111,6 @@ def _is_text(cell: Any) -> bool:
 def _is_integral(value: np.ndarray) -> bool:
     """Whether floats are integers, and so small that they were before they became floats."""
     return value.dtype.kind == "f" and bool(((value == np.floor(value)) & (np.abs(value) < 2**53)).all())
-
-
-def _is_label(name: str) -> bool:
-    return bool(_words(name) & LABEL_NAMES) and not _words(name) & FEATURE_NAMES
 
 
 def _words(name: str) -> set[str]:

@@ -1,6 +1,5 @@
 """What named arrays mean: which are features, which labels, which class names; the same for every format."""
 
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from hotshot.files.source import (
     check_size,
     code_points,
     from_disk,
+    json_object,
     label_array,
     name_labels,
     rebatch,
@@ -195,9 +195,8 @@ def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path:
     names = [other for other in part.names if other not in per_sample]
     if not names or labels.dtype.kind == "U":
         return labels
-    return name_labels(
-        labels, label_array(np.asarray(arrays[names[0]]), quoted(names[0]), path), quoted(names[0]), path
-    )
+    called = quoted(names[0])
+    return name_labels(labels, label_array(np.asarray(arrays[names[0]]), called, path), called, path)
 
 
 def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray:
@@ -248,11 +247,7 @@ def _count(array: Numbers) -> int:
 
 def parsed_about(text: str) -> dict[str, Any]:
     """What JSON text says of features; nothing where it is something else."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_object(text) or {}
 
 
 def _described(name: str, array: Numbers) -> str:
@@ -262,9 +257,6 @@ def _described(name: str, array: Numbers) -> str:
 def _inventory(arrays: Mapping[str, Numbers], but: str | None = None) -> str:
     others = [f"{_described(name, array)} {array.dtype}" for name, array in arrays.items() if name != but]
     return listing(others) or ("nothing" if but is None else "nothing else")
-
-
-# --- features by class
 
 
 def features_from_classes(
@@ -296,9 +288,8 @@ def features_from_classes(
                 yield np.asarray(X, dtype=dtype), np.full(len(X), label)
 
     streams = all(from_disk(vectors) for vectors, _, _ in groups.values())
-    return FeatureSource(
-        path, n_samples, width, dtype, lambda rows: rebatch(pieces(rows), rows), dict(about or {}), streams
-    )
+    about = dict(about or {})
+    return FeatureSource(path, n_samples, width, dtype, lambda rows: rebatch(pieces(rows), rows), about, streams)
 
 
 def class_vectors(vectors: Any, label: Any, path: Path) -> tuple[Any, tuple[int, ...], np.dtype]:

@@ -13,7 +13,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.named import Numbers, features_from_arrays
-from hotshot.files.source import FeatureSource, check_size, damaged, in_memory, label_array
+from hotshot.files.source import FeatureSource, check_size, damaged, in_memory, json_object, label_array
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
 
 if TYPE_CHECKING:
@@ -86,11 +86,8 @@ class BrainFloats:
 
 
 def _header(text: str, path: Path) -> dict[str, Any]:
-    try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict):
+    header = json_object(text)
+    if header is None:
         raise _damaged(path, "its header is not JSON")
     name, _, version = str(header.get("format")).rpartition(" ")
     if name != FORMAT or not version.isdecimal():

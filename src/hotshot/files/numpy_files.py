@@ -24,7 +24,7 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.named import features_from_arrays
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, damaged, label_array, opened
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, blocks, check_size, damaged, label_array, opened
 from hotshot.files.text import read_label_lines
 from hotshot.formatting import on_one_line, quoted, readable_size
 
@@ -111,9 +111,6 @@ def _dtype(code: str, what: str, path: Path) -> np.dtype:
     raise InputError(f"{path} holds {what} of type {code[:60]!r}: save plain numbers or strings.")
 
 
-# --- .npy
-
-
 def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
     """Features of an `.npy` file with the labels that were named or that stand beside it."""
     X = map_npy(path)
@@ -159,9 +156,6 @@ def _find_labels(path: Path) -> Path:
     )
 
 
-# --- .npz
-
-
 def open_npz(path: Path, part: str | None) -> FeatureSource:
     """Features and labels of an `.npz` file, of which only the arrays that are needed are unpacked."""
     arrays: dict[str, Member] = {}
@@ -202,8 +196,7 @@ class Member:
 
     def reshape(self, *shape: int) -> Member:
         """The same numbers in another shape, of which the first size may be -1."""
-        known = math.prod(shape[1:])
-        first = math.prod(self.shape) // known if shape[0] == -1 else shape[0]
+        first = math.prod(self.shape) // math.prod(shape[1:]) if shape[0] == -1 else shape[0]
         return replace(self, shape=(first, *shape[1:]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -217,9 +210,7 @@ class Member:
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
         """A number of rows at a time."""
         if not self.streams:
-            whole = np.asarray(self)
-            for some in slices(len(whole), rows):
-                yield whole[some]
+            yield from blocks(np.asarray(self), rows)
             return
         width = math.prod(self.shape[1:])
         with _opened(self.path) as archive, archive.open(self.name) as file:
@@ -274,9 +265,6 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
     check_size(path, sum(info.file_size for info in archive.infolist()), "arrays")
 
 
-# --- writing
-
-
 def write_npz(path: Path, content: Content) -> None:
     """Write arrays X and y, and `about`, JSON text; uncompressed, as numpy.savez does."""
     about = np.array(json.dumps(content.about))
@@ -288,14 +276,14 @@ def write_npz(path: Path, content: Content) -> None:
         ):
             # Without a date of its own the same features make the same file.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                _write_array(member, shape, dtype, blocks)
+                write_array(member, shape, dtype, blocks)
 
 
 def write_npy(path: Path, content: Content) -> None:
     """Write the features, and beside them `name.labels.npy` with the labels."""
     with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
-        _write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
-        _write_array(features, content.shape, content.dtype, content.blocks())
+        write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
+        write_array(features, content.shape, content.dtype, content.blocks())
 
 
 def _labels(content: Content) -> Iterable[np.ndarray]:
@@ -303,9 +291,9 @@ def _labels(content: Content) -> Iterable[np.ndarray]:
     return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
 
 
-def _write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray]) -> None:
+def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray] = ()) -> None:
+    """Write an `.npy` header, which is as long for any number of rows, and the numbers that come in blocks."""
     dtype = dtype.newbyteorder("<")
-    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, header)
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
     for block in blocks:
         file.write(np.ascontiguousarray(block, dtype=dtype).data)

@@ -1,6 +1,5 @@
 """Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover
-from hotshot.files.source import opened
+from hotshot.files.source import json_object, opened
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
 LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300
@@ -26,7 +25,13 @@ def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
 
 def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]) -> Any:
     if isinstance(value, np.ndarray):
-        return _encoded_array(value, name, tensors, known)
+        if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
+            return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
+        if value.dtype.kind not in "biuf":
+            raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
+        key = known.setdefault(id(value), name)
+        tensors[key] = value
+        return {"tensor": key}
     if isinstance(value, tuple):
         return [_encoded(item, f"{name}.{i}", tensors, known) for i, item in enumerate(value)]
     if is_dataclass(value) and not isinstance(value, type):
@@ -38,18 +43,6 @@ def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise ParameterError(f"{name} is {value!r}, which cannot be saved: use text, numbers or None.")
-
-
-def _encoded_array(
-    value: np.ndarray, name: str, tensors: dict[str, np.ndarray], known: dict[int, str]
-) -> dict[str, Any]:
-    if value.dtype.kind in "OU" and all(isinstance(item, str) for item in value.flat) and value.ndim == 1:
-        return {"text": value.tolist(), "objects": value.dtype.kind == "O"}
-    if value.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {value.dtype}, which cannot be saved: use text or numbers.")
-    key = known.setdefault(id(value), name)
-    tensors[key] = value
-    return {"tensor": key}
 
 
 def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
@@ -71,12 +64,7 @@ def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str,
 def read_object(path: str | Path) -> dict[str, Any] | None:
     """The JSON object in a file; None where it holds anything else."""
     with opened(path, LONGEST_DOCUMENT) as file:
-        data = file.read()
-    try:
-        found = json.loads(data, parse_int=_integer)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return json_object(file.read(), parse_int=_integer)
 
 
 def _integer(digits: str) -> int:

@@ -40,9 +40,6 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
     return in_memory(path, X, lambda some: labels[codes[some]], parsed_about(about), streams=True)
 
 
-# --- in the child
-
-
 @dataclass(frozen=True)
 class _Columns:
     """Which columns are read: the labels, and either one of lists or some of numbers."""
@@ -53,7 +50,7 @@ class _Columns:
 
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """Features, codes of labels, the labels in the order of their codes, and the JSON that the file keeps."""
+    """Features, codes of labels, the labels by code, and the JSON that the file keeps; runs in the child."""
     import pyarrow as pa
     import pyarrow.compute
     import pyarrow.parquet
@@ -72,8 +69,7 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
             reader = _Rows(pa, columns, n_samples, path)
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=[columns.label, *columns.features], use_threads=False):
                 reader.take(batch)
-        about = (schema.metadata or {}).get(_KEY, b"").decode(errors="replace")
-        return (*reader.found(), about)
+        return (*reader.found(), (schema.metadata or {}).get(_KEY, b"").decode(errors="replace"))
     except (HotshotError, MemoryError):
         raise
     except Exception as error:
@@ -213,9 +209,6 @@ class _Rows:
         if array.null_count:
             row = self.first + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))) // width
             raise InputError(f"{self.path} lacks a value in row {row}: remove or repair this sample.")
-
-
-# --- writing
 
 
 def write_parquet(path: Path, content: Content) -> None:

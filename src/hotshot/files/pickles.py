@@ -72,11 +72,8 @@ def as_python(value: Any, path: Path) -> Any:
     return value
 
 
-# --- in the child: a value of any shape as few arrays
-
-
 def read_raw(path: Path, name: str) -> Any:
-    """The one value of a pickle."""
+    """The one value of a pickle, as few arrays; runs in the child."""
     with path.open("rb") as file:
         start = file.read(12)
         if start[:1] not in _STARTS:
@@ -125,9 +122,9 @@ class Flattener:
     def _list(self, items: Any, depth: int) -> Any:
         kinds = set(map(type, items))
         if kinds and all(issubclass(kind, (bytes, bytearray, str)) for kind in kinds):
-            return (
-                self._texts(items) if str in kinds else self._joined(Bytes, [np.frombuffer(x, np.uint8) for x in items])
-            )
+            if str in kinds:
+                return self._texts(items)
+            return self._joined(Bytes, [np.frombuffer(x, np.uint8) for x in items])
         if (numbers := self._numbers(items, kinds)) is not None:
             return numbers
         # Two arrays alone are features and labels.
@@ -163,8 +160,7 @@ class Flattener:
     def _joined(self, kind: Any, rows: list[np.ndarray]) -> Any:
         self._spend(sum(row.nbytes for row in rows) + 8 * len(rows))
         dtype = np.result_type(*{row.dtype for row in rows}).newbyteorder("=")
-        ends = np.cumsum([len(row) for row in rows])
-        return kind(np.concatenate(rows, dtype=dtype, casting="unsafe"), ends)
+        return kind(np.concatenate(rows, dtype=dtype, casting="unsafe"), np.cumsum([len(row) for row in rows]))
 
     def _array(self, array: np.ndarray) -> Any:
         self._spend(array.nbytes)
@@ -205,11 +201,8 @@ def _is_clean(text: str) -> bool:
     return not text.endswith("\0") and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-# --- in the parent: what a value means
-
-
 def features_from_value(value: Any, path: Path, part: str | None) -> FeatureSource:
-    """The features and labels that a value holds."""
+    """The features and labels that a value means, as the parent has it from `as_python`."""
     if isinstance(value, dict):
         return _from_dictionary(value, path, part)
     if isinstance(value, list) and len(value) == 2 and _axes(value[0]) in (2, 3) and _axes(value[1]) == 1:

@@ -1,12 +1,13 @@
-"""What every reader shares: a file opened with care, its features, read when asked for, and its labels."""
+"""What every reader shares: a file opened with care, its features, read when asked for, labels as they were written."""
 
+import json
 import mmap
 import os
 import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,9 +53,7 @@ def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
                 raise InputError(f"{printable(path)} is not a regular file: copy its content to one.")
             if most is not None and facts.st_size > most:
                 held, allowed = readable_size(facts.st_size), readable_size(most)
-                raise InputError(
-                    f"{printable(path)} has {held} where {allowed} are allowed: it is no such file, or damaged."
-                )
+                raise InputError(f"{path} has {held} where {allowed} are allowed: it is no such file, or damaged.")
             yield file
     except FileNotFoundError:
         raise InputError(f"There is no file {printable(path)}.") from None
@@ -62,6 +61,15 @@ def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
         raise InputError(f"{printable(path)} is a folder: pass one file.") from None
     except OSError as error:
         raise InputError(f"{printable(path)} cannot be read: {error.strerror or error}.") from None
+
+
+def json_object(text: str | bytes, **options: Any) -> dict[str, Any] | None:
+    """The JSON object that text holds; None where it holds anything else."""
+    try:
+        found = json.loads(text, **options)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def damaged(what: str) -> InputError:
@@ -108,8 +116,7 @@ class FeatureSource:
 
     def read(self) -> Batch:
         """All features and labels; views of the file where it can be mapped."""
-        parts = list(self.batches(self.n_samples or ROWS_AT_ONCE))
-        return _joined(parts)
+        return _joined(list(self.batches(self.n_samples or ROWS_AT_ONCE)))
 
 
 def in_memory(
@@ -179,9 +186,6 @@ def check_size(path: Path, n_bytes: int, what: str) -> None:
             f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
             "yourself and store it uncompressed."
         )
-
-
-# --- labels, in arrays and in text, so that labels of every type come back as they were written
 
 
 def label_array(values: Any, name: str, path: Path) -> np.ndarray:
@@ -263,11 +267,9 @@ def labels_from_text(texts: Sequence[str], mark: str | None, path: Path) -> np.n
         return integer_array([int(text) for text in texts], path)
     if mark == "bool" and {"True", "False"} >= set(texts):
         return np.array([text == "True" for text in texts])
-    try:
+    with suppress(ValueError):
         if mark == "float":
             return np.array([float(text) for text in texts])
-    except ValueError:
-        pass
     if mark in ("float", "bool"):
         raise InputError(f"{path} has labels that are not {mark}, such as {quoted(texts[-1])}: correct the mark.")
     return label_array(list(texts), "its labels", path)
@@ -290,12 +292,5 @@ def _are_integers(texts: Sequence[str]) -> bool:
 
 
 def _kind(value: Any) -> type | None:
-    for kind, types in (
-        (bool, (bool, np.bool_)),
-        (int, (int, np.integer)),
-        (str, (str,)),
-        (float, (float, np.floating)),
-    ):
-        if isinstance(value, types):
-            return kind
-    return None
+    kinds: dict[type, Any] = {bool: (bool, np.bool_), int: (int, np.integer), str: str, float: (float, np.floating)}
+    return next((kind for kind, types in kinds.items() if isinstance(value, types)), None)

@@ -8,7 +8,7 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,20 +19,8 @@ from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.source import damaged, map_bytes
 
-DTYPES = {
-    "BOOL": "|b1",
-    "U8": "|u1",
-    "I8": "|i1",
-    "U16": "<u2",
-    "I16": "<i2",
-    "F16": "<f2",
-    "U32": "<u4",
-    "I32": "<i4",
-    "F32": "<f4",
-    "U64": "<u8",
-    "I64": "<i8",
-    "F64": "<f8",
-}
+DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"}
+DTYPES |= {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "UIF" for size in (2, 4, 8)}
 # Brain floats have no NumPy type: they are mapped as the integers that hold their bits.
 BRAIN_FLOAT = "BF16"
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
@@ -73,8 +61,7 @@ def map_tensors(path: str | Path) -> TensorFile:
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise _damaged(path, "its metadata are not text")
     numbers: np.ndarray = np.ndarray(size, np.uint8, held)
-    tensors, brain = {}, set()
-    end = 0
+    tensors, end = {}, 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
         dtype, shape, (first, last) = _entry(entry, name, path)
         if first != end:
@@ -84,12 +71,11 @@ def map_tensors(path: str | Path) -> TensorFile:
             raise damaged(
                 f"{path} is truncated, byte {size} is its last where tensor {name!r:.80} ends at {start + last}"
             )
-        if entry["dtype"] == BRAIN_FLOAT:
-            brain.add(name)
         tensors[name] = numbers[start + first : start + last].view(dtype).reshape(shape)
     if start + end != size:
         raise _damaged(path, f"{size - start - end} bytes belong to no tensor")
-    return TensorFile({name: tensors[name] for name in header}, metadata, frozenset(brain))
+    brain_floats = frozenset(name for name, entry in header.items() if entry["dtype"] == BRAIN_FLOAT)
+    return TensorFile({name: tensors[name] for name in header}, metadata, brain_floats)
 
 
 def _read_header(held: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
@@ -167,18 +153,9 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
     text += b" " * (-len(text) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors.items():
-        written = 0
-        for block in _blocks(tensor):
+        announced, written = math.prod(tensor.shape), 0
+        for block in tensor.blocks if isinstance(tensor, Stream) else (tensor,):
             file.write(np.ascontiguousarray(block, dtype=tensor.dtype.newbyteorder("<")).data)
             written += block.size
-        if written != math.prod(tensor.shape):
-            raise InputError(
-                f"Tensor '{name}' was announced with {math.prod(tensor.shape)} numbers and came with {written}."
-            )
-
-
-def _blocks(tensor: np.ndarray | Stream) -> Iterator[np.ndarray]:
-    if isinstance(tensor, Stream):
-        yield from tensor.blocks
-    else:
-        yield tensor
+        if written != announced:
+            raise InputError(f"Tensor '{name}' was announced with {announced} numbers and came with {written}.")

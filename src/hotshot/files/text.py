@@ -224,9 +224,6 @@ def _lines(path: Path) -> Iterator[str]:
         raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
 
 
-# --- labels alone
-
-
 def read_label_lines(path: Path) -> np.ndarray:
     """Labels (samples,) of a file with one per line; the first line may be a heading such as `label`."""
     suffix = path.suffix.lower()
@@ -251,9 +248,6 @@ def read_label_lines(path: Path) -> np.ndarray:
     labels = labels_from_text(list(codes), None, path)
     check_size(path, len(texts) * labels.itemsize, "labels")
     return labels[found]
-
-
-# --- writing
 
 
 def write_table(path: Path, content: Content) -> None:

@@ -40,8 +40,7 @@ def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
     tensor may be one number, expanded. `part` is the key of one set of samples where there are several.
     """
     path = Path(path)
-    value = as_python(read_in_child("torch_files", path, GROWTH_OF_COMPRESSED), path)
-    return features_from_value(value, path, part)
+    return features_from_value(as_python(read_in_child("torch_files", path, GROWTH_OF_COMPRESSED), path), path, part)
 
 
 @dataclass
@@ -53,11 +52,6 @@ class Storage:
     data: bytes | None = None
     # Where it starts within the bytes, in numbers; old files have storages within storages.
     start: int = 0
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Of the numbers; brain floats, the upper halves of single ones, are integers for NumPy."""
-        return _dtype(self.kind)
 
     def __setstate__(self, state: Any) -> None:
         # A pickle may set the attributes of whatever does not refuse it.
@@ -88,7 +82,7 @@ class Tensor(Record):
             raise Unsound("it has a tensor without numbers")
         dtype = _dtype(self.kind)
         first, last = self.storage.start, self.storage.start + self.storage.count
-        width = self.storage.dtype.itemsize
+        width = _dtype(self.storage.kind).itemsize
         data = memoryview(self.storage.data)[first * width : last * width]
         strides = tuple(dtype.itemsize * stride for stride in self.stride)
         # NumPy refuses a shape that reaches beyond the bytes.
@@ -97,6 +91,7 @@ class Tensor(Record):
 
 
 def _dtype(kind: str) -> np.dtype:
+    """Of numbers; brain floats, the upper halves of single ones, are integers for NumPy."""
     return np.dtype("uint16" if kind == "bfloat16" else kind)
 
 
@@ -233,8 +228,9 @@ def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
         if root is None or root.data is not None:
             raise Unsound("it has numbers that belong to no tensor")
         (count,) = struct.unpack("<q", file.read(8).ljust(8, b"\xff"))
-        root.data = file.read(root.count * root.dtype.itemsize)
-        if count == -1 or len(root.data) < root.count * root.dtype.itemsize:
+        size = root.count * _dtype(root.kind).itemsize
+        root.data = file.read(size)
+        if count == -1 or len(root.data) < size:
             raise EOFError
         if count != root.count:
             raise Unsound(f"it has {count} numbers where {root.count} should be")

@@ -151,21 +151,16 @@ def _encode(text: Any = "", codec: Any = "latin1") -> bytes:
 
 
 _NAMES: dict[str, Callable[..., Any] | None] = {
-    "numpy.ndarray": None,
-    "numpy.memmap": None,
+    **dict.fromkeys(("numpy.ndarray", "numpy.memmap", "builtins.list", "builtins.dict")),
     "numpy.dtype": DType,
     # Its arguments say nothing: shape and type come in a second step.
     "numpy._core.multiarray._reconstruct": lambda *_: Record(),
     "numpy._core.multiarray.scalar": _scalar,
     "numpy._core.numeric._frombuffer": _frombuffer,
-    "_codecs.encode": _encode,
-    "builtins.bytes": _encode,
-    "builtins.bytearray": _encode,
+    **dict.fromkeys(("_codecs.encode", "builtins.bytes", "builtins.bytearray"), _encode),
     "collections.OrderedDict": Dictionary,
     # The factory stays a name.
     "collections.defaultdict": lambda *_: Dictionary(),
-    "builtins.list": None,
-    "builtins.dict": None,
 }
 # The table: everything that a file of plain vectors may name.
 NAMES: Mapping[str, Known] = {text: Known(text, make) for text, make in _NAMES.items()}

@@ -78,21 +78,10 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
 
 @dataclass(frozen=True)
 class Content:
-    """Features on their way to a file.
+    """Features on their way to a file: their type there, and what it shall say of them, with their hash.
 
-    Attributes
-    ----------
-    source : FeatureSource
-    dtype : dtype
-        Of the features in the new file.
-    codes : integer array (samples,)
-        Index of each sample's label among the classes.
-    classes : list
-        Distinct labels in the order of their first samples, of one type: str, int, bool or float.
-    label_type : str
-        The name of that type.
-    about : dict
-        What the new file shall say of its features, with their hash.
+    `codes` (samples,) are the indices of labels among `classes`, which are distinct, in the order of their first
+    samples, and of one type, `label_type`: str, int, bool or float.
     """
 
     source: FeatureSource

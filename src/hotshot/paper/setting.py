@@ -142,8 +142,7 @@ class Setting:
         if self.out is None:
             return None
         methods = {name: estimator_to_json(estimator) for name, estimator in request["methods"].items()}
-        data = [array_hash(features.X), labels_hash(features.y)]
-        key = json.dumps([{**request, "methods": methods}, data])
+        key = json.dumps([{**request, "methods": methods}, [array_hash(features.X), labels_hash(features.y)]])
         return self.out / EVALUATIONS / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 

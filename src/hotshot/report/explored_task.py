@@ -17,10 +17,11 @@ from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 
 # Base classes named for a class, base classes named on each side of a wrong query, wrong queries of a task.
 TOP_LENDERS, TOP_EVIDENCE, MOST_WRONG = 8, 4, 40
+AnyEpisodes = Episodes | FrozenEpisodes
 
 
 def explore(
-    estimator: CalibratedClassifier, X: np.ndarray, episodes: Episodes | FrozenEpisodes, indices: Iterable[int]
+    estimator: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, indices: Iterable[int]
 ) -> list[dict[str, Any]]:
     """What a method with base classes, fitted anew, did in each of some tasks, as JSON.
 
@@ -33,9 +34,7 @@ def explore(
     return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
 
 
-def _explore_task(
-    model: CalibratedClassifier, X: np.ndarray, episodes: Episodes | FrozenEpisodes, index: int
-) -> dict[str, Any]:
+def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, index: int) -> dict[str, Any]:
     task = episodes[index]
     with warnings.catch_warnings(), threadpool_limits(1):
         for category in (ConvergenceWarning, ScaleWarning):
@@ -130,8 +129,7 @@ def _project(model: CalibratedClassifier, support: np.ndarray, queries: np.ndarr
     The plane is that of the two principal axes of the logits, in which classes that the model confuses overlap. Two
     classes have one such axis only; the other is then the principal axis of the features across it.
     """
-    both = np.concatenate([support, queries])
-    features = model.transform_(both).astype(np.float64)
+    features = model.transform_(np.concatenate([support, queries])).astype(np.float64)
     directions = model.coef_ - model.coef_.mean(axis=0)
     places = PCA(2, svd_solver="full").fit_transform(features @ directions.T)
     if len(model.classes_) == 2:

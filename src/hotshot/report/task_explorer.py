@@ -15,11 +15,10 @@ from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, labels_hash, load_tasks
-from hotshot.report.explored_task import explore
+from hotshot.evaluation.tasks import Episodes, labels_hash, load_tasks
+from hotshot.report.explored_task import AnyEpisodes, explore
 from hotshot.report.sources import Reader, Source, read_source
 
-AnyEpisodes = Episodes | FrozenEpisodes
 KINDS: dict[str, type[CalibratedClassifier]] = {
     f"{kind.__module__}.{kind.__qualname__}": kind for kind in (HOTClassifier, FreeLunchClassifier)
 }
@@ -111,8 +110,7 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     outer = size // 3
     inner = size - 2 * outer
     start = (len(order) - inner) // 2
-    middle = order[start : start + inner]
-    groups = {"worst": order[:outer], "median": middle, "best": order[len(order) - outer :]}
+    groups = {"worst": order[:outer], "median": order[start : start + inner], "best": order[len(order) - outer :]}
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 

@@ -10,8 +10,7 @@ def cosine(x: Array, y: Array) -> Array:
     """1 - cos(x_j, y_n), eq. 8's cost: (…, J, V) and (…, S, V) give (…, J, S). Zero vectors cost 1."""
     x, y = _checked(x, y)
     xp = namespace(x, y)
-    similarity = unit_vectors(x) @ xp.matrix_transpose(unit_vectors(y))
-    return xp.clip(1 - similarity, 0.0, 2.0)
+    return xp.clip(1 - unit_vectors(x) @ xp.matrix_transpose(unit_vectors(y)), 0.0, 2.0)
 
 
 def squared_euclidean(x: Array, y: Array) -> Array:

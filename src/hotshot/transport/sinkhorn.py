@@ -54,8 +54,7 @@ def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iteration
 
     plan = xp.exp((potential + log_b)[:, :, None] + large[:, None, :] - scaled)
     carried = xp.where(a > 0, a * (large - log_a), xp.zeros_like(a))
-    value = xp.sum(b * potential, axis=1) + xp.sum(carried, axis=1)
-    return BlockSolution(plan, potential, value, iteration, done)
+    return BlockSolution(plan, potential, xp.sum(b * potential, axis=1) + xp.sum(carried, axis=1), iteration, done)
 
 
 def _log(mass: Array) -> Array:

@@ -206,7 +206,7 @@ def solve(
         tolerance = 1e-5 if is_single(cost) else 1e-9
     if max_iterations is None:
         max_iterations = MAX_ITERATIONS[method]
-    max_iterations = int(max_iterations)
+    settings = (epsilon, tolerance, int(max_iterations))
     large, small = b, a
     if columns <= rows:
         flat_cost = xp.matrix_transpose(flat_cost)
@@ -215,20 +215,11 @@ def solve(
     plan = xp.empty(flat_cost.shape, dtype=cost.dtype, device=device(cost))
     values = []
     for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
-        block_plan, *rest = _solve_block(
-            SOLVERS[method],
-            flat_cost[block, ...],
-            large[block, ...],
-            small[block, ...],
-            epsilon,
-            tolerance,
-            max_iterations,
-        )
+        problem = [x[block, ...] for x in (flat_cost, large, small)]
+        block_plan, *rest = _solve_block(SOLVERS[method], problem, *settings)
         multiply_into(plan[block, ...], block_plan, mass[block, None, None])
         values.append(rest)
-    moved, primal, dual, error, iterations, converged = (
-        xp.concat(parts, axis=0) for parts in zip(*values, strict=True)
-    )
+    moved, primal, dual, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*values, strict=True))
 
     # A status is never kinder than the plan; NaN is not below any bound.
     lost = (bad == int(Status.CONVERGED)) & ~(error <= LARGEST_ERROR)
@@ -243,8 +234,7 @@ def solve(
     entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
 
     def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
-        scaled = xp.where(usable, value * mass + shift, xp.full_like(value, float("inf")))
-        return xp.reshape(scaled, tuple(batch))
+        return xp.reshape(xp.where(usable, value * mass + shift, xp.full_like(value, float("inf"))), tuple(batch))
 
     plan = xp.matrix_transpose(plan) if columns <= rows else plan
     return Solution(
@@ -287,9 +277,7 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
         raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
 
-def _set_bad_problems_aside(
-    cost: Array, a: Array, b: Array, epsilon: float
-) -> tuple[Array, Array, Array, Array, Array, Array]:
+def _set_bad_problems_aside(cost: Array, a: Array, b: Array, epsilon: float) -> tuple[Array, ...]:
     """Statuses of problems that cannot be solved, and the batch with harmless ones in their places.
 
     The marginals come back with unit total, with the mass they had and the share of it by which their totals differ.
@@ -330,17 +318,14 @@ def _replace(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array
 
 
 def _solve_block(
-    solver: Callable[..., BlockSolution],
-    cost: Array,
-    large: Array,
-    small: Array,
-    epsilon: float,
-    tolerance: float,
-    max_iterations: int,
+    solver: Callable[..., BlockSolution], problem: list[Array], epsilon: float, tolerance: float, max_iterations: int
 ) -> tuple[Array, ...]:
-    """Plan `(P, S, J)`, cost, primal, dual, marginal error, iterations and convergence of P unit problems."""
+    """Plan `(P, S, J)`, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
+
+    `problem` is the cost `(P, S, J)` and the marginals of the large and the small side.
+    """
+    cost, large, small = problem
     xp = namespace(cost)
-    settings = (epsilon, tolerance, max_iterations)
     dtype = cost.dtype
     lowest = xp.min(cost, axis=(1, 2))
     if is_single(cost):
@@ -350,8 +335,8 @@ def _solve_block(
             rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
             parts = []
             for r in rows:
-                group = [xp.take(x, indices(r, cost), axis=0) for x in (cost, large, small)]
-                parts.append(_solve_block(solver, group[0], group[1], group[2], *settings))
+                group = [xp.take(x, indices(r, cost), axis=0) for x in problem]
+                parts.append(_solve_block(solver, group, epsilon, tolerance, max_iterations))
             back = indices(np.argsort(np.concatenate(rows)), cost)
             return tuple(xp.take(xp.concat(x, axis=0), back, axis=0) for x in zip(*parts, strict=True))
         if wide.any():

@@ -13,6 +13,7 @@ pytest.importorskip("PIL", reason="images need Pillow")
 
 from image_copies import PACKERS, as_folder, class_folders, jpeg, mini_caches
 
+from bounded import within
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
 from hotshot.images.datasets import Corrupt, decode, open_dataset
@@ -140,6 +141,17 @@ def test_a_file_that_vanishes_is_named(tmp_path):
     (path / "bee" / "bee2.jpg").unlink()
     with pytest.raises(InputError, match=r"1 corrupt images, first bee/bee2.jpg \(it cannot be read, No such file"):
         decode(split, 16, tmp_path / "cache")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_a_file_that_becomes_a_pipe_is_named_and_not_waited_for(tmp_path):
+    path = as_folder(tmp_path, class_folders())
+    split = split_of(path)
+    (path / "bee" / "bee2.jpg").unlink()
+    os.mkfifo(path / "bee" / "bee2.jpg")
+    pipe = next(image for image in split.images if image.name == "bee/bee2.jpg")
+    with within(10), pytest.raises(InputError, match=r"it cannot be read, it is not a regular file: replace it"):
+        pipe.read()
 
 
 def test_an_interrupted_decoding_leaves_nothing_and_starts_again(tmp_path):

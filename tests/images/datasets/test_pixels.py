@@ -178,6 +178,15 @@ def test_sixteen_bits_are_rounded_as_floats_are():
     np.testing.assert_array_equal(found, np.rint(deep / 257).astype(np.uint8))
 
 
+def test_a_webp_may_have_half_the_pixels(monkeypatch):
+    """Its decoder holds more copies: 8192x8192 pixels in 178 kB would take over a gigabyte."""
+    monkeypatch.setattr("hotshot.images.datasets.pixels.MOST_PIXELS", 2 * 30 * 40)
+    assert read(encoded(pixels(1, 30, 40), "WEBP")).shape == (30, 40, 3)
+    assert read(encoded(pixels(1, 31, 40), "PNG")).shape == (31, 40, 3)
+    with pytest.raises(CorruptImageError, match="it has 40x31 pixels"):
+        read(encoded(pixels(1, 31, 40), "WEBP"))
+
+
 @pytest.mark.parametrize("mode", ["I;16", "RGBA"])
 def test_a_large_image_takes_little_more_than_its_pixels(mode):
     """8192x8192 in a few kilobytes; what Python and NumPy take beyond Pillow's own images is a strip."""

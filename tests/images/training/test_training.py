@@ -222,6 +222,20 @@ def test_the_best_epoch_is_kept_and_can_be_loaded(tmp_path):
     assert features.min() >= 0
 
 
+def test_validation_classes_may_come_after_an_interruption(tmp_path):
+    recipe = Recipe(**SMALL, epochs=3)
+
+    def killed(epoch):
+        raise StopError
+
+    with pytest.raises(StopError):
+        train(coloured(), None, recipe, tmp_path / "run", told=killed)
+    train(coloured(), coloured(seed=1), recipe, tmp_path / "run")
+    first, *others = (epoch["validation"] for epoch in read_checkpoint(tmp_path / "run" / "last")[0]["history"])
+    assert first is None
+    assert read_checkpoint(tmp_path / "run" / "best")[0]["history"][-1]["validation"] == max(others)
+
+
 def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
     recipe = Recipe(**SMALL, epochs=1)
     train(coloured(), None, recipe, tmp_path / "run")

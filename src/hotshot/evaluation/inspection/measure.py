@@ -134,8 +134,7 @@ class Entries:
         if not bad.any():
             return
         row, column = np.argwhere(bad)[0].tolist()
-        first = {"count": 0, "samples": 0, "row": self._rows + row, "column": column}
-        found = self._bad.setdefault(kind, first)
+        found = self._bad.setdefault(kind, {"count": 0, "samples": 0, "row": self._rows + row, "column": column})
         found["count"] += int(bad.sum())
         found["samples"] += int(bad.any(axis=1).sum())
         self._bad_features[kind] |= bad.any(axis=0)
@@ -285,5 +284,4 @@ def shared_rows(base: InspectedFile, novel: InspectedFile) -> tuple[int, int, in
     shared = novel.comparable[np.isin(novel.hashes[novel.comparable], known)]
     if not len(shared):
         return 0, -1, -1
-    twin = base.comparable[np.flatnonzero(known == novel.hashes[shared[0]])[0]]
-    return len(shared), int(twin), int(shared[0])
+    return len(shared), int(base.comparable[np.argmax(known == novel.hashes[shared[0]])]), int(shared[0])

@@ -31,9 +31,6 @@ def _initialise(network: nn.Module) -> None:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
 
-# --- Conv4 and Conv6
-
-
 class Convolutional(nn.Module):
     """A plain network of `depth` blocks, 4 or 6 in the literature; features are its last map, flattened."""
 
@@ -58,9 +55,6 @@ def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
     # Published after the ReLU; a maximum commutes with it, and the ReLU of a quarter of the map costs a quarter.
     layers["relu"] = nn.ReLU()
     return nn.Sequential(layers)
-
-
-# --- ResNet10 and ResNet18
 
 
 class Residual(nn.Module):
@@ -107,9 +101,6 @@ class _BasicBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.norm1(self.conv1(x)))
         return self.relu(self.norm2(self.conv2(y)) + self.shortcut(x))
-
-
-# --- ResNet12
 
 
 class Residual12(nn.Module):
@@ -184,9 +175,6 @@ class DropBlock(nn.Module):
         padded = functional.pad(corners.to(x.dtype), (side - 1,) * 4)
         kept = 1 - functional.max_pool2d(padded, side, stride=1)
         return x * kept * (kept.numel() / kept.sum().clamp(min=1))
-
-
-# --- WRN-28-10
 
 
 class WideResidual(nn.Module):

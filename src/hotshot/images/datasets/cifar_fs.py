@@ -86,9 +86,6 @@ def _from_folders(tree: Tree, data: Tree, lists: dict[str, list[str]]) -> Found:
     return Found("cifar-fs", "data/class/image and lists", _chosen(classes, lists, tree), ignored)
 
 
-# --- CIFAR-100 for Python
-
-
 def _python_version(tree: Tree) -> Tree | None:
     """The tree with the three pickles: this one, or the folder or archive in it that was published."""
     for inside in (tree, subtree(tree, "cifar-100-python")):

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_file, replace_folder, write_json
-from hotshot.files.numpy_files import map_npy
+from hotshot.files.numpy_files import map_npy, write_array
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.images.datasets.dataset import ImageSplit
 from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pillow
@@ -143,7 +143,7 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
     with replace_folder(place, _HEADER, overwrite=True) as new:
         done, corrupt = 0, []
         with replace_file(new / _IMAGES) as file:
-            _write_shape(file, len(split), size)
+            write_array(file, (len(split), size, size, 3), np.dtype(np.uint8))
             for pixels, bad in _decoded(split.images, size):
                 file.write(pixels.data)
                 corrupt += bad
@@ -151,7 +151,7 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
                 if progress is not None:
                     progress(done, len(split))
             file.seek(0)
-            _write_shape(file, done - len(corrupt), size)
+            write_array(file, (done - len(corrupt), size, size, 3), np.dtype(np.uint8))
         _check_corrupt(corrupt, split)
         counts = np.bincount(split.labels[_kept(split, corrupt)], minlength=len(split.names))
         if not counts.all():
@@ -200,9 +200,3 @@ def _squares(images: Sequence[ImageReference], size: int) -> Batch:
         except CorruptImageError as error:
             bad.append(Corrupt(error.name, error.reason))
     return pixels[:good], bad
-
-
-def _write_shape(file: IO[bytes], count: int, size: int) -> None:
-    """The header of an `.npy` file, which has the same length for every number of images."""
-    header = {"descr": "|u1", "fortran_order": False, "shape": (count, size, size, 3)}
-    np.lib.format.write_array_header_1_0(file, header)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.source import map_bytes
+from hotshot.files.source import map_bytes, opened
 from hotshot.formatting import quoted
 from hotshot.images.datasets.pixels import SUFFIXES
 
@@ -56,11 +56,13 @@ class FileEntry(Entry):
         return self.root / self.name
 
     def read(self) -> bytes:
-        """The file."""
+        """The file, which need not be what it was when the folder was listed."""
         try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise InputError(f"{self.name} cannot be read, {error.strerror or error}: check the folder.") from None
+            with opened(self.path) as file:
+                return file.read()
+        except InputError as error:
+            why = getattr(error.__context__, "strerror", None) or "it is not a regular file"
+            raise InputError(f"{self.name} cannot be read, {why}: check the folder.") from None
 
     def mapped(self) -> tuple[Any, int, int]:
         """The file, mapped."""

@@ -67,9 +67,6 @@ def open_layout(tree: Tree) -> Found:
     return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
 
 
-# --- pickled caches
-
-
 def _cached(entry: Entry) -> Classes:
     items = pickled.read_dictionary(entry)
     rows = pickled.pixels(*pickled.item(items, "image_data", entry.name))
@@ -80,9 +77,6 @@ def _cached(entry: Entry) -> Classes:
     if joined is None or len(np.unique(joined)) < total or ((joined < 0) | (joined >= len(rows))).any():
         raise damaged(f"{where} names images twice, or others than the {len(rows)} that are there")
     return {name: [ArrayImage(entry, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
-
-
-# --- lists
 
 
 def _is_list(tree: Tree, name: str) -> bool:

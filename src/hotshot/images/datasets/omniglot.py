@@ -31,5 +31,4 @@ def open_layout(tree: Tree) -> Found:
             "give the folder that holds them."
         )
     splits, ignored = images_by_folder(tree, trees, _FOLDERS, 2, _REMEDY)
-    notes = absences(splits, _COUNTS, _FOLDERS)
-    return Found("omniglot", "alphabet/character/image", splits, ignored, "MIT", notes)
+    return Found("omniglot", "alphabet/character/image", splits, ignored, "MIT", absences(splits, _COUNTS, _FOLDERS))

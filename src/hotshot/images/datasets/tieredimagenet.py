@@ -86,16 +86,14 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
     """
     items = pickled.read_dictionary(entry)
     by_authors = "label_specific" in items
-    key = "label_specific" if by_authors else "labels"
-    codes = pickled.integers(*pickled.item(items, key, entry.name))
+    codes = pickled.integers(*pickled.item(items, "label_specific" if by_authors else "labels", entry.name))
+    where = DISK_NAMES[split]
     if "label_specific_str" in items:
         words = pickled.texts(*pickled.item(items, "label_specific_str", entry.name))
-        names = [
-            f"{word} ({DISK_NAMES[split]} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)
-        ]
+        names = [f"{word} ({where} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)]
     else:
         known, codes = np.unique(codes, return_inverse=True)
-        names = [f"{DISK_NAMES[split]}/{code:03}" for code in known.tolist()]
+        names = [f"{where}/{code:03}" for code in known.tolist()]
     if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
         raise damaged(f"{entry.name} has labels that are no numbers of its {len(names)} classes")
     return codes, names, by_authors

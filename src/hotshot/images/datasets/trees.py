@@ -131,9 +131,6 @@ def _member_path(name: str, archive: Path) -> str | None:
     return None if any(map(is_litter, pieces)) else "/".join(pieces)
 
 
-# --- tar
-
-
 class _TarMember(tarfile.TarInfo):
     """A member as tarfile reads it, but one that leads back, or whose text is a trap, is refused."""
 
@@ -182,9 +179,6 @@ def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
             yield name, None
         else:
             yield name, SliceEntry(f"{shown}:{name}", buffer, member.offset_data, member.size, facts.st_mtime_ns)
-
-
-# --- zip
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +240,8 @@ def _zip_members(path: Path, shown: str) -> Members:
         yield name, ZipEntry(f"{shown}:{name}", archive, info, info.file_size, modified)
 
 
-# --- compressed bytes, unpacked once into a file without a name that is gone when nothing refers to it any more
-
-
 def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
-    """Bytes that come from `path`, mapped from a temporary file; refused where they are out of proportion."""
+    """Bytes unpacked from `path`, refused where they are out of proportion, in a file that is gone with its map."""
     with tempfile.TemporaryFile() as file:
         size = 0
         for block in blocks:

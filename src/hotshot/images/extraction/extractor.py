@@ -51,9 +51,6 @@ class Extractor:
     about: dict[str, Any]
 
 
-# --- networks of ours and of others
-
-
 def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     """The extractor of a checkpoint that `train` wrote."""
     network, recipe, about = load_backbone(path)
@@ -102,9 +99,6 @@ def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
     logging.disable_progress_bar()
     model = SentenceTransformer(str(get_model_path()), device=device)
     return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
-
-
-# --- what any network must pass
 
 
 def side_of(size: int) -> int:

@@ -155,9 +155,6 @@ def _made(make: Any, name: str) -> Any:
         raise InputError(f"{name} fails while it makes the network ({reason(error)}): correct it.") from None
 
 
-# --- ONNX files
-
-
 def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu") -> Extractor:
     """The extractor of an ONNX file; of the file nothing but the operators of onnxruntime is run.
 
@@ -235,11 +232,9 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
     provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
     if provider not in onnxruntime.get_available_providers() or (number and not number.isdecimal()):
         raise ParameterError(f"device must be one that onnxruntime has for ONNX files, such as cpu, got {device!r}.")
-    settings = {"device_id": int(number or 0)} if kind == "cuda" else {}
+    providers = [(provider, {"device_id": int(number or 0)} if kind == "cuda" else {})]
     try:
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=[(provider, settings)], enable_fallback=False
-        )
+        session = onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=False)
         # Names that are no text are found out here.
         _listed([*session.get_inputs(), *session.get_outputs()])
         return session, session.get_modelmeta().producer_name

@@ -88,58 +88,46 @@ def train(
     module
         The backbone of the best epoch; of the last one where there are no validation classes.
     """
-    with locked(folder):
-        return _train(base, val, recipe, Path(folder), device, watch, told)
-
-
-def _train(
-    base: DecodedSplit,
-    val: DecodedSplit | None,
-    recipe: Recipe,
-    folder: Path,
-    device: str,
-    watch: Watch,
-    told: Callable[[Epoch], None] | None,
-) -> nn.Module:
-    torch.manual_seed(recipe.seed)
-    network = create(recipe.backbone, **recipe.options)
-    width = feature_width(network, recipe.size)
-    modules = {"backbone": network, "classifier": nn.Linear(width, len(base.names))}
-    if recipe.rotation:
-        modules["turns"] = nn.Linear(width, ROTATIONS)
-    for module in modules.values():
-        module.to(device)
-    optimiser = _optimiser(recipe, modules)
-    history: list[dict[str, Any]] = []
-    if recover(folder / LAST).exists():
-        about, tensors = read_checkpoint(folder / LAST)
-        _check_same(about, recipe, base, folder)
-        for name, module in modules.items():
-            restore_module(module, name, tensors, folder / LAST)
-        restore_optimiser(optimiser, about, tensors)
-        history = about["history"]
-        # Where all epochs are done, no checkpoint is written that would do it.
-        remove_left(folder / LAST)
-    for number in range(len(history), recipe.epochs):
-        start = time.perf_counter()
-        loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
-        validation = None
-        if val is not None:
-            # Evenly spaced images of the base classes.
-            step = max(1, len(base) // ENOUGH_FOR_MEAN)
-            some = DecodedSplit(base.images[::step], base.labels[::step], base.names)
-            centre = features_of(network, some, recipe.size, device).mean(axis=0)
-            validation = few_shot_accuracy(features_of(network, val, recipe.size, device), val.labels, centre)
-        epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
-        history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
-        about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
-        # `last` ends the epoch: whatever is written before it is written again, and the same, where it is missing.
-        if _best_epoch(history) == len(history):
-            save_checkpoint(folder / BEST, {"backbone": network}, None, about)
-        save_checkpoint(folder / LAST, modules, optimiser, about)
-        if told is not None:
-            told(epoch)
-    return load_backbone(folder / BEST)[0]
+    with locked(folder) as place:
+        torch.manual_seed(recipe.seed)
+        network = create(recipe.backbone, **recipe.options)
+        width = feature_width(network, recipe.size)
+        modules = {"backbone": network, "classifier": nn.Linear(width, len(base.names))}
+        if recipe.rotation:
+            modules["turns"] = nn.Linear(width, ROTATIONS)
+        for module in modules.values():
+            module.to(device)
+        optimiser = _optimiser(recipe, modules)
+        history: list[dict[str, Any]] = []
+        if recover(place / LAST).exists():
+            about, tensors = read_checkpoint(place / LAST)
+            _check_same(about, recipe, base, place)
+            for name, module in modules.items():
+                restore_module(module, name, tensors, place / LAST)
+            restore_optimiser(optimiser, about, tensors)
+            history = about["history"]
+            # Where all epochs are done, no checkpoint is written that would do it.
+            remove_left(place / LAST)
+        for number in range(len(history), recipe.epochs):
+            start = time.perf_counter()
+            loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
+            validation = None
+            if val is not None:
+                # Evenly spaced images of the base classes.
+                step = max(1, len(base) // ENOUGH_FOR_MEAN)
+                some = DecodedSplit(base.images[::step], base.labels[::step], base.names)
+                centre = features_of(network, some, recipe.size, device).mean(axis=0)
+                validation = few_shot_accuracy(features_of(network, val, recipe.size, device), val.labels, centre)
+            epoch = Epoch(number + 1, loss, accuracy, validation, time.perf_counter() - start)
+            history.append({key: value for key, value in asdict(epoch).items() if key != "number"})
+            about = {"recipe": recipe.as_json(), "names": list(base.names), "width": width, "history": history}
+            # `last` ends the epoch: whatever is written before it is written again, and the same, where it is missing.
+            if _best_epoch(history) == len(history):
+                save_checkpoint(place / BEST, {"backbone": network}, None, about)
+            save_checkpoint(place / LAST, modules, optimiser, about)
+            if told is not None:
+                told(epoch)
+        return load_backbone(place / BEST)[0]
 
 
 def _best_epoch(history: list[dict[str, Any]]) -> int:
@@ -151,11 +139,8 @@ def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str 
     """Features (n, V) of decoded images."""
     network.eval()
     with torch.inference_mode():
-        found = [
-            network(as_input(_pixels(split, rows, device), size)).cpu().numpy()
-            for rows in slices(len(split), IMAGES_AT_ONCE)
-        ]
-    return np.concatenate(found)
+        batches = (as_input(_pixels(split, rows, device), size) for rows in slices(len(split), IMAGES_AT_ONCE))
+        return np.concatenate([network(batch).cpu().numpy() for batch in batches])
 
 
 def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:

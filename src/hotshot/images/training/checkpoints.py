@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from hotshot.arrays import LIMITS, check_numbers
 from hotshot.errors import InputError, ParameterError
@@ -94,7 +95,7 @@ class Recipe:
 
 
 def save_checkpoint(
-    path: Path, modules: dict[str, nn.Module], optimiser: torch.optim.Optimizer | None, about: dict[str, Any]
+    path: Path, modules: dict[str, nn.Module], optimiser: Optimizer | None, about: dict[str, Any]
 ) -> None:
     """Write modules and optimiser; the checkpoint of that name is replaced when all is on the disk."""
     tensors = {f"{name}/{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
@@ -102,7 +103,7 @@ def save_checkpoint(
     if optimiser is not None:
         for index, state in optimiser.state_dict()["state"].items():
             for key, value in state.items():
-                if isinstance(value, torch.Tensor):
+                if isinstance(value, Tensor):
                     tensors[f"optimiser/{index}/{key}"] = value
                 else:
                     scalars[f"{index}/{key}"] = value
@@ -119,7 +120,7 @@ def save_checkpoint(
         write_json(folder / DESCRIPTION, content)
 
 
-def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What a checkpoint says of itself, and its tensors by name."""
     folder = Path(path)
     about = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
@@ -159,7 +160,7 @@ def _check_types(recipe: Recipe) -> None:
 
 
 def restore_module(
-    module: nn.Module, name: str, tensors: dict[str, torch.Tensor], path: str | Path, assign: bool = False
+    module: nn.Module, name: str, tensors: dict[str, Tensor], path: str | Path, assign: bool = False
 ) -> None:
     """Give a module the weights it had: copies, or the tensors themselves."""
     own = {key.removeprefix(f"{name}/"): x for key, x in tensors.items() if key.startswith(f"{name}/")}
@@ -171,9 +172,7 @@ def restore_module(
         ) from None
 
 
-def restore_optimiser(
-    optimiser: torch.optim.Optimizer, about: dict[str, Any], tensors: dict[str, torch.Tensor]
-) -> None:
+def restore_optimiser(optimiser: Optimizer, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     """Give an optimiser the state it had; rates come from the schedule."""
     kept = {name.removeprefix("optimiser/"): x for name, x in tensors.items() if name.startswith("optimiser/")}
     state: dict[int, dict[str, Any]] = {}

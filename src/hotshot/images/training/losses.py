@@ -30,10 +30,8 @@ def batch_loss(
         loss = functional.cross_entropy(logits, labels, label_smoothing=smoothing)
         correct = int((logits.argmax(dim=1) == labels).sum())
     if recipe.rotation:
-        quarter = max(1, len(images) // ROTATIONS)
-        loss = loss + rotation_loss(
-            network, classifier, modules["turns"], images[:quarter], labels[:quarter], smoothing
-        )
+        quarter = slice(max(1, len(images) // ROTATIONS))
+        loss = loss + rotation_loss(network, classifier, modules["turns"], images[quarter], labels[quarter], smoothing)
     return loss, correct
 
 

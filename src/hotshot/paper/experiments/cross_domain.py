@@ -58,8 +58,7 @@ def run(setting: Setting) -> Findings:
         "H-OT": [bar(domain.hot) for domain in domains],
         "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
     }
-    labels = [domain.label for domain in domains]
-    figure = grouped_bars(labels, accuracies, label="accuracy in %", title=own.title)
+    figure = grouped_bars([domain.label for domain in domains], accuracies, label="accuracy in %", title=own.title)
     claims = tuple(each for domain in outside.values() for each in _claims(inside, near, domain))
     return Findings(tuple(sentences), (table,), {"cross-domain": figure}, claims=claims)
 

@@ -1,9 +1,5 @@
 """Figures 3 and 8 to 10: learned cost, plan and lenders of a task, and how much flatter plans are across domains."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hotshot.estimators import HOTClassifier
@@ -13,9 +9,6 @@ from hotshot.paper.experiments.known_weights import correlation
 from hotshot.paper.figures import heatmap, plans, ranking, sample_weights
 from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Tasks over which lenders are counted; the first is drawn.
 MOST_TASKS = 20
@@ -43,8 +36,9 @@ def run_cost(setting: Setting) -> Findings:
         "The smaller the cost of a base class, the larger its weight.",
         {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
     )
-    figures = {"cost": _heatmap(setting, model, cost, "learned cost")}
-    return Findings((), (table,), figures, {"correlation": follows}, (smaller,))
+    title = setting.features.title
+    figure = heatmap(cost, model.base_names_, model.classes_, label="learned cost", title=title)
+    return Findings((), (table,), {"cost": figure}, {"correlation": follows}, (smaller,))
 
 
 def run_plan(setting: Setting) -> Findings:
@@ -72,14 +66,15 @@ def run_plan(setting: Setting) -> Findings:
         ("The effective number is the exponential of the entropy of the weights, mean over the novel classes.",),
     )
     first = {name: each[0] for name, each in models.items()}
-    model = first[own]
-    figures = {"plan": _heatmap(setting, model, model.transfer_weights_.T, "transfer weight")}
+    model, title = first[own], setting.features.title
+    weights = model.transfer_weights_.T
+    figures = {"plan": heatmap(weights, model.base_names_, model.classes_, label="transfer weight", title=title)}
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
             {name: each.transfer_weights_[0] for name, each in first.items()},
             {name: each.base_names_ for name, each in first.items()},
             label=f"transfer weight to {model.classes_[0]}",
-            title=setting.features.title,
+            title=title,
         )
     shares = {name: 100 * lenders[name] / len(banks[name].names) for name in banks}
     inside = NEARER if NEARER in banks else own
@@ -157,11 +152,6 @@ def effective_number(weights: np.ndarray) -> np.ndarray:
     """Exp of the entropy of each row: so many equal weights are as uncertain."""
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.exp(-(weights * logs).sum(axis=1))
-
-
-def _heatmap(setting: Setting, model: HOTClassifier, values: np.ndarray, label: str) -> Figure:
-    """Values between the base classes and the novel classes of a task (B, N)."""
-    return heatmap(values, model.base_names_, model.classes_, label=label, title=setting.features.title)
 
 
 PLAN = Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", run_plan)

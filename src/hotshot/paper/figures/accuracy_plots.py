@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import ParameterError
+from hotshot.paper.figures import text
 from hotshot.paper.figures.checks import arrays_of, estimates, names_of, numbers, padded, span
 from hotshot.paper.figures.style import COLUMN, HATCHES, POINTS, SOFT, TEXT, colour, drawing, marker, outlined
-from hotshot.paper.figures.text import (
-    add_header,
-    keep_height,
-    name_columns,
-    name_rows,
-    number_ticks,
-    row_pitch,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,24 +35,23 @@ def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, 
     group_names = names_of(groups, None, "groups")
     estimated = estimates(series, len(group_names))
     n_groups, n_series = len(group_names), len(estimated)
-    of_series = row_pitch(n_groups * (n_series + 1), TALLEST)
+    of_series = text.row_pitch(n_groups * (n_series + 1), TALLEST)
     pitch = max(of_series * (n_series + 1), 13.0)
     with drawing(COLUMN, n_groups * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         handles = []
         for i, (means, halves) in enumerate(estimated.values()):
             places = np.arange(n_groups) + (i - (n_series - 1) / 2) * of_series / pitch
-            handles.append(
-                axes.errorbar(means, places, xerr=np.nan_to_num(halves), fmt=marker(i), color=colour(i), **DOTS)
-            )
+            half = np.nan_to_num(halves)
+            handles.append(axes.errorbar(means, places, xerr=half, fmt=marker(i), color=colour(i), **DOTS))
         for between in range(1, n_groups):
             axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
         axes.set_xlim(*padded(*span(estimated.values())))
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(wrapped(label, 2.2, TEXT))
-        name_rows(axes, group_names, pitch=pitch, inches=1.35)
-        add_header(figure, title, handles if n_series > 1 else (), estimated)
+        axes.set_xlabel(text.wrapped(label, 2.2, TEXT))
+        text.name_rows(axes, group_names, pitch=pitch, inches=1.35)
+        text.add_header(figure, title, handles if n_series > 1 else (), estimated)
     return figure
 
 
@@ -105,18 +96,18 @@ def lines(
             handles.append(axes.axhline(level, color=colours.get(name, SOFT), linewidth=1, linestyle=dashes))
         axes.set_ylim(*padded(min([low, *levels.values()]), max([high, *levels.values()])))
         axes.grid(axis="y")
-        axes.set_xlabel(wrapped(x_label, 2.6, TEXT))
-        axes.set_ylabel(wrapped(label, HEIGHT, TEXT))
+        axes.set_xlabel(text.wrapped(x_label, 2.6, TEXT))
+        axes.set_ylabel(text.wrapped(label, HEIGHT, TEXT))
         if log:
             axes.set_xscale("log")
             axes.minorticks_off()
         if names is not None:
-            name_columns(axes, places, names)
+            text.name_columns(axes, places, names)
         elif log:
-            number_ticks(axes, places)
-        keep_height(axes, HEIGHT)
+            text.number_ticks(axes, places)
+        text.keep_height(axes, HEIGHT)
         shown = [*estimated, *(f"{name} (limit)" if name in estimated else name for name in levels)]
-        add_header(figure, title, handles if len(shown) > 1 else (), shown)
+        text.add_header(figure, title, handles if len(shown) > 1 else (), shown)
     return figure
 
 
@@ -148,8 +139,8 @@ def histogram(values: Mapping[str, Any], *, edges: Any, x_label: str, label: str
         axes.set_xlim(bounds[0], bounds[-1])
         axes.locator_params(axis="y", integer=True)
         axes.grid(axis="y")
-        axes.set_xlabel(wrapped(x_label, 2.6, TEXT))
-        axes.set_ylabel(wrapped(label, 1.6, TEXT))
-        number_ticks(axes, bounds)
-        add_header(figure, title, handles if len(given) > 1 else (), given)
+        axes.set_xlabel(text.wrapped(x_label, 2.6, TEXT))
+        axes.set_ylabel(text.wrapped(label, 1.6, TEXT))
+        text.number_ticks(axes, bounds)
+        text.add_header(figure, title, handles if len(given) > 1 else (), given)
     return figure

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import ParameterError
+from hotshot.paper.figures import text
 from hotshot.paper.figures.checks import arrays_of, named, names_of, numbers
 from hotshot.paper.figures.style import COLOURS, COLUMN, INK, PAGE, POINTS, TEXT, drawing, outlined
-from hotshot.paper.figures.text import (
-    add_header,
-    fitted,
-    keep_height,
-    name_columns,
-    name_rows,
-    row_pitch,
-    row_print,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +36,7 @@ def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: 
     column_names = names_of(columns, values.shape[1], "columns")
     n_rows, n_columns = values.shape
     width = COLUMN if n_columns <= 8 else PAGE
-    pitch = row_pitch(n_rows)
+    pitch = text.row_pitch(n_rows)
     body = max(n_rows * pitch / POINTS, 0.8)
     low, high = float(values.min()), float(values.max())
     if low == high:
@@ -57,15 +48,15 @@ def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: 
         mesh.set(linewidth=0.3 if n_columns <= 40 else 0, rasterized=values.size > MOST_OUTLINED)
         axes.spines[:].set_visible(False)
         inches = min(NAME, max(0.8, width - BAR - max(CELLS, CELL * n_columns)))
-        name_rows(axes, row_names, pitch=pitch, inches=inches)
+        text.name_rows(axes, row_names, pitch=pitch, inches=inches)
         share = min(1.0, BAR_HEIGHT / body)
         bar = figure.colorbar(mesh, ax=axes, aspect=share * body / 0.1, shrink=share, anchor=(0, 1), pad=0.02)
         bar.outline.set_visible(False)
-        bar.set_label(wrapped(label, share * body, TEXT))
-        name_columns(axes, range(n_columns), column_names)
+        bar.set_label(text.wrapped(label, share * body, TEXT))
+        text.name_columns(axes, range(n_columns), column_names)
         axes.tick_params(axis="x", length=0)
-        keep_height(axes, body)
-        add_header(figure, title)
+        text.keep_height(axes, body)
+        text.add_header(figure, title)
     return figure
 
 
@@ -79,7 +70,7 @@ def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -
     order = np.argsort(-heights, kind="stable")
     heights = heights[order]
     n = len(heights)
-    pitch = row_pitch(n, TALLEST)
+    pitch = text.row_pitch(n, TALLEST)
     with drawing(COLUMN, n * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         axes.barh(np.arange(n), heights, height=0.68, color=COLOURS[0], linewidth=0)
@@ -88,7 +79,7 @@ def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -
         room = 0.17 * (high - low) or 1.0
         axes.set_xlim(low - room * (low < 0), high + room * (high > 0 or low == 0))
         shown = decimals(heights)
-        step, size = row_print(n, pitch)
+        step, size = text.row_print(n, pitch)
         for row in range(0, n, step):
             side, away = ("left", 2.5) if heights[row] >= 0 else ("right", -2.5)
             axes.annotate(
@@ -100,11 +91,11 @@ def ranking(names: Iterable[Any], values: Any, *, label: str, title: str = "") -
                 horizontalalignment=side,
                 verticalalignment="center_baseline",
             )
-        axes.set_xlabel(wrapped(label, 2.2, TEXT))
+        axes.set_xlabel(text.wrapped(label, 2.2, TEXT))
         axes.locator_params(axis="x", nbins=5)
-        name_rows(axes, [row_names[i] for i in order], pitch=pitch)
+        text.name_rows(axes, [row_names[i] for i in order], pitch=pitch)
         axes.axvline(0, color=INK, linewidth=0.6)
-        add_header(figure, title)
+        text.add_header(figure, title)
     return figure
 
 
@@ -120,7 +111,7 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
     class_names = names_of(names, len(true), "names")
     order = np.argsort(-true, kind="stable")
     n = len(true)
-    pitch = row_pitch(n)
+    pitch = text.row_pitch(n)
     rows = np.arange(n)
     with drawing(COLUMN, n * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
@@ -132,8 +123,8 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
         axes.set_xlim(low - 0.02 * (high - low), high + 0.05 * (high - low) or 1)
         axes.grid(axis="x")
         axes.set_xlabel("weight")
-        name_rows(axes, [class_names[b] for b in order], pitch=pitch)
-        add_header(figure, title, handles, ["truth", *found])
+        text.name_rows(axes, [class_names[b] for b in order], pitch=pitch)
+        text.add_header(figure, title, handles, ["truth", *found])
     return figure
 
 
@@ -152,18 +143,18 @@ def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, labe
     with drawing(PAGE, 2.5 * len(given)) as figure:
         all_axes = figure.subplots(len(given), 1, sharey=True, squeeze=False)[:, 0]
         orders = [np.argsort(-each, kind="stable") for each in given.values()]
-        titles = fitted(given, 5.5, TEXT)
-        for axes, text, each, order in zip(all_axes, titles, given.values(), orders, strict=True):
+        titles = text.fitted(given, 5.5, TEXT)
+        for axes, heading, each, order in zip(all_axes, titles, given.values(), orders, strict=True):
             axes.bar(np.arange(len(each)), each[order], width=0.74, color=COLOURS[0], linewidth=0)
             equal = _equal_weights(axes, (-0.5, len(each) - 0.5), each)
-            axes.set_title(text, pad=2)
-            axes.set_ylabel(wrapped(label, 1.0, TEXT))
+            axes.set_title(heading, pad=2)
+            axes.set_ylabel(text.wrapped(label, 1.0, TEXT))
             axes.set_xlim(-0.6, len(each) - 0.4)
             axes.set_ylim(low, high + 0.05 * (high - low))
         for axes, own_names, order in zip(all_axes, class_names, orders, strict=True):
-            name_columns(axes, range(len(order)), [own_names[b] for b in order])
+            text.name_columns(axes, range(len(order)), [own_names[b] for b in order])
             axes.tick_params(axis="x", length=0)
-        add_header(figure, title, [equal], ["equal weights"])
+        text.add_header(figure, title, [equal], ["equal weights"])
     return figure
 
 
@@ -175,15 +166,15 @@ def sample_weights(panels: Mapping[str, Any], *, label: str, title: str = "") ->
     with drawing(COLUMN, 1.05 * len(given) + 0.4) as figure:
         all_axes = figure.subplots(len(given), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         thickness = float(np.clip(0.75 * 2.7 * POINTS / longest, 0.25, 4))
-        for axes, text, each in zip(all_axes, fitted(given, 2.6, TEXT), given.values(), strict=True):
+        for axes, heading, each in zip(all_axes, text.fitted(given, 2.6, TEXT), given.values(), strict=True):
             axes.vlines(np.arange(1, len(each) + 1), 0, each, color=COLOURS[0], linewidth=thickness)
             equal = _equal_weights(axes, (0.5, len(each) + 0.5), each)
-            axes.set_title(text, pad=2)
+            axes.set_title(heading, pad=2)
         axes.set_xlim(0.5, longest + 0.5)
         axes.set_ylim(low, high + 0.06 * (high - low))
         axes.set_xlabel("sample of the base class")
-        figure.supylabel(wrapped(label, 0.9 * figure.get_figheight(), TEXT), fontsize=TEXT)
-        add_header(figure, title, [equal], ["equal weights"])
+        figure.supylabel(text.wrapped(label, 0.9 * figure.get_figheight(), TEXT), fontsize=TEXT)
+        text.add_header(figure, title, [equal], ["equal weights"])
     return figure
 
 

@@ -148,10 +148,7 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 
 def _settle_ticks(figure: Figure) -> None:
-    """Let each axis have as many ticks as fit now, whatever the layout makes of it.
-
-    Otherwise a layout made for narrow numbers can leave room for other ticks, whose numbers are wider.
-    """
+    """Let each axis have as many ticks as fit now: a later layout may leave room for others with wider numbers."""
     from matplotlib.ticker import AutoLocator
 
     figure.draw_without_rendering()

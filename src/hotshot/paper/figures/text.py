@@ -58,9 +58,7 @@ def short(name: Any, most: int = 32) -> str:
     if sum(map(_columns, text)) <= most:
         return text
     room = most - 1
-    head = _leading(text, room - room // 2)
-    tail = _leading(text[::-1], room // 2)[::-1]
-    return f"{head}{ELLIPSIS}{tail}"
+    return _leading(text, room - room // 2) + ELLIPSIS + _leading(text[::-1], room // 2)[::-1]
 
 
 def fitted(names: Iterable[Any], inches: float, size: float) -> list[str]:
@@ -187,8 +185,7 @@ def _middles(axes: Axes, places: Any) -> np.ndarray:
     figure: Any = axes.get_figure()
     axes.set_xticks([])
     figure.get_layout_engine().execute(figure)
-    pixels = axes.transData.transform([(place, 0) for place in places])[:, 0]
-    return pixels * POINTS / figure.dpi
+    return axes.transData.transform([(place, 0) for place in places])[:, 0] * POINTS / figure.dpi
 
 
 def _turned(angle: float, size: float) -> dict[str, Any]:
