@@ -18,8 +18,10 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,9 @@ from sklearn.base import clone
 from hotshot.arrays import one_thread
 from hotshot.base import BaseClasses
 from hotshot.base.classes import LEAST_HELD_OUT
+from hotshot.errors import HotshotError
+from hotshot.files.atomic import write_json
+from hotshot.files.objects import read_object
 from hotshot.method.fit import fit_tasks
 
 FOLDS, WAYS, SHOTS, QUERIES = 4, 5, (1, 5), 15
@@ -37,8 +42,10 @@ TASKS_AT_ONCE = 20
 # Of larger banks a random part is used.
 MOST_CLASSES, MOST_SAMPLES = 96, 60
 LOOKS_SEEN = "looks seen in training"
-# Half widths of a 95% interval, in standard errors.
-DECIDED = 1.96
+# Half widths of a 99% interval, in standard errors: several settings are tried.
+DECIDED = 2.6
+# To be raised where the rules above change, so that what was kept before is forgotten.
+RULES = 1
 # Called with a sentence and the share of the work that is done.
 progress: ContextVar[Callable[[str, float], None] | None] = ContextVar("progress", default=None)
 
@@ -75,52 +82,78 @@ class Choice:
 
 def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[Any]]) -> Choice:
     """What is chosen for an estimator on this bank, which keeps it: each list in `choices` begins with the constant."""
-    parameters = {**estimator.get_params(deep=False), "base": None, "random_state": None}
-    key = f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
+    key = _description(estimator)
     with base.choosing:
         if key not in base.choices:
-            seen = base.seen_in_training
-            if seen is None:
-                seen = base.choices.setdefault(LOOKS_SEEN, {LOOKS_SEEN: looks_seen(base)})[LOOKS_SEEN]
-            base.choices[key] = choose(clone(estimator).set_params(base=base), choices, seen).to_json()
+            base.choices.update(_read_kept(base))
+        if key not in base.choices:
+            with one_thread():
+                held_out = HeldOut(_folds(base), {})
+                seen = _seen(base, held_out)
+                base.choices[key] = choose(estimator, choices, held_out, seen).to_json()
+            _keep(base)
         return Choice.from_json(base.choices[key])
 
 
-@one_thread()
-def choose(estimator: Any, open_choices: Mapping[str, Sequence[Any]], seen: bool) -> Choice:
-    """Values for the parameters in `open_choices`, each from its list; the first of a list is the constant.
-
-    `seen` tells whether the extractor was trained on the base classes.
-    """
-    folds = _folds(estimator.base)
-    current = {name: values[0] for name, values in open_choices.items()}
-    candidates = [
-        (name, value)
-        for name, values in open_choices.items()
-        if not (seen and name in estimator._misled)
-        for value in values[1:]
-    ]
-    trials: list[Trial] = []
-    known: Scores = {}
+def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldOut, seen: bool) -> Choice:
+    """Try one value after another, in the order of `choices`; each is compared to what was taken before."""
+    current = {name: values[0] for name, values in choices.items()}
+    open_names = [name for name in choices if not (seen and name in estimator._misled)]
+    candidates = [(name, value) for name in open_names for value in choices[name][1:]]
+    trials = []
     for number, (name, value) in enumerate(candidates):
         _tell(f"Choosing settings on the base classes: {name}={value}", number / len(candidates))
-        trial = _trial(estimator, folds, current, (name, value), known)
-        trials.append(trial)
-        if trial.taken:
-            current = {**current, name: value}
+        trials.append(_trial(estimator, held_out, current, name, value))
+        if trials[-1].taken:
+            current[name] = value
     return Choice(current, tuple(trials), seen)
 
 
-@one_thread()
-def looks_seen(base: BaseClasses) -> bool:
-    """Whether the plain mix beats the posterior rule for the means on held-out base classes."""
+def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
+    """Whether the extractor was trained on the base classes: as the bank says, or as the posterior rule gives away."""
     from hotshot.estimators.hot import HOTClassifier  # Which chooses its own settings by this module.
 
-    _tell("Looking for signs that the extractor was trained on the base classes", 0)
-    constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
-    constants["power"] = base.power("auto")
-    posterior = {**constants, "mean_rule": "posterior"}
-    return _trial(HOTClassifier(), _folds(base), posterior, ("mean_rule", "mix"), {}).taken
+    if base.seen_in_training is not None:
+        return base.seen_in_training
+    if LOOKS_SEEN not in base.choices:
+        _tell("Checking whether the extractor was trained on the base classes", 0)
+        constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
+        posterior = {**constants, "power": base.power("auto"), "mean_rule": "posterior"}
+        base.choices[LOOKS_SEEN] = _trial(HOTClassifier(), held_out, posterior, "mean_rule", "mix").taken
+    return bool(base.choices[LOOKS_SEEN])
+
+
+def _description(estimator: Any) -> str:
+    """Class and parameters of an estimator, apart from its bank."""
+    parameters = {
+        name: x for name, x in estimator.get_params(deep=False).items() if name not in ("base", "random_state")
+    }
+    return f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
+
+
+def _kept_file(base: BaseClasses) -> Path:
+    """Where choices on this bank are kept between programs: they take seconds, and the bank tells which they are."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(os.environ.get("HOTSHOT_CACHE") or os.path.join(caches, "hotshot"))
+    said = {None: "", True: "-seen", False: "-unseen"}[base.seen_in_training]
+    return folder / "choices" / f"{base.fingerprint[:32]}{said}-{RULES}.json"
+
+
+def _read_kept(base: BaseClasses) -> dict[str, Any]:
+    """What was chosen on this bank before; nothing where it cannot be read."""
+    found = {}
+    with suppress(HotshotError, OSError):
+        for key, value in (read_object(_kept_file(base)) or {}).items():
+            with suppress(LookupError, TypeError, ValueError):
+                found[key] = value if key == LOOKS_SEEN else Choice.from_json(value).to_json()
+    return found
+
+
+def _keep(base: BaseClasses) -> None:
+    with suppress(HotshotError, OSError):
+        file = _kept_file(base)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, {**_read_kept(base), **base.choices})
 
 
 def _tell(sentence: str, done: float) -> None:
@@ -129,45 +162,24 @@ def _tell(sentence: str, done: float) -> None:
         watch(sentence, done)
 
 
-# Accuracies (folds, shots, tasks) by setting, as far as they are known.
-Scores = dict[str, np.ndarray]
-
-
-def _trial(
-    estimator: Any, folds: list[Fold], current: dict[str, Any], change: tuple[str, Any], known: Scores
-) -> Trial:
+def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str, value: Any) -> Trial:
     """Whether one change of the current settings gains clearly."""
-    changed = {**current, change[0]: change[1]}
+    before = clone(estimator).set_params(**current)
+    after = clone(before).set_params(**{name: value})
     for tasks in (FIRST_TASKS, TASKS):
-        gains = 100 * (_scores(estimator, folds, changed, tasks, known) - _scores(estimator, folds, current, tasks, known))
+        gains = 100 * (held_out.accuracies(after, tasks) - held_out.accuracies(before, tasks))
         gain, half_width = _interval(gains.mean(axis=1))
         if gain <= 0:
             break
     loses = any(mean + half < 0 for mean, half in (_interval(gains[:, k]) for k in range(len(SHOTS))))
     agree = np.sum(gains.mean(axis=(1, 2)) > 0) >= FOLDS - 1
     taken = bool(gain > half_width and agree and not loses)
-    return Trial(*change, gain=round(gain, 3), half_width=round(half_width, 3), tasks=gains.size, taken=taken)
+    return Trial(name, value, round(gain, 3), round(half_width, 3), gains.size, taken)
 
 
 def _interval(gains: np.ndarray) -> tuple[float, float]:
-    """Mean gain, and half the width of its 95% interval."""
+    """Mean gain, and half the width of its interval."""
     return float(gains.mean()), float(DECIDED * gains.std(ddof=1) / gains.size**0.5)
-
-
-def _scores(estimator: Any, folds: list[Fold], settings: dict[str, Any], tasks: int, known: Scores) -> np.ndarray:
-    """Accuracies (folds, shots, tasks) with these settings; the first tasks are kept and not computed again."""
-    key = json.dumps(settings, sort_keys=True)
-    start = known[key].shape[2] if key in known else 0
-    if start < tasks:
-
-        def of_fold(fold: Fold) -> np.ndarray:
-            own = clone(estimator).set_params(base=fold.base, **settings)
-            return np.stack([_accuracies(own, fold, k, slice(start, tasks)) for k in SHOTS])
-
-        with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
-            found = np.stack(list(pool.map(of_fold, folds)))
-        known[key] = np.concatenate([known[key], found], axis=2) if start else found
-    return known[key][:, :, :tasks]
 
 
 @dataclass(frozen=True)
@@ -189,13 +201,34 @@ class Fold:
     tasks: dict[int, list[HeldOutTask]]
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """Folds of a bank, and the accuracies (folds, shots, tasks) known of estimators on their first tasks."""
+
+    folds: list[Fold]
+    known: dict[str, np.ndarray]
+
+    def accuracies(self, estimator: Any, tasks: int) -> np.ndarray:
+        """Accuracies (folds, shots, tasks); the first tasks are not computed again for more."""
+        key = _description(estimator)
+        start = self.known[key].shape[2] if key in self.known else 0
+        if start < tasks:
+
+            def of_fold(fold: Fold) -> np.ndarray:
+                own = clone(estimator).set_params(base=fold.base)
+                return np.stack([_accuracies(own, fold, k, slice(start, tasks)) for k in SHOTS])
+
+            with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
+                found = np.stack(list(pool.map(of_fold, self.folds)))
+            self.known[key] = np.concatenate([self.known[key], found], axis=2) if start else found
+        return self.known[key][:, :, :tasks]
+
+
 def _folds(base: BaseClasses) -> list[Fold]:
     rng = np.random.default_rng(0)
     classes = rng.permutation(np.flatnonzero(base.counts >= LEAST_HELD_OUT))[:MOST_CLASSES]
     ends = np.cumsum(base.counts)
-    rows = [
-        np.sort(ends[c] - base.counts[c] + rng.permutation(base.counts[c])[:MOST_SAMPLES]) for c in classes
-    ]
+    rows = [np.sort(ends[c] - base.counts[c] + rng.permutation(base.counts[c])[:MOST_SAMPLES]) for c in classes]
     found = []
     for fold in range(FOLDS):
         held, kept = rows[fold::FOLDS], [own for i, own in enumerate(rows) if i % FOLDS != fold]
