@@ -18,9 +18,14 @@ from hotshot import (
     BaseClasses,
     CentroidClassifier,
     CosineClassifier,
+    DiscriminantClassifier,
     FreeLunchClassifier,
     HOTClassifier,
+    LogisticClassifier,
     MatchingClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
     evaluate,
     parameter_set,
 )
@@ -59,6 +64,12 @@ ESTIMATORS = {
     "centroid with base": CentroidClassifier(BASE),
     "cosine": CosineClassifier(scale=3),
     "matching": MatchingClassifier(power=2.0),
+    "logistic": LogisticClassifier(BASE),
+    "discriminant": DiscriminantClassifier(BASE),
+    "discriminant without base": DiscriminantClassifier(),
+    "two covariances": TwoCovarianceClassifier(BASE),
+    "softmax calibration": SoftmaxCalibrationClassifier(BASE, tau=8),
+    "free lunch, tuned": TunedFreeLunchClassifier(BASE, k=2),
 }
 EXPLAINING = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name], "explain")]
 
@@ -382,6 +393,7 @@ SPOILT = {
     "without base": ESTIMATORS["hot without base"],
     "centroid": ESTIMATORS["centroid with base"],
     "matching": ESTIMATORS["matching"],
+    "two covariances": ESTIMATORS["two covariances"],
 }
 
 

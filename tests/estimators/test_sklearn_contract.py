@@ -15,9 +15,14 @@ from hotshot import (
     BaseClasses,
     CentroidClassifier,
     CosineClassifier,
+    DiscriminantClassifier,
     FreeLunchClassifier,
     HOTClassifier,
+    LogisticClassifier,
     MatchingClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
 )
 
 ESTIMATORS = [
@@ -27,6 +32,11 @@ ESTIMATORS = [
     CentroidClassifier(normalize=None),
     CosineClassifier(),
     MatchingClassifier(),
+    LogisticClassifier(),
+    DiscriminantClassifier(),
+    TwoCovarianceClassifier(),
+    SoftmaxCalibrationClassifier(),
+    TunedFreeLunchClassifier(),
 ]
 
 

@@ -13,9 +13,12 @@ from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.transport.costs import squared_euclidean
 
 POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
+# To choose from where no feature is negative; others have the power 1 alone.
+POWERS = (0.5, 1.0)
 
 
 def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean of the samples (samples, V) of each class, counted from 0: (N, V)."""
     order = np.argsort(labels, kind="stable")
     return class_means(X[order], np.bincount(labels))
 

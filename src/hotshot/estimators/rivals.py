@@ -8,24 +8,22 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import cast, unit_vectors
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power, power_transform
 from hotshot.errors import InputError
-from hotshot.estimators.baselines import POWER, means_by_class
+from hotshot.estimators.baselines import POWER, POWERS, means_by_class
 from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.method.heads.problem import softmax
+from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import squared_euclidean
 
 AUTO = StrOptions({"auto"})
 POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
 SHARE = [Interval(Real, 0, 1, closed="both"), AUTO]
-# Of features without negative entries; others have the power 1 alone.
-POWERS = (0.5, 1.0)
 # Smallest variance, in units of the mean variance.
 SMALLEST_VARIANCE = 1e-9
 
@@ -115,25 +113,57 @@ class LogisticClassifier(_RivalClassifier):
         self.centre_ = self.base.centre(self.power_) if centred else np.zeros(X.shape[1])
         # The penalty keeps the weights in the span of the support, where the problem is small.
         axes, coordinates = np.linalg.qr(self._transformed(X).T)
-        model = LogisticRegression(C=settings["C"], max_iter=1000, tol=1e-6)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(coordinates.T, labels)
-        self.converged_ = not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+        members = np.eye(len(self.classes_))[labels]
+        theta, self.converged_ = fit_logistic(
+            coordinates.T, members, symmetric_penalty(settings["C"], members.shape[1])
+        )
         if not self.converged_:
             warnings.warn(
                 "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=3
             )
-        theta = np.concatenate([model.coef_ @ axes.T, model.intercept_[:, None]], axis=1)
-        if len(self.classes_) == 2:
-            theta = np.concatenate([-theta, theta]) / 2
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         return unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self._transformed(X) @ self.coef_.T + self.intercept_
+
+
+def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarray, bool]:
+    r""":math:`\min_{W, c} \sum_n \ell(W x_n + c, y_n) + \lVert W \rVert^2 / (2 C)`.
+
+    scikit-learn's LogisticRegression has the same minimum and takes several times as long on a few samples.
+
+    Parameters
+    ----------
+    X, members : arrays (samples, V) and (samples, N)
+        Features and one-hot classes.
+
+    Returns
+    -------
+    theta : array (N, V + 1)
+        Weights and, last, intercepts.
+    converged : bool
+    """
+    points = np.concatenate([X, np.ones((len(X), 1))], axis=1)
+    shape = members.shape[1], points.shape[1]
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(shape)
+        logits = points @ theta.T
+        logits -= logits.max(axis=1, keepdims=True)
+        exponentials = np.exp(logits)
+        totals = exponentials.sum(axis=1, keepdims=True)
+        penalty = theta / C
+        penalty[:, -1] = 0
+        value = np.log(totals).sum() - np.vdot(logits, members) + np.vdot(penalty, theta) / 2
+        return value, ((exponentials / totals - members).T @ points + penalty).ravel()
+
+    options = {"gtol": 1e-6, "ftol": 1e-14, "maxcor": 20, "maxiter": 1000}
+    found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options=options)
+    # As close as scikit-learn asks for; beyond that, rounding may end the search.
+    return found.x.reshape(shape), bool(np.abs(found.jac).max() <= 1e-4 * len(X))
 
 
 class _NormalisedClassifier(_RivalClassifier):
@@ -232,7 +262,7 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
     Means of classes are drawn from :math:`N(m, S_b)`, samples from :math:`N(\cdot, S_w)` around them [1]_ [2]_; a class
     of which :math:`K_c` samples are seen has a Gaussian posterior, and the logit is the log density of its next sample
-    but for a constant. m, S_b and S_w come from the base classes, S_b and S_w shrunk towards their mean variance. Without
+    but for a constant. All three come from the base classes, S_b and S_w shrunk towards their mean variance. Without
     base classes it is the nearest class mean.
 
     Parameters
@@ -317,7 +347,8 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
     r"""Class means pulled towards the means of similar base classes, as TEEN does [1]_.
 
     .. math::
-        c' = \alpha c + (1 - \alpha) \sum_b \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))} \mu_b
+        c' = \alpha c + (1 - \alpha) \sum_b w_b \mu_b, \quad
+        w_b = \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))}
 
     for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
     a multiple of :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
@@ -395,8 +426,10 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
 
 
 def _checked_spectrum(prepared: PreparedBase) -> np.ndarray:
-    """Variances within base classes (axes,); raise where there are none."""
+    """Variances within base classes (axes,); raise where they are those of rounding."""
+    rounding = float(np.finfo(prepared.spectrum.dtype).eps)
     spectrum = np.asarray(prepared.spectrum, dtype=np.float64)
-    if not spectrum.any():
+    # Features have norm 1.
+    if spectrum.max() <= (10 * rounding) ** 2:
         raise InputError("The samples of each base class are all alike: pass base classes whose samples differ.")
     return spectrum
