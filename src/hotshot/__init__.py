@@ -4,14 +4,9 @@ from hotshot.base import BaseClasses
 from hotshot.estimators import (
     CentroidClassifier,
     CosineClassifier,
-    DiscriminantClassifier,
     FreeLunchClassifier,
     HOTClassifier,
-    LogisticClassifier,
     MatchingClassifier,
-    SoftmaxCalibrationClassifier,
-    TunedFreeLunchClassifier,
-    TwoCovarianceClassifier,
     load_parameters,
     named_method,
     parameter_set,
@@ -22,8 +17,7 @@ from hotshot.files import read_features
 from hotshot.version import __version__
 
 __all__ = [
-    "BaseClasses", "CentroidClassifier", "CosineClassifier", "DiscriminantClassifier", "FreeLunchClassifier",
-    "HOTClassifier", "LogisticClassifier", "MatchingClassifier", "SoftmaxCalibrationClassifier",
-    "TunedFreeLunchClassifier", "TwoCovarianceClassifier", "__version__", "evaluate", "freeze_tasks", "load_parameters",
-    "named_method", "parameter_set", "read_features", "tune",
+    "BaseClasses", "CentroidClassifier", "CosineClassifier", "FreeLunchClassifier", "HOTClassifier",
+    "MatchingClassifier", "__version__", "evaluate", "freeze_tasks", "load_parameters", "named_method",
+    "parameter_set", "read_features", "tune",
 ]  # fmt: skip

@@ -18,19 +18,23 @@ from hotshot import (
     BaseClasses,
     CentroidClassifier,
     CosineClassifier,
-    DiscriminantClassifier,
     FreeLunchClassifier,
     HOTClassifier,
-    LogisticClassifier,
     MatchingClassifier,
-    SoftmaxCalibrationClassifier,
-    TunedFreeLunchClassifier,
-    TwoCovarianceClassifier,
     evaluate,
     parameter_set,
 )
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.estimators import METHOD_NAMES, models, named_method
+from hotshot.estimators import (
+    METHOD_NAMES,
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
+    models,
+    named_method,
+)
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.models import UnloadedBase
 from hotshot.files.tensors import map_tensors, write_tensors

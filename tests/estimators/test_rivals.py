@@ -9,17 +9,16 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
-from hotshot import (
-    BaseClasses,
+from hotshot import BaseClasses, FreeLunchClassifier
+from hotshot.base import Space, pooled_covariance
+from hotshot.errors import InputError, ParameterError
+from hotshot.estimators import (
     DiscriminantClassifier,
-    FreeLunchClassifier,
     LogisticClassifier,
     SoftmaxCalibrationClassifier,
     TunedFreeLunchClassifier,
     TwoCovarianceClassifier,
 )
-from hotshot.base import Space, pooled_covariance
-from hotshot.errors import InputError, ParameterError
 
 WIDTH = 6
 X_BASE, Y_BASE = make_bank(8, 15, WIDTH, seed=1)
@@ -143,8 +142,9 @@ def test_without_base_classes_it_is_the_nearest_class_mean_of_unit_vectors(estim
 def test_tuned_free_lunch_is_free_lunch_on_normalised_features():
     tuned = TunedFreeLunchClassifier(BASE, k=3, alpha=0.01, power=1)
     same = FreeLunchClassifier(
-        BASE, k=3, alpha=0.01, power=1, normalize="centre-l2", n_components=Space.n_components, head="bound"
-    )
+        BASE, k=3, alpha=0.01, power=1, normalize="centre-l2", n_components=Space.n_components, head="bound",
+        alpha_rule="diagonal", n_generated=100, support_weight=5,
+    )  # fmt: skip
     np.testing.assert_array_equal(tuned.fit(X, Y).predict_proba(QUERIES), same.fit(X, Y).predict_proba(QUERIES))
 
 

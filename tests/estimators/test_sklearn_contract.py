@@ -15,11 +15,13 @@ from hotshot import (
     BaseClasses,
     CentroidClassifier,
     CosineClassifier,
-    DiscriminantClassifier,
     FreeLunchClassifier,
     HOTClassifier,
-    LogisticClassifier,
     MatchingClassifier,
+)
+from hotshot.estimators import (
+    DiscriminantClassifier,
+    LogisticClassifier,
     SoftmaxCalibrationClassifier,
     TunedFreeLunchClassifier,
     TwoCovarianceClassifier,

@@ -68,7 +68,7 @@ class FreeLunchClassifier(CalibratedClassifier):
         **{name: HOTClassifier._parameter_constraints[name] for name in SHARED},
         "alpha": [NOT_NEGATIVE, AUTO],
     }
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.0, 0.03)}
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
 
     def __init__(
         self,
@@ -122,6 +122,9 @@ class FreeLunchClassifier(CalibratedClassifier):
 class TunedFreeLunchClassifier(FreeLunchClassifier):
     """Free-Lunch [1]_ on normalised features, with settings that the base classes choose and a head without sampling.
 
+    What else differs from the published method: alpha is added to the diagonal, a class has 100 virtual features, and a
+    support sample counts as 5.
+
     Parameters
     ----------
     base, k, alpha
@@ -155,11 +158,14 @@ class TunedFreeLunchClassifier(FreeLunchClassifier):
         super().__init__(
             base,
             k=k,
-            alpha=alpha,
             power=power,
             normalize=Space.normalize,
             n_components=Space.n_components,
+            alpha=alpha,
+            alpha_rule="diagonal",
             head="bound",
+            n_generated=100,
+            support_weight=5.0,
         )
 
     def _space(self, power: float) -> Space:

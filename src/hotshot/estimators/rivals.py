@@ -88,7 +88,7 @@ class LogisticClassifier(_RivalClassifier):
         "C": POSITIVE,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "C": (10.0, 1.0, 100.0),
+        "C": (3.0, 1.0, 10.0, 100.0),
         "power": POWERS,
         "normalize": ("centre-l2", "l2"),
     }
@@ -109,8 +109,9 @@ class LogisticClassifier(_RivalClassifier):
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         settings = self.settings()
         self.power_ = self._chosen_power(settings, X)
-        centred = self.base is not None and settings["normalize"] == "centre-l2"
-        self.centre_ = self.base.centre(self.power_) if centred else np.zeros(X.shape[1])
+        self.centre_ = np.zeros(X.shape[1])
+        if self.base is not None and settings["normalize"] == "centre-l2":
+            self.centre_ = self.base.centre(self.power_)
         # The penalty keeps the weights in the span of the support, where the problem is small.
         axes, coordinates = np.linalg.qr(self._transformed(X).T)
         members = np.eye(len(self.classes_))[labels]
@@ -185,7 +186,8 @@ class _NormalisedClassifier(_RivalClassifier):
         self._fit_means(means, np.bincount(labels), prepared, settings)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
-        return self.transform_(cast(X, self.transform_.centre.dtype)).astype(np.float64)
+        dtype = np.asarray(self.transform_.centre).dtype
+        return self.transform_(cast(X, dtype)).astype(np.float64)
 
     def _fit_means(
         self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
@@ -229,7 +231,7 @@ class DiscriminantClassifier(_NormalisedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {"base": "no_validation", "power": POWER, "shrinkage": SHARE}
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.5, 0.2, 0.05), "power": POWERS}
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.9, 0.5, 0.8, 0.97), "power": POWERS}
 
     def __init__(
         self, base: BaseClasses | None = None, *, power: float | str = "auto", shrinkage: float | str = "auto"
@@ -300,9 +302,9 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         "scale": POSITIVE,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "scale": (0.5, 0.25, 1.0),
-        "within": (0.2, 0.5),
-        "between": (0.5, 0.2),
+        "scale": (0.25, 0.5, 1.0),
+        "within": (0.7, 0.5, 0.85),
+        "between": (0.5, 0.2, 0.8),
         "power": POWERS,
     }
 
@@ -391,8 +393,8 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
         "scale": [Interval(Real, 0, None, closed="neither")],
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "alpha": (0.5, 0.7, 0.9),
-        "tau": (16.0, 8.0, 4.0),
+        "alpha": (0.7, 0.3, 0.5, 0.9),
+        "tau": (8.0, 4.0, 16.0, 32.0),
         "power": POWERS,
     }
 
