@@ -25,7 +25,16 @@ from hotshot import (
     parameter_set,
 )
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.estimators import METHOD_NAMES, models, named_method
+from hotshot.estimators import (
+    METHOD_NAMES,
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
+    models,
+    named_method,
+)
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.models import UnloadedBase
 from hotshot.files.tensors import map_tensors, write_tensors
@@ -59,6 +68,12 @@ ESTIMATORS = {
     "centroid with base": CentroidClassifier(BASE),
     "cosine": CosineClassifier(scale=3),
     "matching": MatchingClassifier(power=2.0),
+    "logistic": LogisticClassifier(BASE),
+    "discriminant": DiscriminantClassifier(BASE),
+    "discriminant without base": DiscriminantClassifier(),
+    "two covariances": TwoCovarianceClassifier(BASE),
+    "softmax calibration": SoftmaxCalibrationClassifier(BASE, tau=8),
+    "free lunch, tuned": TunedFreeLunchClassifier(BASE, k=2),
 }
 EXPLAINING = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name], "explain")]
 
@@ -382,6 +397,7 @@ SPOILT = {
     "without base": ESTIMATORS["hot without base"],
     "centroid": ESTIMATORS["centroid with base"],
     "matching": ESTIMATORS["matching"],
+    "two covariances": ESTIMATORS["two covariances"],
 }
 
 

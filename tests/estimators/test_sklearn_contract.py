@@ -19,6 +19,13 @@ from hotshot import (
     HOTClassifier,
     MatchingClassifier,
 )
+from hotshot.estimators import (
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
+)
 
 ESTIMATORS = [
     HOTClassifier(),
@@ -27,6 +34,11 @@ ESTIMATORS = [
     CentroidClassifier(normalize=None),
     CosineClassifier(),
     MatchingClassifier(),
+    LogisticClassifier(),
+    DiscriminantClassifier(),
+    TwoCovarianceClassifier(),
+    SoftmaxCalibrationClassifier(),
+    TunedFreeLunchClassifier(),
 ]
 
 

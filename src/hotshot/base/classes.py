@@ -261,7 +261,8 @@ class BaseClasses:
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly made again stays behind.
         kept = (
-            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices", "_centres", "_smallest",
+            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices",
+            "_centres", "_smallest",
         )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}

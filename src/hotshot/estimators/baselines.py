@@ -13,9 +13,12 @@ from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.transport.costs import squared_euclidean
 
 POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
+# To choose from where no feature is negative; others have the power 1 alone.
+POWERS = (0.5, 1.0)
 
 
-def _means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean of the samples (samples, V) of each class, counted from 0: (N, V)."""
     order = np.argsort(labels, kind="stable")
     return class_means(X[order], np.bincount(labels))
 
@@ -64,7 +67,7 @@ class CentroidClassifier(FewShotClassifier):
             self.power_ = self.base.power(self.power)
             centre = self.base.centre(self.power_)
         self.centre_ = np.zeros(X.shape[1]) if self.normalize is None else centre
-        self.centroids_ = _means_by_class(self._transformed(X), labels)
+        self.centroids_ = means_by_class(self._transformed(X), labels)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         X = power_transform(X.astype(np.float64), self.power_) - self.centre_
@@ -115,7 +118,7 @@ class CosineClassifier(_DirectionClassifier):
     """
 
     def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
-        self.directions_ = unit_vectors(_means_by_class(units, labels))
+        self.directions_ = unit_vectors(means_by_class(units, labels))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self.scale * self._units(X) @ self.directions_.T

@@ -41,8 +41,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    # Those that base classes seen in training would choose wrongly.
-    _misled: ClassVar[frozenset[str]] = frozenset()
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
@@ -62,7 +60,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
-        if self._choices:
+        if isinstance(getattr(self, "base", None), BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)
@@ -79,10 +77,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         """What is chosen for the parameters that are "auto", and why; the bank keeps it."""
         parameters = self.get_params(deep=False)
         base = parameters.get("base")
-        if not isinstance(base, BaseClasses):
-            return Choice({})
         choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
         constants = {name: values[0] for name, values in choices.items()}
+        if not isinstance(base, BaseClasses):
+            return Choice(constants)
         if choices.get("power") and base.power("auto") != constants["power"]:
             # Negative features have no other power.
             choices["power"] = (base.power("auto"),)

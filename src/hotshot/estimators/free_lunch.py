@@ -1,11 +1,12 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from hotshot.base import BaseClasses, Space
+from hotshot.estimators.baselines import POWERS
 from hotshot.estimators.classifier import CalibratedClassifier
-from hotshot.estimators.hot import COUNT, HOTClassifier
+from hotshot.estimators.hot import AUTO, COUNT, NOT_NEGATIVE, HOTClassifier
 from hotshot.method.hierarchy import NEAREST
 from hotshot.method.parameters import Method
 
@@ -27,9 +28,11 @@ class FreeLunchClassifier(CalibratedClassifier):
     ----------
     base : BaseClasses or None
         The bank to borrow from. None gives plain logistic regression on power-transformed features.
-    k : int
+    k : int or "auto"
         Number of base classes that lend to a support sample.
-    power, normalize, n_components, alpha, alpha_rule, head, n_generated, support_weight, C, random_state
+    alpha : float or "auto"
+        Added to the calibrated covariances; what "auto" chooses from suits normalised features alone.
+    power, normalize, n_components, alpha_rule, head, n_generated, support_weight, C, random_state
         As in `HOTClassifier`, with the published values as defaults. Base features are transformed only where
         features are normalised.
 
@@ -58,19 +61,21 @@ class FreeLunchClassifier(CalibratedClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "k": [COUNT],
+        "k": [COUNT, AUTO],
         **{name: HOTClassifier._parameter_constraints[name] for name in SHARED},
+        "alpha": [NOT_NEGATIVE, AUTO],
     }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
 
     def __init__(
         self,
         base: BaseClasses | None = None,
         *,
-        k: int = 2,
+        k: int | str = 2,
         power: float | str = "auto",
         normalize: str | None = None,
         n_components: float | int | None = None,
-        alpha: float = 0.21,
+        alpha: float | str = 0.21,
         alpha_rule: str = "entries",
         head: str = "sampled",
         n_generated: int = 750,
@@ -93,6 +98,8 @@ class FreeLunchClassifier(CalibratedClassifier):
 
     def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Free-Lunch in the terms of H-OT: equal weights on the nearest means, and its own rule for the means."""
+        # A subclass may have fewer parameters than it has attributes.
+        settings = {**vars(self), **settings}
         same = HOTClassifier(
             power_on_base=self.normalize is not None,
             cost=NEAREST,
@@ -108,3 +115,53 @@ class FreeLunchClassifier(CalibratedClassifier):
 
     def _method(self, settings: Mapping[str, Any]) -> Method:
         return HOTClassifier()._method(self._as_hot(settings))
+
+
+class TunedFreeLunchClassifier(FreeLunchClassifier):
+    """Free-Lunch [1]_ on normalised features, with settings that the base classes choose and a head without sampling.
+
+    What else differs from the published method: alpha is added to the diagonal, a class has 100 virtual features, and a
+    support sample counts as 5.
+
+    Parameters
+    ----------
+    base, k, alpha
+        As in `FreeLunchClassifier`.
+    power : float or "auto"
+        Of the power transform; "auto" is chosen, where no base feature is negative.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_, learned_cost_
+        As in `FreeLunchClassifier`.
+
+    References
+    ----------
+    .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        name: FreeLunchClassifier._parameter_constraints[name] for name in ("base", "k", "alpha", "power")
+    }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {**FreeLunchClassifier._choices, "power": POWERS}
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        k: int | str = "auto",
+        alpha: float | str = "auto",
+        power: float | str = "auto",
+    ) -> None:
+        super().__init__(
+            base,
+            k=k,
+            power=power,
+            normalize=Space.normalize,
+            n_components=Space.n_components,
+            alpha=alpha,
+            alpha_rule="diagonal",
+            head="bound",
+            n_generated=100,
+            support_weight=5.0,
+        )

@@ -183,7 +183,6 @@ class HOTClassifier(CalibratedClassifier):
         "n_generated": (300, 50),
         "support_weight": (20.0, 5.0, 50.0),
     }
-    _misled = frozenset({"mean_rule", "epsilon", "n_generated", "support_weight"})
 
     def __init__(
         self,

@@ -124,10 +124,10 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         raise ValueError("its feature names do not fit its features")
     scale = 1.0
     if hasattr(model, "transform_"):
-        _check_transform(model.transform_, width, with_axes=len(model.base_names_) > 0)
+        _check_transform(model.transform_, width, with_axes=model.base is not None)
         scale = model.transform_.scale
-        if not len(model.coef_) == len(model.intercept_) == len(classes):
-            raise ValueError("its coefficients are not those of its classes")
+    if hasattr(model, "coef_") and not len(model.coef_) == len(model.intercept_) == len(classes):
+        raise ValueError("its coefficients are not those of its classes")
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn misses the names of the features here.
         warnings.simplefilter("ignore")

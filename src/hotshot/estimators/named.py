@@ -10,9 +10,15 @@ from sklearn.svm import LinearSVC
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
-from hotshot.estimators.free_lunch import FreeLunchClassifier
+from hotshot.estimators.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.parameters import load_parameters
+from hotshot.estimators.rivals import (
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TwoCovarianceClassifier,
+)
 
 METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),
@@ -30,6 +36,11 @@ METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "ridge": lambda base: RidgeClassifier(),
     "svm": lambda base: LinearSVC(),
     "matching": lambda base: MatchingClassifier(),
+    "logistic-tuned": lambda base: LogisticClassifier(base),
+    "lda": lambda base: DiscriminantClassifier(base),
+    "plda": lambda base: TwoCovarianceClassifier(base),
+    "softmax-calibration": lambda base: SoftmaxCalibrationClassifier(base),
+    "free-lunch-tuned": lambda base: TunedFreeLunchClassifier(base),
 }
 METHOD_NAMES = tuple(METHODS)
 METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge", "svm", "matching")

@@ -14,7 +14,8 @@ NORMALISED = ("hot", "ot-cosine", "ot-euclidean", "ot-mean-cosine")
 WEIGHTED = ("ot-cosine-weighted", "ot-euclidean-weighted")
 FREE_LUNCH, CENTRED = ("free-lunch",), ("centroid-cl2n",)
 PUBLISHED = ("parameter_set('paper')", "parameter_set('authors')")
-WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED + CENTRED
+RIVALS = ("logistic-tuned", "lda", "plda", "softmax-calibration", "free-lunch-tuned")
+WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED + CENTRED + RIVALS
 CENTROID, DIRECTIONS = ("centroid",), ("cosine", "matching")
 LINEAR = ("logistic", "logistic-raw", "ridge", "svm")
 WITHOUT_BASE = CENTROID + DIRECTIONS + LINEAR
@@ -55,6 +56,7 @@ RULES = {
         "": (FINE, "Power 0.5 is possible and the scale suits alpha and C."),
     },
     CENTRED: {**SIGNED, "": (FINE, "It takes only the centre from the base classes.")},
+    RIVALS: {**SIGNED, "": (FINE, "They normalise the features; settings left open are chosen on the base classes.")},
     CENTROID: {"": (FINE, "Its predictions do not depend on the scale.")},
     DIRECTIONS: {
         "zero-vectors": (CARE, "They can only guess at {norms[zero_vectors]:sample} without direction."),

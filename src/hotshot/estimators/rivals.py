@@ -1,0 +1,437 @@
+"""Strong and simple rivals of H-OT on frozen features, with settings that the base classes choose."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hotshot.arrays import cast, unit_vectors
+from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.space import FeatureTransform, choose_power, power_transform
+from hotshot.errors import InputError
+from hotshot.estimators.baselines import POWER, POWERS, means_by_class
+from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.method.heads.problem import softmax, symmetric_penalty
+from hotshot.transport.costs import squared_euclidean
+
+AUTO = StrOptions({"auto"})
+POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
+SHARE = [Interval(Real, 0, 1, closed="both"), AUTO]
+# Smallest variance, in units of the mean variance.
+SMALLEST_VARIANCE = 1e-9
+
+
+class _RivalClassifier(FewShotClassifier):
+    """What the rivals share: a bank, and a power that may be chosen."""
+
+    base: BaseClasses | None
+    power: float | str
+
+    def _chosen_power(self, settings: Mapping[str, Any], X: np.ndarray) -> float:
+        """The power as passed; as chosen where it is "auto", and 1 where features are signed."""
+        if self.power != "auto":
+            return float(self.power)
+        by_sign = choose_power("auto", X.min()) if self.base is None else self.base.power("auto")
+        return 1.0 if by_sign == 1 else float(settings["power"])
+
+
+class LogisticClassifier(_RivalClassifier):
+    r"""Logistic regression on unit vectors.
+
+    .. math::
+        \min_{W, c} \sum_n \ell(W z_n + c, y_n) + \frac{1}{2C} \lVert W \rVert^2, \quad
+        z = \frac{x^\lambda - m}{\lVert x^\lambda - m \rVert}
+
+    with the cross-entropy :math:`\ell` and the mean m of the base samples. Feature vectors of norm 1 make C independent
+    of the scale of the features, and a penalty weaker than scikit-learn's suits them [1]_.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        Whose samples are the centre, and on which "auto" is decided; None centres nothing.
+    power : float or "auto"
+        Of the power transform.
+    normalize : {"centre-l2", "l2", "auto"}
+        Subtract the mean of the base samples before scaling to unit norm, or scale alone.
+    C : float or "auto"
+        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    coef_, intercept_ : arrays (N, V) and (N,)
+        On normalised features.
+    centre_ : array (V,)
+        Zero where nothing is centred.
+    power_ : float
+        The power that was used.
+    converged_ : bool
+        Whether the fit reached its minimum; a ConvergenceWarning says so where not.
+
+    References
+    ----------
+    .. [1] Tian, Wang, Krishnan, Tenenbaum, Isola: Rethinking Few-Shot Image Classification: a Good Embedding Is All
+       You Need? ECCV 2020.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": POWER,
+        "normalize": [StrOptions({"centre-l2", "l2", "auto"})],
+        "C": POSITIVE,
+    }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "C": (3.0, 1.0, 10.0, 100.0),
+        "power": POWERS,
+        "normalize": ("centre-l2", "l2"),
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        normalize: str = "auto",
+        C: float | str = "auto",
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.normalize = normalize
+        self.C = C
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        settings = self.settings()
+        self.power_ = self._chosen_power(settings, X)
+        self.centre_ = np.zeros(X.shape[1])
+        if self.base is not None and settings["normalize"] == "centre-l2":
+            self.centre_ = self.base.centre(self.power_)
+        # The penalty keeps the weights in the span of the support, where the problem is small.
+        axes, coordinates = np.linalg.qr(self._transformed(X).T)
+        members = np.eye(len(self.classes_))[labels]
+        theta, self.converged_ = fit_logistic(
+            coordinates.T, members, symmetric_penalty(settings["C"], members.shape[1])
+        )
+        if not self.converged_:
+            warnings.warn(
+                "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=3
+            )
+        self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
+
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
+        return unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_)
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return self._transformed(X) @ self.coef_.T + self.intercept_
+
+
+def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarray, bool]:
+    r""":math:`\min_{W, c} \sum_n \ell(W x_n + c, y_n) + \lVert W \rVert^2 / (2 C)`.
+
+    scikit-learn's LogisticRegression has the same minimum and takes several times as long on a few samples.
+
+    Parameters
+    ----------
+    X, members : arrays (samples, V) and (samples, N)
+        Features and one-hot classes.
+
+    Returns
+    -------
+    theta : array (N, V + 1)
+        Weights and, last, intercepts.
+    converged : bool
+    """
+    points = np.concatenate([X, np.ones((len(X), 1))], axis=1)
+    shape = members.shape[1], points.shape[1]
+
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = flat.reshape(shape)
+        logits = points @ theta.T
+        logits -= logits.max(axis=1, keepdims=True)
+        exponentials = np.exp(logits)
+        totals = exponentials.sum(axis=1, keepdims=True)
+        penalty = theta / C
+        penalty[:, -1] = 0
+        value = np.log(totals).sum() - np.vdot(logits, members) + np.vdot(penalty, theta) / 2
+        return value, ((exponentials / totals - members).T @ points + penalty).ravel()
+
+    options = {"gtol": 1e-6, "ftol": 1e-14, "maxcor": 20, "maxiter": 1000}
+    found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options=options)
+    # As close as scikit-learn asks for; beyond that, rounding may end the search.
+    return found.x.reshape(shape), bool(np.abs(found.jac).max() <= 1e-4 * len(X))
+
+
+class _NormalisedClassifier(_RivalClassifier):
+    """What classifiers share that work in the normalised space of `HOTClassifier`; subclasses give `_fit_means`.
+
+    Without base classes features are scaled to unit norm alone.
+    """
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        settings = self.settings()
+        self.power_ = self._chosen_power(settings, X)
+        prepared = None
+        if self.base is None:
+            self.transform_ = FeatureTransform(self.power_, 0.0, 1.0, np.zeros(X.shape[1]), None, unit=True)
+        else:
+            prepared = self.base.prepare(Space(power=self.power_))
+            self.transform_ = prepared.transform
+        means = means_by_class(self._transformed(X), labels)
+        self._fit_means(means, np.bincount(labels), prepared, settings)
+
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
+        dtype = np.asarray(self.transform_.centre).dtype
+        return self.transform_(cast(X, dtype)).astype(np.float64)
+
+    def _fit_means(
+        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+    ) -> None:
+        """Learn from the class means (N, axes) of normalised features, and the samples (N,) of each class."""
+        raise TypeError(f"{type(self).__name__} must define _fit_means.")
+
+
+class DiscriminantClassifier(_NormalisedClassifier):
+    r"""Linear discriminant analysis with the covariance of the base classes.
+
+    .. math::
+        \mathrm{logit}_c(z) = -\tfrac{1}{2} (z - \bar z_c)^\top S^{-1} (z - \bar z_c), \quad
+        S = (1 - s) S_w + s \frac{\mathrm{tr}\, S_w}{V} I
+
+    with normalised features z, the mean :math:`\bar z_c` of the support of a class, and the pooled covariance
+    :math:`S_w` within base classes, shrunk [1]_. Without base classes S is the identity.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+    power : float or "auto"
+        Of the power transform.
+    shrinkage : float or "auto"
+        How far the covariance is shrunk towards its mean variance, 0 to 1.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    means_ : array (N, axes)
+        Of the support, on features taken through `transform_`.
+    variances_ : array (axes,)
+        The diagonal of S, in the axes of the pooled covariance.
+    transform_ : FeatureTransform
+    power_ : float
+        The power that was used.
+
+    References
+    ----------
+    .. [1] Friedman: Regularized Discriminant Analysis. Journal of the American Statistical Association 84, 1989.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {"base": "no_validation", "power": POWER, "shrinkage": SHARE}
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.9, 0.5, 0.8, 0.97), "power": POWERS}
+
+    def __init__(
+        self, base: BaseClasses | None = None, *, power: float | str = "auto", shrinkage: float | str = "auto"
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.shrinkage = shrinkage
+
+    def _fit_means(
+        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+    ) -> None:
+        self.means_ = means
+        self.variances_ = np.ones(means.shape[1])
+        if prepared is not None:
+            spectrum, share = _checked_spectrum(prepared), settings["shrinkage"]
+            variances = (1 - share) * spectrum + share * spectrum.mean()
+            self.variances_ = np.maximum(variances, SMALLEST_VARIANCE * spectrum.mean())
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        deviations = np.sqrt(self.variances_)
+        return -squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2
+
+
+class TwoCovarianceClassifier(_NormalisedClassifier):
+    r"""Probabilistic linear discriminant analysis in its two-covariance form.
+
+    .. math::
+        \mathrm{logit}_c(z) = \log N\!\left(z;\ m + A_c (\bar z_c - m),\ S_w + S_b - A_c S_b\right), \quad
+        A_c = S_b (S_b + S_w / K_c)^{-1}
+
+    Means of classes are drawn from :math:`N(m, S_b)`, samples from :math:`N(\cdot, S_w)` around them [1]_ [2]_; a class
+    of which :math:`K_c` samples are seen has a Gaussian posterior, and the logit is the log density of its next sample
+    but for a constant. All three come from the base classes, S_b and S_w shrunk towards their mean variance. Without
+    base classes it is the nearest class mean.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+    power : float or "auto"
+        Of the power transform.
+    within, between : float or "auto"
+        How far S_w and S_b are shrunk, 0 to 1.
+    scale : float or "auto"
+        Factor of S_b: novel classes may differ less, or more, than base classes do.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    projection_ : array (axes, axes)
+        Takes features that went through `transform_` to axes where S_w is the identity and S_b diagonal.
+    means_, variances_ : arrays (N, axes)
+        Of the next sample of each class, there.
+    transform_ : FeatureTransform
+    power_ : float
+        The power that was used.
+
+    References
+    ----------
+    .. [1] Ioffe: Probabilistic Linear Discriminant Analysis. ECCV 2006.
+    .. [2] Brümmer, de Villiers: The Speaker Partitioning Problem. Odyssey 2010.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": POWER,
+        "within": SHARE,
+        "between": SHARE,
+        "scale": POSITIVE,
+    }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "scale": (0.25, 0.5, 1.0),
+        "within": (0.7, 0.5, 0.85),
+        "between": (0.5, 0.2, 0.8),
+        "power": POWERS,
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        within: float | str = "auto",
+        between: float | str = "auto",
+        scale: float | str = "auto",
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.within = within
+        self.between = between
+        self.scale = scale
+
+    def _fit_means(
+        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+    ) -> None:
+        if prepared is None:
+            self.projection_ = np.eye(means.shape[1])
+            self.means_, self.variances_ = means, np.ones_like(means)
+            return
+        _checked_spectrum(prepared)
+        two = prepared.two_covariances(*(float(settings[name]) for name in ("within", "between", "scale")))
+        self.projection_ = (two.axes / two.deviations[:, None]).astype(np.float64)
+        ratios, shots = two.ratios.astype(np.float64), shots[:, None]
+        centre = prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
+        kept = ratios / (ratios + 1 / shots)
+        self.means_ = centre + kept * (means @ self.projection_ - centre)
+        self.variances_ = 1 + ratios / (shots * ratios + 1)
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        z = self._transformed(X) @ self.projection_
+        difference = z[:, None] - self.means_
+        return -np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2
+
+
+class SoftmaxCalibrationClassifier(_NormalisedClassifier):
+    r"""Class means pulled towards the means of similar base classes, as TEEN does [1]_.
+
+    .. math::
+        c' = \alpha c + (1 - \alpha) \sum_b w_b \mu_b, \quad
+        w_b = \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))}
+
+    for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
+    a multiple of :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
+    centred; [2]_ applies the same pull. Without base classes nothing is pulled.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+    power : float or "auto"
+        Of the power transform.
+    alpha : float or "auto"
+        Share of the support's own mean.
+    tau : float or "auto"
+        Sharpness of the softmax.
+    scale : float
+        Logits are scale * cos(z, c').
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+    directions_ : array (N, axes)
+        Unit vectors, on features taken through `transform_`.
+    transform_ : FeatureTransform
+    power_ : float
+        The power that was used.
+
+    References
+    ----------
+    .. [1] Wang, Zhou, Zhang, Zhan, Ye: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration.
+       NeurIPS 2023, arXiv:2312.05229.
+    .. [2] Goswami, Twardowski, van de Weijer: Calibrating Higher-Order Statistics for Few-Shot Class-Incremental
+       Learning with Pre-trained Vision Transformers. CVPR Workshops 2024, arXiv:2404.06622.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": POWER,
+        "alpha": SHARE,
+        "tau": POSITIVE,
+        "scale": [Interval(Real, 0, None, closed="neither")],
+    }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "alpha": (0.7, 0.3, 0.5, 0.9),
+        "tau": (8.0, 4.0, 16.0, 32.0),
+        "power": POWERS,
+    }
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        alpha: float | str = "auto",
+        tau: float | str = "auto",
+        scale: float = 10.0,
+    ) -> None:
+        self.base = base
+        self.power = power
+        self.alpha = alpha
+        self.tau = tau
+        self.scale = scale
+
+    def _fit_means(
+        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+    ) -> None:
+        if prepared is not None:
+            lenders = prepared.means.astype(np.float64)
+            cosines = unit_vectors(means) @ unit_vectors(lenders).T
+            lent = softmax(settings["tau"] * cosines)[0] @ lenders
+            means = settings["alpha"] * means + (1 - settings["alpha"]) * lent
+        self.directions_ = unit_vectors(means)
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return self.scale * self._transformed(X) @ self.directions_.T
+
+
+def _checked_spectrum(prepared: PreparedBase) -> np.ndarray:
+    """Variances within base classes (axes,); raise where they are those of rounding."""
+    rounding = float(np.finfo(prepared.spectrum.dtype).eps)
+    spectrum = np.asarray(prepared.spectrum, dtype=np.float64)
+    # Features have norm 1.
+    if spectrum.max() <= (10 * rounding) ** 2:
+        raise InputError("The samples of each base class are all alike: pass base classes whose samples differ.")
+    return spectrum
