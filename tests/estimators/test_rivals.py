@@ -150,7 +150,7 @@ def test_tuned_free_lunch_is_free_lunch_on_normalised_features():
 
 def test_free_lunch_stays_as_published():
     model = FreeLunchClassifier(BASE)
-    assert model.settings() == model.get_params()
+    assert model.settings() == {**model.get_params(), "power": BASE.power("auto")}
     assert (model.k, model.alpha, model.normalize, model.head) == (2, 0.21, None, "sampled")
 
 
