@@ -1,12 +1,12 @@
 """How often 95% intervals hold the accuracy on classes that nobody has seen, where that accuracy is known.
 
-    python -m benchmarks.coverage [--repetitions 500] [--tasks 400] [--seed 0]
+    python -m benchmarks.coverage [--repetitions 500] [--tasks 400] [--seed 0] [--heterogeneity 0.4]
 
 Classes are Gaussians drawn from a known population: means in 16 dimensions, and a spread of each class's own, so that
-some are hard and some are easy. Every repetition draws new classes, 60 samples of each, and 5-way-1-shot tasks of 15
-queries from them. The methods are the nearest support sample by Euclidean distance, and by cosine. The population's
-accuracy is the mean over tasks of fresh classes each. An interval over tasks covers the draw of tasks alone, one over
-classes that of the classes too.
+some are hard and some are easy; its logarithm has the standard deviation `--heterogeneity`. Every repetition draws new
+classes, 60 samples of each, and 5-way-1-shot tasks of 15 queries from them. The methods are the nearest support sample
+by Euclidean distance, and by cosine. The population's accuracy is the mean over tasks of fresh classes each. An
+interval over tasks covers the draw of tasks alone, one over classes that of the classes too.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from hotshot.evaluation.results import class_interval, mean_interval
 
 NUMBERS_OF_CLASSES = (16, 30, 60)
 WAYS, QUERIES, SAMPLES, WIDTH = 5, 15, 60, 16
-# Of the logarithm of a class's spread.
 HETEROGENEITY = 0.4
 POPULATION_TASKS, POPULATION_STEP = 200_000, 2000
 
 console = Console(width=100)
 
 
-def draw_classes(rng: np.random.Generator, n: int, samples: int) -> np.ndarray:
+def draw_classes(rng: np.random.Generator, n: int, samples: int, heterogeneity: float = HETEROGENEITY) -> np.ndarray:
     """Samples (n, samples, V) of n classes of the population."""
     means = rng.normal(size=(n, 1, WIDTH))
-    spreads = np.exp(HETEROGENEITY * rng.normal(size=(n, 1, 1)))
+    spreads = np.exp(heterogeneity * rng.normal(size=(n, 1, 1)))
     return means + spreads * rng.normal(size=(n, samples, WIDTH))
 
 
@@ -54,23 +53,25 @@ def accuracies(drawn: np.ndarray) -> np.ndarray:
     return np.stack([np.mean(np.argmax(score, axis=2) == truth, axis=1) for score in scores])
 
 
-def population_accuracies(rng: np.random.Generator, tasks: int = POPULATION_TASKS) -> np.ndarray:
+def population_accuracies(
+    rng: np.random.Generator, tasks: int = POPULATION_TASKS, heterogeneity: float = HETEROGENEITY
+) -> np.ndarray:
     """Accuracy of both methods on the population, each task with fresh classes."""
     parts = []
     for _ in range(tasks // POPULATION_STEP):
-        X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES)
+        X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES, heterogeneity)
         parts.append(accuracies(X.reshape(POPULATION_STEP, WAYS, 1 + QUERIES, WIDTH)))
     return np.concatenate(parts, axis=1).mean(axis=1)
 
 
 def coverage(
-    n: int, tasks: int, repetitions: int, seed: int, truth: np.ndarray
+    n: int, tasks: int, repetitions: int, seed: int, truth: np.ndarray, heterogeneity: float = HETEROGENEITY
 ) -> dict[str, dict[str, tuple[float, float]]]:
     """Share of the repetitions whose interval holds the truth, and the mean half width: by what, and over what."""
     found: dict[str, dict[str, list[tuple[bool, float]]]] = {}
     for repetition in range(repetitions):
         rng = np.random.default_rng([seed, n, repetition])
-        classes, drawn = draw_tasks(rng, draw_classes(rng, n, SAMPLES), tasks)
+        classes, drawn = draw_tasks(rng, draw_classes(rng, n, SAMPLES, heterogeneity), tasks)
         one, other = accuracies(drawn)
         for what, values, wanted in (("mean", one, truth[0]), ("paired difference", one - other, truth[0] - truth[1])):
             for over, interval in (("classes", class_interval(values, classes)), ("tasks", mean_interval(values))):
@@ -88,8 +89,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--tasks", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--heterogeneity", type=float, default=HETEROGENEITY)
     options = parser.parse_args()
-    truth = population_accuracies(np.random.default_rng([options.seed, 1]))
+    how = options.heterogeneity
+    truth = population_accuracies(np.random.default_rng([options.seed, 1]), heterogeneity=how)
     console.print(
         f"Accuracy on the population: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine."
     )
@@ -101,7 +104,7 @@ def main() -> None:
     for name in ("classes", "of the", "over classes", "± in %", "over tasks alone", "± in %"):
         table.add_column(name, justify="left" if name == "of the" else "right")
     for n in NUMBERS_OF_CLASSES:
-        for what, found in coverage(n, options.tasks, options.repetitions, options.seed, truth).items():
+        for what, found in coverage(n, options.tasks, options.repetitions, options.seed, truth, how).items():
             cells = (f"{share:.1%} {100 * width:.2f}".split() for share, width in found.values())
             table.add_row(str(n), what, *(text for cell in cells for text in cell))
     console.print(table)

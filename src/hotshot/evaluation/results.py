@@ -272,13 +272,10 @@ class Evaluation:
         own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
         return class_interval(other.accuracies - own.accuracies, own.classes)
 
-    def verdicts(self, shots: int | str) -> dict[str, str]:
-        """Whether the reference is ahead of each other method, behind it, or undecided, for new classes of this kind.
-
-        By the differences over classes and Holm's procedure over the methods.
-        """
+    def leads(self, shots: int | str) -> dict[str, Estimate]:
+        """The difference over classes of each method but the reference; `verdicts` of it says which are significant."""
         others = [method for method in self.methods if method != self.reference]
-        return verdicts({method: self.difference_over_classes(method, shots) for method in others})
+        return {method: self.difference_over_classes(method, shots) for method in others}
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
         """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON.
@@ -287,14 +284,15 @@ class Evaluation:
         """
         found = []
         for shots in self.shots:
-            standing = self.verdicts(shots)
+            leads = self.leads(shots)
+            standing = verdicts(leads)
             found += [
                 {
                     "method": result.method,
                     "ways": self.ways,
                     "shots": result.shots,
                     "tasks": len(result.accuracies),
-                    **self._statistics(result),
+                    **self._statistics(result, leads.get(result.method)),
                     "reference_is": standing.get(result.method),
                     "share_below_threshold": result.share_below(threshold),
                     "threshold": threshold,
@@ -309,11 +307,10 @@ class Evaluation:
             ]
         return found
 
-    def _statistics(self, result: MethodResult) -> dict[str, Any]:
-        """Accuracy and difference of one row, in percent."""
+    def _statistics(self, result: MethodResult, lead: Estimate | None) -> dict[str, Any]:
+        """Accuracy and difference of one row, in percent; `lead` is None for the reference."""
         own, of_classes = result.accuracy, result.accuracy_over_classes
         difference = self.difference(result.method, result.shots)
-        over_classes = self.difference_over_classes(result.method, result.shots)
         return {
             "classes": of_classes.n,
             "accuracy": 100 * own.mean,
@@ -322,7 +319,7 @@ class Evaluation:
             "reference": self.reference,
             "reference_minus_this": 100 * difference.mean,
             "reference_minus_this_half_width": _finite(100 * difference.half_width),
-            "reference_minus_this_class_half_width": _finite(100 * over_classes.half_width),
+            "reference_minus_this_class_half_width": None if lead is None else _finite(100 * lead.half_width),
         }
 
     def __str__(self) -> str:

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Estimate, Evaluation, MethodResult, mean_interval
+from hotshot.evaluation.results import (
+    AHEAD,
+    BEHIND,
+    UNDECIDED,
+    Estimate,
+    Evaluation,
+    MethodResult,
+    mean_interval,
+    verdicts,
+)
 from hotshot.formatting import (
     count,
     milliseconds,
@@ -145,8 +154,9 @@ def _in_markdown(entry: Entry) -> str:
 
 def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     """Methods at one number of shots, in the order asked for: accuracy, and the reference's paired lead."""
-    standing = found.verdicts(shots)
-    rows = tuple((_name(found, m), *_accuracy(found, m, shots, standing)) for m in found.methods)
+    leads = found.leads(shots)
+    standing = verdicts(leads)
+    rows = tuple((_name(found, m), *_accuracy(found, m, shots, leads, standing)) for m in found.methods)
     return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, interval_notes(found, shots))
 
 
@@ -175,13 +185,12 @@ def detail_table(found: Evaluation, threshold: float) -> Table:
 def result_table(found: Evaluation, shots: int | str, threshold: float) -> Table:
     """Both at one number of shots, the best method first, and the differences over classes drawn on one axis."""
     order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
-    standing = found.verdicts(shots)
-    differences = {m: found.difference_over_classes(m, shots) for m in order if m != found.reference}
-    axis = _axis(differences.values())
+    leads = found.leads(shots)
+    standing, axis = verdicts(leads), _axis(leads.values())
     rows = []
     for method in order:
-        *accuracy, over_tasks = _accuracy(found, method, shots, standing)
-        chart = _chart(differences[method], axis) if method in differences else None
+        *accuracy, over_tasks = _accuracy(found, method, shots, leads, standing)
+        chart = _chart(leads[method], axis) if method in leads else None
         rows.append((_name(found, method), *accuracy, chart, over_tasks, *_details(found[method, shots], threshold)))
     *named, last = _accuracy_columns(found)
     columns = ("method", *named, "difference (chart)", last, *_detail_columns(threshold))
@@ -247,13 +256,15 @@ def _detail_columns(threshold: float) -> tuple[str, ...]:
     return f"tasks below {100 * threshold:g}%", "recall of worst class", "calibration error", "ms per task"
 
 
-def _accuracy(found: Evaluation, method: str, shots: int | str, standing: dict[str, str]) -> tuple[Cell, ...]:
+def _accuracy(
+    found: Evaluation, method: str, shots: int | str, leads: dict[str, Estimate], standing: dict[str, str]
+) -> tuple[Cell, ...]:
     result = found[method, shots]
     own = percent(result.accuracy_over_classes), _half_width(result.accuracy)
     if method == found.reference:
         return *own, Entry(REFERENCE, kind=REFERENCE), None
     which = standing[method]
-    lead = percent(found.difference_over_classes(method, shots), signed=True)
+    lead = percent(leads[method], signed=True)
     entry = Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
     return *own, entry, _half_width(found.difference(method, shots))
 

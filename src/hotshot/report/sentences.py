@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation
-from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdicts
 from hotshot.evaluation.tables import LONGEST_NAME, percent, unsolved
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
 from hotshot.transport import Status
@@ -27,8 +27,8 @@ def summary(found: Evaluation, shots: int | str) -> list[str]:
         return [*sentences, "One task cannot show a difference between methods."]
     if not math.isfinite(own.half_width):
         return [*sentences, "Every task has all classes, which cannot show a difference on others."]
-    differences = {name: found.difference_over_classes(name, shots) for name in others}
-    standing = found.verdicts(shots)
+    differences = found.leads(shots)
+    standing = verdicts(differences)
     for which, opening in OPENINGS.items():
         names = [name for name in others if standing[name] == which]
         # How far away the nearest is says most.
