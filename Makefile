@@ -39,6 +39,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.transport
 	$(BIN)/python -m benchmarks.estimator
 	$(BIN)/python -m benchmarks.evaluation
+	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.banks
 
 $(VENV)/installed: pyproject.toml

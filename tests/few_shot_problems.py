@@ -18,6 +18,11 @@ from hotshot.method.hierarchy import transfer_weights
 RAGGED = (7, 12, 3, 30, 1, 13)
 
 
+def drawn_classes(tasks, n=12, ways=5, seed=0):
+    """Classes (tasks, ways) of tasks over n classes."""
+    return np.random.default_rng(seed).permuted(np.tile(np.arange(n), (tasks, 1)), axis=1)[:, :ways]
+
+
 def ragged_bank(sizes=RAGGED, width=6, seed=0, dtype=np.float64, spread=0.5):
     """A bank of Gaussian classes of these sizes, around random centres."""
     rng = np.random.default_rng(seed)

@@ -70,9 +70,31 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else noun + 's' if plural is None else plural}"
 
 
-def shots_in_words(shots: int) -> str:
-    """`1 shot`, `5 shots`."""
-    return count(shots, "shot")
+def shots_in_words(shots: int | str) -> str:
+    """`1 shot`, `5 shots`, and of the range 1-10 `1 to 10 shots`."""
+    return count(shots, "shot") if isinstance(shots, int) else f"{shots.replace('-', ' to ')} shots"
+
+
+def setting_in_words(ways: int | str, shots: int | str) -> str:
+    """How large tasks are; either number may be a range.
+
+    Examples
+    --------
+    >>> setting_in_words(5, 1), setting_in_words(5, "1-10"), setting_in_words("5-20", 1)
+    ('5-way-1-shot', '5-way, 1 to 10 shots', '5 to 20 ways, 1 shot')
+    """
+    if isinstance(ways, int) and isinstance(shots, int):
+        return f"{ways}-way-{shots}-shot"
+    how_many = f"{ways}-way" if isinstance(ways, int) else f"{ways.replace('-', ' to ')} ways"
+    return f"{how_many}, {shots_in_words(shots)}"
+
+
+def queries_in_words(queries: int | str) -> str:
+    """`15 queries per class`, and of `dirichlet:2:15` how they are divided."""
+    if isinstance(queries, int):
+        return f"{queries} queries per class"
+    _, alpha, mean = queries.split(":")
+    return f"{mean} queries per class on average, divided by proportions from a Dirichlet distribution of {alpha}"
 
 
 def in_words(number: int) -> str:

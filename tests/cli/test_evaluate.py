@@ -62,6 +62,19 @@ def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files
     assert sum(hot["recall"].values()) / 6 == pytest.approx(hot["accuracy"] / 100, abs=0.05)
 
 
+def test_unequal_tasks_are_evaluated_beside_equal_ones(hotshot, files, tmp_path):
+    sizes = ["--ways", "2-4", "--queries", "dirichlet:1:2", "--tasks", "45", "--jobs", "1", "--shots", "1,1-3"]
+    run = hotshot("evaluate", *data(files), *sizes, "--methods", "hot,centroid", "--out", tmp_path / "run")
+    assert run.returncode == 0, run.stderr
+    text = " ".join(run.stdout.split())
+    assert "2 to 4 ways, 1 shot, 45 tasks" in text
+    assert "2 to 4 ways, 1 to 3 shots, 45 tasks" in text
+    assert "hold for new classes of the same kind" in text
+    page = hotshot("report", tmp_path / "run", "-o", tmp_path / "page.html")
+    assert page.returncode == 0, page.stderr
+    assert "Tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
+
+
 def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
     common = ["evaluate", *data(files), "--methods", "centroid", "--jobs", "1", "--json"]
     frozen = tmp_path / "tasks.safetensors"
@@ -115,7 +128,9 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         (["--bank", "banking77", "--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
         (["--bank", "banking77", "--ways", "31"], "ask for fewer ways"),
         (["--bank", "banking77", "--shots", "38"], "ask for fewer"),
-        (["--bank", "banking77", "--shots", "one"], "--shots must be whole numbers"),
+        (["--bank", "banking77", "--shots", "one"], "shots must be a number or a range such as 1-10"),
+        (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 80: ask for fewer"),
+        (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
         (["--bank", "banking77", "--methods", "hot="], "different names"),

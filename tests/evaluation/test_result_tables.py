@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from few_shot_problems import drawn_classes
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.tables import (
     Entry,
@@ -25,7 +26,9 @@ ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
 def result(method, accuracies, shots=1, **changes):
     recall = {"cat": 0.5, "a_class_with_a_rather_long_name_" * 3: 0.25}
     options = {"recall": recall, "calibration_error": 0.1234, "statuses": {}, "stopped_early": 0}
-    return MethodResult(method, shots, np.asarray(accuracies), **{**options, "seconds_per_task": 0.005, **changes})
+    values = np.asarray(accuracies)
+    options["classes"] = drawn_classes(len(values))
+    return MethodResult(method, shots, values, **{**options, "seconds_per_task": 0.005, **changes})
 
 
 def evaluation(*results):
@@ -46,9 +49,12 @@ def texts(table, column):
 def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference():
     table = accuracy_table(FOUND, 1)
     assert table.title == "5-way-1-shot, 100 tasks"
-    assert table.numeric == [False, True, True]
+    assert table.numeric == [False, True, True, True, True]
+    assert [name.rpartition(" ")[2] for name in table.columns[1:]] == ["classes", "tasks", "classes", "tasks"]
     assert texts(table, "method") == ["mine", "worse", "better"]
-    leads = [row[2] for row in table.entries]
+    assert texts(table, table.columns[2]) == [f"± {100 * FOUND['mine', 1].accuracy.half_width:.2f}"] * 3
+    assert texts(table, table.columns[4]) == ["", "± 0.00", "± 0.00"]
+    leads = [row[3] for row in table.entries]
     assert [lead.text for lead in leads] == ["reference", "+2.00 ± 0.00", "-3.00 ± 0.00"]
     assert [lead.kind for lead in leads] == ["reference", "ahead", "behind"]
     assert leads[0].value is None
@@ -88,8 +94,26 @@ def test_a_single_task_has_no_interval():
     table = result_table(found, 1, 0.5)
     assert table.title == "5-way-1-shot, 1 task"
     assert [row[1].text for row in table.entries] == ["75.00", "50.00"]
-    assert [row[2].text for row in table.entries] == ["-25.00", "reference"]
-    assert [row[3].interval for row in table.entries] == [None, None]
+    assert [row[3].text for row in table.entries] == ["-25.00", "reference"]
+    assert [row[4].interval for row in table.entries] == [None, None]
+    assert table.notes == ("A single task has no interval.",)
+
+
+def test_tasks_of_all_classes_have_no_interval_over_classes_and_say_so():
+    whole = np.tile(np.arange(5), (100, 1))
+    found = evaluation(result("mine", ACCURACIES, classes=whole), result("other", ACCURACIES - 0.1, classes=whole))
+    table = accuracy_table(found, 1)
+    assert "±" not in table.entries[0][1].text + table.entries[1][3].text
+    assert table.entries[1][4].text == "± 0.00"
+    assert table.entries[1][3].note == "undecided"
+    assert "Every task has all 5 classes" in table.notes[0]
+
+
+def test_ranges_of_sizes_stand_in_titles_and_are_sorted_among_numbers():
+    found = Evaluation((result("a", ACCURACIES, shots="1-10"), result("a", ACCURACIES, shots=5)), 5, 100, "a")
+    assert accuracy_table(found, "1-10").title == "5-way, 1 to 10 shots, 100 tasks"
+    assert [row[1].text for row in detail_table(found, 0.5).entries] == ["1-10", "5"]
+    assert detail_table(found, 0.5).numeric[1]
 
 
 def test_methods_that_do_not_transport_have_empty_cells():
@@ -119,7 +143,7 @@ def test_printing_an_evaluation_shows_the_same_numbers():
     lines = str(FOUND).splitlines()
     for line, row in zip(lines, accuracy_table(FOUND, 1).entries, strict=True):
         assert all(entry.text in line for entry in row if entry.kind != "reference")
-    assert "mine minus it +2.00 ± 0.00" in lines[1]
+    assert "mine minus it +2.00 ± 0.00 over classes (± 0.00 over tasks)" in lines[1]
     assert "±" not in str(evaluation(result("mine", [0.5])))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from few_shot_problems import drawn_classes
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.report.sentences import beyond_the_mean, summary
 from hotshot.transport import Status
@@ -14,8 +17,9 @@ REFERENCE = RNG.uniform(0.5, 0.9, size=200)
 
 
 def result(method, accuracies, statuses=None, stopped_early=0, seconds=0.01):
+    values, recall = np.asarray(accuracies), {"cat": 0.5, "dog": 0.75}
     return MethodResult(
-        method, 1, np.asarray(accuracies), {"cat": 0.5, "dog": 0.75}, 0.1, statuses or {}, stopped_early, seconds
+        method, 1, values, drawn_classes(len(values)), recall, 0.1, statuses or {}, stopped_early, seconds
     )
 
 
@@ -37,9 +41,9 @@ def test_ahead_behind_and_undecided_are_told_apart():
         result("level", apart(0.01, spread=0.05)),
     )
     text = summary(found, 1)
-    assert text[1].startswith("It is ahead of worse (by 2.00 ± 0.1")
-    assert text[2].startswith("It is behind better (by 3.00 ± 0.1")
-    assert text[3].startswith("No significant difference from level (-0.01 ± 0.")
+    assert text[1].startswith("It is ahead of worse (by 2.00 ± 0.")
+    assert text[2].startswith("It is behind better (by 3.00 ± 0.")
+    assert text[3].startswith("No significant difference from level (-0.01 ± ")
     assert text[4].startswith("The highest mean is that of better: ")
     assert len(text) == 5
 
@@ -65,6 +69,12 @@ def test_one_task_shows_no_difference():
         "mine is right in 50.00% of all queries.",
         "One task cannot show a difference between methods.",
     ]
+
+
+def test_tasks_of_all_classes_show_no_difference_on_others():
+    whole = np.tile(np.arange(5), (200, 1))
+    found = evaluation(*(replace(result(name, REFERENCE - gap), classes=whole) for name, gap in (("a", 0), ("b", 0.1))))
+    assert summary(found, 1)[1] == "Every task has all classes, which cannot show a difference on others."
 
 
 def test_a_method_alone_is_compared_to_nothing():

@@ -16,7 +16,7 @@ from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
-from hotshot.evaluation.tasks import freeze_tasks
+from hotshot.evaluation.tasks import check_shots, freeze_tasks
 from hotshot.files.atomic import real
 
 
@@ -30,9 +30,9 @@ def evaluate(
             help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
         ),
     ] = "hot,free-lunch,logistic,centroid-cl2n",
-    ways: inputs.Ways = 5,
+    ways: inputs.Ways = "5",
     shots: inputs.Shots = "1,5",
-    queries: inputs.Queries = 15,
+    queries: inputs.AnyQueries = "15",
     tasks: Annotated[int, inputs.number("Tasks for each number of shots.")] = 10_000,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
@@ -54,7 +54,7 @@ def evaluate(
     """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
-    wanted = inputs.numbers(shots)
+    wanted = check_shots(shots.split(","))
     chosen = method_names(methods)
     classes, X, y = inputs.load_data(base, novel, bank)
     console = Console(stderr=as_json)
@@ -90,9 +90,12 @@ def evaluate(
 
 
 def print_accuracies(console: Console, found: Evaluation) -> None:
-    """One table for each number of shots."""
-    for shots in found.shots:
-        console.print(to_rich(accuracy_table(found, shots)))
+    """One table for each number of shots, and what their intervals hold for."""
+    tables = [accuracy_table(found, shots) for shots in found.shots]
+    for table in tables:
+        console.print(to_rich(table))
+    for note in dict.fromkeys(note for table in tables for note in table.notes):
+        console.print(note, markup=False)
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from hotshot.base import BaseClasses
 from hotshot.base.classes import is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
+from hotshot.evaluation.tasks import check_queries, check_size
 from hotshot.evaluation.workers import count_jobs
 from hotshot.files import FeatureSource, open_features, read_features
 from hotshot.files.source import in_memory
@@ -29,12 +30,35 @@ def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
+def _size(param: typer.CallbackParam, value: Any) -> Any:
+    return None if value is None else check_size(str(param.name), value)
+
+
+def _queries(value: Any) -> Any:
+    return check_queries(value)
+
+
+def ways_option(text: str) -> Any:
+    """An option that is a number of classes or a range, with its help."""
+    return typer.Option(help=text, callback=_size)
+
+
 Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
 Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
 Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
-Ways = Annotated[int, number("Classes per task.")]
-Shots = Annotated[str, typer.Option(help="Support samples per class, several in turn.")]
+Ways = Annotated[str, ways_option("Classes per task, or a range such as 5-20 to draw them from.")]
+Shots = Annotated[
+    str,
+    typer.Option(help="Support samples per class, several in turn; of a range such as 1-10 each class draws its own."),
+]
 Queries = Annotated[int, number("Query samples per class.")]
+AnyQueries = Annotated[
+    str,
+    typer.Option(
+        help="Query samples per class; dirichlet:2 divides 15 per class unequally, dirichlet:2:5 as many as 5.",
+        callback=_queries,
+    ),
+]
 Seed = Annotated[int, number("Seed of the tasks.")]
 Jobs = Annotated[int, number("Processes; -1 is one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
@@ -83,7 +107,7 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about, streams=True)
 
 
-def numbers(text: str, flag: str = "--shots") -> list[int]:
+def numbers(text: str, flag: str) -> list[int]:
     """Whole numbers with commas between them."""
     try:
         return [int(part) for part in text.split(",")]

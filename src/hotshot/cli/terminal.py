@@ -110,7 +110,7 @@ class Watching:
         self._warnings = warnings.catch_warnings(record=True)
         self.done = self.known = self._fresh = 0
         self.notes: list[str] = []
-        self._sums: dict[tuple[str, int], tuple[float, int]] = {}
+        self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
     def __enter__(self) -> Watching:
         self._caught = self._warnings.__enter__()
@@ -134,10 +134,10 @@ class Watching:
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Take note of one finished unit."""
         tasks = len(record.correct)
-        asked = record.queries * len(record.correct[0])
         key = (record.chunk.method, record.chunk.shots)
         before, seen = self._sums.get(key, (0.0, 0))
-        right, seen = before + sum(map(sum, record.correct)) / asked, seen + tasks
+        shares = (sum(own) / sum(asked) for own, asked in zip(record.correct, record.queries, strict=True))
+        right, seen = before + sum(shares), seen + tasks
         self._sums[key] = (right, seen)
         self.done += tasks
         self.known += tasks * was_known

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from hotshot import evaluation
-from hotshot.cli.inputs import Bank, Base, Jobs, Json, Queries, Scheduler, Seed, Shots, Ways, load_data, number, numbers
+from hotshot.cli.inputs import AnyQueries, Bank, Base, Jobs, Json, Scheduler, Seed, Shots, Ways, load_data, number
 from hotshot.cli.terminal import Console, Watching, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
+from hotshot.evaluation.tasks import check_shots
 from hotshot.files.atomic import check_writable
 
 SHOWN = 15
@@ -26,9 +27,9 @@ def tune(
     ] = None,
     search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
     candidates: Annotated[int | None, number("How many combinations a random search tries.")] = None,
-    ways: Ways = 5,
+    ways: Ways = "5",
     shots: Shots = "1,5",
-    queries: Queries = 15,
+    queries: AnyQueries = "15",
     tasks: Annotated[int, number("Tasks that the last candidates see.")] = 1000,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -38,7 +39,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Choose parameters of H-OT on validation classes; weak candidates stop early."""
-    wanted = numbers(shots)
+    wanted = check_shots(shots.split(","))
     chosen = parse_grid(grid) if grid else None
     check_writable(out)
     classes, X, y = load_data(base, val, bank, "--val")
@@ -81,7 +82,7 @@ def _table(found: Tuning) -> Table:
         (c.name, Entry(str(c.accuracy.n), c.accuracy.n), percent(c.accuracy), percent(c.gain, signed=True))
         for c in best
     )
-    columns = ("parameters", "tasks", "accuracy in %, 95%", "minus defaults, paired, 95%")
+    columns = ("parameters", "tasks", "accuracy in %, 95% over tasks", "minus defaults, paired, 95% over tasks")
     return Table(f"best {len(best)} of {len(found.candidates)} candidates", columns, rows)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from hotshot.arrays import cast, one_thread
+from hotshot.arrays import cast, one_thread, slices
 from hotshot.base import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
@@ -36,11 +36,11 @@ CALIBRATION_BINS = 15
 BATCH_ENTRIES = 2**25
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Chunk:
-    """A method on the tasks [start, stop) of one number of shots."""
+    """A method on the tasks [start, stop) of one number of shots, or of a range such as "1-10"."""
 
-    shots: int
+    shots: int | str
     start: int
     stop: int
     method: str
@@ -50,14 +50,14 @@ class Chunk:
 class Record:
     """What a chunk gave, as it is kept in the journal.
 
-    `classes` and `correct` (tasks, ways) are the classes of each task, as indices, and its queries of that class
-    that were predicted right; `bins` are (count, confidence, correct) per bin of confidence, or None without
-    probabilities; `statuses` counts transport problems by status.
+    `classes`, `queries` and `correct` have a list for each task: its classes, as indices, how many queries each class
+    had, and how many of these were predicted right. `bins` are (count, confidence, correct) per bin of confidence, or
+    None without probabilities; `statuses` counts transport problems by status.
     """
 
     chunk: Chunk
-    queries: int
     classes: list[list[int]]
+    queries: list[list[int]]
     correct: list[list[int]]
     bins: list[list[float]] | None
     statuses: dict[str, int]
@@ -73,14 +73,19 @@ class Record:
     def from_json(cls, found: dict[str, Any]) -> Record:
         """The record that `to_json` wrote; ValueError or the like where it cannot be one."""
         record = cls(chunk=Chunk(**found["unit"]), **{name: x for name, x in found.items() if name != "unit"})
-        classes, correct = np.array(record.classes), np.array(record.correct)
+        tasks = [record.classes, record.queries, record.correct]
+        ways = [list(map(len, rows)) for rows in tasks]
+        classes, queries, correct = (np.array([number for row in rows for number in row]) for rows in tasks)
         bins = np.zeros((CALIBRATION_BINS, 3)) if record.bins is None else np.array(record.bins)
         sound = (
-            classes.dtype.kind == correct.dtype.kind == "i"
-            and classes.shape == correct.shape == (record.chunk.stop - record.chunk.start, classes.shape[1])
+            ways[0] == ways[1] == ways[2]
+            and len(ways[0]) == record.chunk.stop - record.chunk.start
+            and min(ways[0]) > 0
+            and all(numbers.ndim == 1 and numbers.dtype.kind == "i" for numbers in (classes, queries, correct))
             and classes.min() >= 0
             and correct.min() >= 0
-            and correct.max() <= record.queries
+            and (correct <= queries).all()
+            and min(map(sum, record.queries)) > 0
             and np.isfinite(bins).all()
             and bins.shape == (CALIBRATION_BINS, 3)
             and all(isinstance(n, int) for n in (*record.statuses.values(), record.stopped_early))
@@ -97,8 +102,8 @@ class Predictions:
 
     Attributes
     ----------
-    correct : boolean array (tasks, queries)
-    confidence : array (tasks, queries) or None
+    correct : list of boolean arrays (queries,), one for each task
+    confidence : list of arrays (queries,), or None
         Probability of the class predicted, where the method gives probabilities.
     statuses : dict of int to int
         How many transport problems ended in each `Status`.
@@ -106,8 +111,8 @@ class Predictions:
         Heads that stopped before their minimum.
     """
 
-    correct: np.ndarray
-    confidence: np.ndarray | None
+    correct: list[np.ndarray]
+    confidence: list[np.ndarray] | None
     statuses: dict[int, int]
     stopped_early: int = 0
 
@@ -122,26 +127,29 @@ class BatchedRunner:
     random_state: int | None
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
-        """Fit and predict; the numbers of a task do not depend on how many workers there are."""
-        ways = len(np.unique(tasks[0].support_labels))
-        targets = ways if self.method.per == "class" else len(tasks[0].support)
-        width = self.novel.shape[1]
-        size = max(1, BATCH_ENTRIES // (targets * width**2)) if HEADS[self.method.head].in_batches else 1
-        parts = [
-            self._run_batch(tasks[start : start + size], seeds[start : start + size], ways)
-            for start in range(0, len(tasks), size)
-        ]
+        """Fit and predict, tasks of one size together; a task's numbers do not depend on the number of workers."""
+        groups: dict[tuple[int, int, int], list[int]] = {}
+        for place, task in enumerate(tasks):
+            sizes = len(np.unique(task.support_labels)), len(task.support), len(task.query)
+            groups.setdefault(sizes, []).append(place)
+        correct, confidence = [np.empty(0)] * len(tasks), [np.empty(0)] * len(tasks)
         counts: Counter[int] = Counter()
-        for part in parts:
-            counts.update(part.statuses)
-        return Predictions(
-            np.concatenate([part.correct for part in parts]),
-            np.concatenate([part.confidence for part in parts if part.confidence is not None]),
-            counts,
-            sum(part.stopped_early for part in parts),
-        )
+        stopped_early = 0
+        width = self.novel.shape[1]
+        for (ways, support, _), members in groups.items():
+            targets = ways if self.method.per == "class" else support
+            size = max(1, BATCH_ENTRIES // (targets * width**2)) if HEADS[self.method.head].in_batches else 1
+            for some in slices(len(members), size):
+                places = members[some]
+                found = self._run_batch([tasks[i] for i in places], [seeds[i] for i in places], ways)
+                for place, right, sure in zip(places, found.correct, found.confidence or (), strict=True):
+                    correct[place], confidence[place] = right, sure
+                counts.update(found.statuses)
+                stopped_early += found.stopped_early
+        return Predictions(correct, confidence, counts, stopped_early)
 
     def _run_batch(self, tasks: Sequence[Task], seeds: Sequence[int], ways: int) -> Predictions:
+        """Tasks of the same size, together."""
         # Classes in sorted order, as the estimator has them.
         labels, queries = [], []
         for task in tasks:
@@ -163,8 +171,8 @@ class BatchedRunner:
         transfer = fitted.transfer
         statuses = [np.ravel(s) for s in (transfer.low_status, transfer.high_status) if s is not None]
         return Predictions(
-            np.argmax(logits, axis=2) == np.stack(queries),
-            np.max(probabilities, axis=2),
+            list(np.argmax(logits, axis=2) == np.stack(queries)),
+            list(np.max(probabilities, axis=2)),
             {int(s): n for s, n in count_statuses(np.concatenate(statuses)).items()} if statuses else {},
             int(np.sum(~fitted.converged)),
         )
@@ -194,7 +202,7 @@ class EstimatorRunner:
             if hasattr(model, "predict_proba"):
                 place = np.searchsorted(model.classes_, predicted)
                 confidence.append(model.predict_proba(queries)[np.arange(len(queries)), place])
-        return Predictions(np.stack(correct), np.stack(confidence) if confidence else None, {}, stopped_early)
+        return Predictions(correct, confidence or None, {}, stopped_early)
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -247,7 +255,7 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**missing) if missing else estimator
 
 
-def chunks_of(methods: Iterable[str], shots: int, start: int, stop: int) -> list[Chunk]:
+def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int) -> list[Chunk]:
     """All chunks of tasks [start, stop), chunk by chunk so that the methods stay level."""
     starts = range(start - start % CHUNK_TASKS, stop, CHUNK_TASKS)
     return [Chunk(shots, s, min(s + CHUNK_TASKS, stop), method) for s in starts for method in methods]
@@ -260,17 +268,24 @@ def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk)
     seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
     with one_thread():
         found = runner.run(tasks, seeds)
-    if found.confidence is not None and not np.isfinite(found.confidence).all():
-        row = np.stack([task.query for task in tasks])[~np.isfinite(found.confidence)][0]
-        raise InputError(f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it.")
-    classes = np.stack([np.unique(task.support_labels) for task in tasks])
-    own = np.stack([task.query_labels for task in tasks])[:, None, :] == classes[:, :, None]
-    correct = np.sum(found.correct[:, None, :] & own, axis=2)
+    for task, confidence in zip(tasks, found.confidence or (), strict=False):
+        if not np.isfinite(confidence).all():
+            row = task.query[~np.isfinite(confidence)][0]
+            raise InputError(
+                f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it."
+            )
+    classes, queries, correct = [], [], []
+    for task, right in zip(tasks, found.correct, strict=True):
+        own = np.unique(task.support_labels)
+        asked = np.searchsorted(own, task.query_labels)
+        classes.append(np.searchsorted(episodes.names, own).tolist())
+        queries.append(np.bincount(asked, minlength=len(own)).tolist())
+        correct.append(np.bincount(asked[right], minlength=len(own)).tolist())
     return Record(
         chunk=chunk,
-        queries=int(np.sum(own[0, 0])),
-        classes=np.searchsorted(episodes.names, classes).tolist(),
-        correct=correct.tolist(),
+        classes=classes,
+        queries=queries,
+        correct=correct,
         bins=None if found.confidence is None else confidence_bins(found.confidence, found.correct),
         statuses={str(status): count for status, count in found.statuses.items()},
         stopped_early=found.stopped_early,
@@ -283,9 +298,9 @@ def task_seed(seed: int, index: int) -> int:
     return int(np.random.default_rng([seed, index, 1]).integers(2**31 - 1))
 
 
-def confidence_bins(confidence: np.ndarray, correct: np.ndarray) -> list[list[float]]:
+def confidence_bins(confidence: Sequence[np.ndarray], correct: Sequence[np.ndarray]) -> list[list[float]]:
     """Number of predictions, sum of confidence and number correct, in equal bins of confidence."""
-    place = np.minimum((confidence.ravel() * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    columns = (None, confidence.ravel(), correct.ravel().astype(float))
-    sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in columns]
+    sure, right = np.concatenate(confidence), np.concatenate(correct).astype(float)
+    place = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in (None, sure, right)]
     return np.stack(sums, axis=1).astype(float).round(9).tolist()

@@ -1,26 +1,35 @@
-"""What an evaluation found: accuracies per task, their means with 95% intervals, and paired differences."""
+"""What an evaluation found: accuracies per task, their means with 95% intervals, and paired differences.
 
+Intervals over tasks hold for the classes that the tasks were drawn from; those over classes for new classes of the same
+kind.
+"""
+
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import sparse, stats
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.chunks import Record
-from hotshot.formatting import with_interval
+from hotshot.formatting import setting_in_words, with_interval
 from hotshot.transport import Status
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n tasks and the half width of its 95% interval."""
+    """A mean and the half width of its 95% interval, over n tasks or n classes.
+
+    `degrees` are the degrees of freedom of the interval, n - 1 where they are None.
+    """
 
     mean: float
     half_width: float
     n: int
+    degrees: float | None = None
 
     @property
     def low(self) -> float:
@@ -32,6 +41,21 @@ class Estimate:
         """Upper end of the interval."""
         return self.mean + self.half_width
 
+    @property
+    def p_value(self) -> float:
+        """Of Student's test that the mean is 0: below 0.05 where the interval leaves 0 out."""
+        if self.half_width == 0:
+            return float(self.mean == 0)
+        if not math.isfinite(self.half_width):
+            return 1.0
+        degrees = self.n - 1 if self.degrees is None else self.degrees
+        return float(2 * stats.t.sf(abs(self.mean) / self.half_width * _quantile(degrees), degrees))
+
+
+def _quantile(degrees: float) -> float:
+    """How many standard errors half a 95% interval is wide."""
+    return float(stats.t.ppf(0.975, degrees))
+
 
 AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
 
@@ -41,6 +65,26 @@ def verdict(difference: Estimate) -> str:
     if difference.low > 0:
         return AHEAD
     return BEHIND if difference.high < 0 else UNDECIDED
+
+
+def verdicts(differences: Mapping[str, Estimate]) -> dict[str, str]:
+    """The verdict on each of several differences, by Holm's procedure.
+
+    The chance that any of those that are truly 0 is called ahead or behind is 5%, however many there are.
+
+    Examples
+    --------
+    >>> alone, few = Estimate(1.0, 0.9, 20), Estimate(1.0, 0.1, 20)
+    >>> verdicts({"a": alone}), verdicts({"a": alone, "b": alone, "c": few})
+    ({'a': 'ahead'}, {'a': 'undecided', 'b': 'undecided', 'c': 'ahead'})
+    """
+    found = dict.fromkeys(differences, UNDECIDED)
+    order = sorted(differences, key=lambda name: differences[name].p_value)
+    for rank, name in enumerate(order):
+        if differences[name].p_value > 0.05 / (len(order) - rank):
+            break
+        found[name] = verdict(differences[name])
+    return found
 
 
 def mean_interval(values: np.ndarray) -> Estimate:
@@ -59,11 +103,11 @@ def mean_interval(values: np.ndarray) -> Estimate:
     if n == 1:
         return Estimate(float(values[0]), float("inf"), 1)
     error = values.std(ddof=1) / np.sqrt(n)
-    return Estimate(float(values.mean()), float(stats.t.ppf(0.975, n - 1) * error), n)
+    return Estimate(float(values.mean()), _quantile(n - 1) * float(error), n)
 
 
 def paired_difference(values: np.ndarray, reference: np.ndarray) -> Estimate:
-    """Mean of values - reference over the same tasks, with its 95% interval."""
+    """Mean of values - reference over the same tasks, with its 95% interval over tasks."""
     values, reference = np.asarray(values), np.asarray(reference)
     if values.shape != reference.shape:
         raise InputError(
@@ -72,15 +116,76 @@ def paired_difference(values: np.ndarray, reference: np.ndarray) -> Estimate:
     return mean_interval(values - reference)
 
 
+def class_interval(values: np.ndarray, classes: np.ndarray) -> Estimate:
+    r"""Mean of values (tasks,) with its 95% interval over classes: for other classes of the same kind.
+
+    The model is :math:`a_t = \mu + \sum_c Z_{tc} v_c + e_t` with :math:`Z_{tc} = 1/N_t` for the :math:`N_t` classes of
+    task t: to first order, the deviation of a task is the mean of those of its classes. The variances of v and e follow
+    from the sums of squares :math:`\sum_t (a_t - \bar a)^2` and :math:`\sum_c (\sum_t Z_{tc} (a_t - \bar a))^2`, whose
+    expectations are linear in them [1]_. With w the mean row of Z, the variance of the mean is
+    :math:`\sigma_v^2 \|w\|^2 + \sigma_e^2 / T`.
+
+    Parameters
+    ----------
+    values : array (tasks,)
+        Accuracies, or differences of two.
+    classes : integer array (tasks, ways)
+        Classes of each task; -1 where it has fewer.
+
+    Returns
+    -------
+    Estimate
+        Never narrower than `mean_interval`. Infinite after a single task, and where every task has all classes: these
+        say nothing of others.
+
+    References
+    ----------
+    .. [1] C. R. Rao, Estimation of variance and covariance components, Journal of Multivariate Analysis 1, 1971.
+    """
+    values, classes = np.asarray(values, dtype=np.float64), np.asarray(classes)
+    over_tasks = mean_interval(values)
+    T, present = over_tasks.n, classes >= 0
+    ways = present.sum(axis=1)
+    ends = np.concatenate([[0], np.cumsum(ways)])
+    Z = sparse.csr_array((np.repeat(1 / ways, ways), classes[present], ends), shape=(T, int(classes.max()) + 1))
+    w = Z.sum(axis=0) / T
+    n = int(np.sum(w > 0))
+    # Trace and squared norm of A = Z'PZ, P taking the mean off: A is never made, there may be many classes.
+    product = Z.T @ Z
+    trace = product.trace() - T * (w @ w)
+    norm = (product.data @ product.data) - 2 * T * (w @ (product @ w)) + (T * (w @ w)) ** 2
+    if T == 1 or trace <= 1e-9 * product.trace():
+        return Estimate(over_tasks.mean, math.inf, n)
+    deviations = values - over_tasks.mean
+    of_tasks, of_classes = np.sum(deviations**2), np.sum((Z.T @ deviations) ** 2)
+    determinant = (T - 1) * norm - trace**2
+    # Where the two cannot be told apart, as after two tasks, all is put down to the classes.
+    variance = most = min(of_classes / norm, of_tasks / trace)
+    if determinant > 1e-9 * trace**2:
+        variance = float(np.clip(((T - 1) * of_classes - trace * of_tasks) / determinant, 0, most))
+    rest = (of_tasks - variance * trace) / (T - 1)
+    total = variance * (w @ w) + rest / T
+    # What the sum over classes alone says of the mean, of which the part that tasks explain was taken off.
+    raw = (variance + rest * trace / norm) * (w @ w)
+    degrees = trace**2 / norm
+    # Satterthwaite's, which fall to nearly none where classes hardly differ; a quarter keeps the coverage there.
+    degrees = max(1.0, degrees * max(0.25, min(1.0, total / raw) ** 2 if raw else 1.0))
+    return Estimate(over_tasks.mean, _quantile(degrees) * math.sqrt(total), n, float(degrees))
+
+
 @dataclass(frozen=True)
 class MethodResult:
     """One method on all tasks of one number of shots.
 
     Attributes
     ----------
-    method, shots
+    method : str
+    shots : int or str
+        A number, or a range such as "1-10".
     accuracies : array (tasks,)
         In [0, 1], in the order of the tasks.
+    classes : integer array (tasks, ways)
+        Classes of each task, as indices; -1 where it has fewer than others.
     recall : dict of class name to float
         Share of the queries of each novel class that were predicted right, over all tasks it was drawn in.
     calibration_error : float or None
@@ -95,8 +200,9 @@ class MethodResult:
     """
 
     method: str
-    shots: int
+    shots: int | str
     accuracies: np.ndarray
+    classes: np.ndarray
     recall: dict[Any, float]
     calibration_error: float | None
     statuses: dict[Status, int]
@@ -105,8 +211,13 @@ class MethodResult:
 
     @property
     def accuracy(self) -> Estimate:
-        """Mean accuracy with its 95% interval."""
+        """Mean accuracy with its 95% interval over tasks."""
         return mean_interval(self.accuracies)
+
+    @property
+    def accuracy_over_classes(self) -> Estimate:
+        """Mean accuracy with its 95% interval over classes."""
+        return class_interval(self.accuracies, self.classes)
 
     def share_below(self, threshold: float) -> float:
         """Share of the tasks whose accuracy is below a threshold in [0, 1]."""
@@ -131,18 +242,18 @@ class Evaluation:
     """
 
     results: tuple[MethodResult, ...]
-    ways: int
+    ways: int | str
     tasks: int
     reference: str
 
-    def __getitem__(self, key: tuple[str, int]) -> MethodResult:
+    def __getitem__(self, key: tuple[str, int | str]) -> MethodResult:
         for result in self.results:
             if (result.method, result.shots) == key:
                 return result
         raise KeyError(key)
 
     @property
-    def shots(self) -> list[int]:
+    def shots(self) -> list[int | str]:
         """Numbers of shots, in the order asked for."""
         return list(dict.fromkeys(result.shots for result in self.results))
 
@@ -151,27 +262,38 @@ class Evaluation:
         """Names of the methods, in the order asked for."""
         return list(dict.fromkeys(result.method for result in self.results))
 
-    def difference(self, method: str, shots: int, reference: str | None = None) -> Estimate:
-        """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval."""
+    def difference(self, method: str, shots: int | str, reference: str | None = None) -> Estimate:
+        """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval over tasks."""
         other = self[self.reference if reference is None else reference, shots]
         return paired_difference(other.accuracies, self[method, shots].accuracies)
 
+    def difference_over_classes(self, method: str, shots: int | str, reference: str | None = None) -> Estimate:
+        """The same difference with its 95% interval over classes: whether it holds for new classes of this kind."""
+        own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
+        return class_interval(other.accuracies - own.accuracies, own.classes)
+
+    def leads(self, shots: int | str) -> dict[str, Estimate]:
+        """The difference over classes of each method but the reference; `verdicts` of it says which are significant."""
+        others = [method for method in self.methods if method != self.reference]
+        return {method: self.difference_over_classes(method, shots) for method in others}
+
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
-        """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON."""
+        """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON.
+
+        Half widths are those of 95% intervals over tasks, and with `class` in their names over classes.
+        """
         found = []
-        for result in self.results:
-            own, difference = result.accuracy, self.difference(result.method, result.shots)
-            found.append(
+        for shots in self.shots:
+            leads = self.leads(shots)
+            standing = verdicts(leads)
+            found += [
                 {
                     "method": result.method,
                     "ways": self.ways,
                     "shots": result.shots,
-                    "tasks": own.n,
-                    "accuracy": 100 * own.mean,
-                    "accuracy_half_width": _finite(100 * own.half_width),
-                    "reference": self.reference,
-                    "reference_minus_this": 100 * difference.mean,
-                    "reference_minus_this_half_width": _finite(100 * difference.half_width),
+                    "tasks": len(result.accuracies),
+                    **self._statistics(result, leads.get(result.method)),
+                    "reference_is": standing.get(result.method),
                     "share_below_threshold": result.share_below(threshold),
                     "threshold": threshold,
                     "calibration_error": result.calibration_error,
@@ -180,20 +302,44 @@ class Evaluation:
                     "stopped_early": result.stopped_early,
                     "recall": {str(name): value for name, value in result.recall.items()},
                 }
-            )
+                for result in self.results
+                if result.shots == shots
+            ]
         return found
+
+    def _statistics(self, result: MethodResult, lead: Estimate | None) -> dict[str, Any]:
+        """Accuracy and difference of one row, in percent; `lead` is None for the reference."""
+        own, of_classes = result.accuracy, result.accuracy_over_classes
+        difference = self.difference(result.method, result.shots)
+        return {
+            "classes": of_classes.n,
+            "accuracy": 100 * own.mean,
+            "accuracy_half_width": _finite(100 * own.half_width),
+            "accuracy_class_half_width": _finite(100 * of_classes.half_width),
+            "reference": self.reference,
+            "reference_minus_this": 100 * difference.mean,
+            "reference_minus_this_half_width": _finite(100 * difference.half_width),
+            "reference_minus_this_class_half_width": None if lead is None else _finite(100 * lead.half_width),
+        }
 
     def __str__(self) -> str:
         lines = []
         for result in self.results:
-            own, gap = result.accuracy, self.difference(result.method, result.shots)
-            line = f"{self.ways}-way-{result.shots}-shot  {result.method:<22} "
-            line += with_interval(100 * own.mean, 100 * own.half_width)
-            if result.method != self.reference:
-                lead = with_interval(100 * gap.mean, 100 * gap.half_width, signed=True)
+            name, shots = result.method, result.shots
+            line = f"{setting_in_words(self.ways, shots)}  {name:<22} "
+            line += _both(result.accuracy_over_classes, result.accuracy)
+            if name != self.reference:
+                lead = _both(self.difference_over_classes(name, shots), self.difference(name, shots), signed=True)
                 line += f"   {self.reference} minus it {lead}"
             lines.append(line)
         return "\n".join(lines)
+
+
+def _both(over_classes: Estimate, over_tasks: Estimate, *, signed: bool = False) -> str:
+    """`68.57 ± 2.10 over classes (± 0.55 over tasks)`, without the intervals that there are not."""
+    text = with_interval(100 * over_classes.mean, 100 * over_classes.half_width, signed=signed)
+    text += " over classes" if math.isfinite(over_classes.half_width) else ""
+    return text + (f" (± {100 * over_tasks.half_width:.2f} over tasks)" if math.isfinite(over_tasks.half_width) else "")
 
 
 def _finite(value: float) -> float | None:
@@ -201,27 +347,37 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def summarise(method: str, shots: int, records: Iterable[Record], names: np.ndarray) -> MethodResult:
+def summarise(method: str, shots: int | str, records: Iterable[Record], names: np.ndarray) -> MethodResult:
     """The result of a method from its records, in the order of the tasks."""
     records = sorted(records, key=lambda record: record.chunk.start)
-    classes = np.concatenate([record.classes for record in records])
-    correct = np.concatenate([record.correct for record in records])
-    queries = records[0].queries
-    right = np.bincount(classes.ravel(), correct.ravel(), len(names))
-    asked = queries * np.bincount(classes.ravel(), minlength=len(names))
+    classes = _filled_up([row for record in records for row in record.classes], -1)
+    correct = _filled_up([row for record in records for row in record.correct], 0)
+    queries = _filled_up([row for record in records for row in record.queries], 0)
+    drawn = classes >= 0
+    right = np.bincount(classes[drawn], correct[drawn], len(names))
+    asked = np.bincount(classes[drawn], queries[drawn], len(names))
     statuses: Counter[Status] = Counter()
     for record in records:
         statuses.update({Status(int(status)): count for status, count in record.statuses.items()})
     return MethodResult(
         method=method,
         shots=shots,
-        accuracies=correct.sum(axis=1) / (queries * correct.shape[1]),
+        accuracies=correct.sum(axis=1) / queries.sum(axis=1),
+        classes=classes,
         recall={names[c].item(): float(right[c] / asked[c]) for c in np.flatnonzero(asked)},
         calibration_error=_calibration_error(records),
         statuses=dict(sorted(statuses.items())),
         stopped_early=sum(record.stopped_early for record in records),
         seconds_per_task=sum(record.seconds for record in records) / len(correct),
     )
+
+
+def _filled_up(rows: list[list[int]], filling: int) -> np.ndarray:
+    """Rows of unequal lengths as one array."""
+    lengths = np.array([len(row) for row in rows])
+    found = np.full((len(rows), lengths.max()), filling)
+    found[np.arange(lengths.max()) < lengths[:, None]] = [number for row in rows for number in row]
+    return found
 
 
 def _calibration_error(records: list[Record]) -> float | None:

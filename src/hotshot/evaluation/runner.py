@@ -19,7 +19,7 @@ from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transf
 from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
+from hotshot.evaluation.tasks import QUERIES, Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
 from hotshot.version import __version__
@@ -34,9 +34,9 @@ def evaluate(
     y_novel: Any,
     *,
     base: BaseClasses | None = None,
-    ways: int = 5,
-    shots: int | Sequence[int] = (1, 5),
-    queries: int = 15,
+    ways: int | str = 5,
+    shots: int | str | Sequence[int | str] = (1, 5),
+    queries: int | str = QUERIES,
     tasks: int = 10_000,
     seed: int = 0,
     frozen: str | Path | None = None,
@@ -58,8 +58,10 @@ def evaluate(
         Samples of the novel classes, from which the tasks are drawn.
     base : BaseClasses, optional
         For methods given by name.
-    ways, shots, queries : int
-        Classes per task, support and query samples per class; several numbers of shots are evaluated in turn.
+    ways, shots, queries : int or str
+        Classes per task, support and query samples per class; several numbers of shots are evaluated in turn. Tasks of
+        unequal sizes: ways="5-20" is drawn for every task, shots="1-10" for every class of a task, and
+        queries="dirichlet:2" divides 15 per class by proportions from that distribution.
     tasks : int
         For each number of shots.
     seed : int
@@ -83,7 +85,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Accuracies per task, means with 95% intervals, paired differences, and more.
+        Accuracies per task, means with 95% intervals over classes and over tasks, paired differences, and more.
     """
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
@@ -92,7 +94,7 @@ def evaluate(
         episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
     else:
         kept, digest = load_tasks(frozen, y)
-        episodes, tasks = dict(kept), len(next(iter(kept.values())))
+        episodes, tasks = dict(kept.items()), len(next(iter(kept.values())))
         request = {"frozen": digest, "chunk": CHUNK_TASKS}
     estimators = resolve_methods(methods, base)
     reference = check_reference(reference, estimators)
@@ -122,11 +124,11 @@ def evaluate(
 
 @one_thread()
 def make_runners(
-    estimators: Mapping[str, Any], X: np.ndarray, episodes: Mapping[int, Episodes | FrozenEpisodes]
+    estimators: Mapping[str, Any], X: np.ndarray, episodes: Mapping[int | str, Episodes | FrozenEpisodes]
 ) -> dict[str, Runner]:
-    """The runner of each method, tried on the first task of each number of shots; those of one space share samples."""
+    """The runner of each method, tried on tasks of each number of shots; those of one space share samples."""
     transformed: list[Transformed] = []
-    trials = [e[0] for e in episodes.values()]
+    trials = [task for drawn in episodes.values() for task in drawn.trials()]
     seed = task_seed(next(iter(episodes.values())).seed, 0)
     return {name: make_runner(name, own, X, trials, seed, transformed) for name, own in estimators.items()}
 
@@ -148,7 +150,7 @@ def write_results(folder: Path, found: Evaluation) -> None:
 
 def collect(
     runners: Mapping[str, Runner],
-    episodes: Mapping[int, Episodes | FrozenEpisodes],
+    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
     chunks: Sequence[Chunk],
     journal: Journal | None,
     n_jobs: int,
@@ -178,15 +180,14 @@ def collect(
 
 
 def draw_episodes(
-    y: np.ndarray, ways: int, shots: int | Sequence[int], queries: int, tasks: int, seed: int
-) -> tuple[dict[int, Episodes | FrozenEpisodes], int, dict[str, Any]]:
+    y: np.ndarray, ways: int | str, shots: Any, queries: int | str, tasks: int, seed: int
+) -> tuple[dict[int | str, Episodes | FrozenEpisodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
     check_numbers(tasks=tasks)
-    episodes: dict[int, Episodes | FrozenEpisodes] = {
-        k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)
-    }
-    sizes = {"ways": ways, "queries": queries, "tasks": tasks, "seed": seed, "chunk": CHUNK_TASKS}
-    return episodes, int(tasks), {"shots": list(episodes), **{name: int(size) for name, size in sizes.items()}}
+    drawn = {k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)}
+    first = next(iter(drawn.values()))
+    sizes = {"ways": first.ways, "queries": first.queries, "tasks": int(tasks), "seed": int(seed)}
+    return {**drawn}, int(tasks), {"shots": list(drawn), **sizes, "chunk": CHUNK_TASKS}
 
 
 def estimator_to_json(estimator: Any) -> dict[str, Any]:

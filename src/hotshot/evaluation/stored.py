@@ -11,6 +11,7 @@ from hotshot.errors import InputError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
+from hotshot.evaluation.tasks import check_shots, check_size
 from hotshot.files.objects import read_object, refuse_damage
 
 RESULTS = "results.json"
@@ -55,12 +56,12 @@ def load_run(folder: str | Path) -> StoredRun:
         # Each chunk once: the last record of it counts.
         records = list({record.chunk: record for record in map(Record.from_json, documents)}.values())
         if "tasks" in request:
-            shots, tasks = [int(k) for k in request["shots"]], int(request["tasks"])
+            shots, tasks = check_shots(request["shots"]), int(request["tasks"])
         elif rows is None:
             raise InputError(f"The run in {folder} is not finished: {AGAIN}.")
         else:
             # A file of frozen tasks, which may be gone, decided them.
-            shots, tasks = list(dict.fromkeys(int(row["shots"]) for row in rows)), int(rows[0]["tasks"])
+            shots, tasks = check_shots(list(dict.fromkeys(row["shots"] for row in rows))), int(rows[0]["tasks"])
         known = [r.chunk for r in records if r.chunk.method in request["methods"] and r.chunk.shots in shots]
         wanted = tasks * len(shots) * len(request["methods"])
         if wanted < 1:
@@ -74,7 +75,7 @@ def load_run(folder: str | Path) -> StoredRun:
         if rows is None:
             raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
         results = _results(records, request, rows, shots, tasks)
-        ways = len(records[0].classes[0])
+        ways = check_size("ways", request.get("ways", len(records[0].classes[0])))
         reference = check_reference(rows[0]["reference"], request["methods"])
         return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference))
 
@@ -87,7 +88,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _results(
-    records: list[Record], request: dict[str, Any], rows: list[dict[str, Any]], shots: list[int], tasks: int
+    records: list[Record], request: dict[str, Any], rows: list[dict[str, Any]], shots: list[int | str], tasks: int
 ) -> tuple[MethodResult, ...]:
     results = []
     kept = {(row["method"], row["shots"]): row for row in rows}
@@ -101,7 +102,7 @@ def _results(
             if classes != paired:
                 raise ValueError(f"{method} was not run on the tasks of the other methods")
             row = kept[method, k]
-            result = summarise(method, k, own, _names(classes, row["recall"]))
+            result = summarise(method, k, own, _names(own, row["recall"]))
             # The names of the classes are in the file of results alone.
             same = np.isclose(list(result.recall.values()), list(row["recall"].values()), rtol=0, atol=1e-9)
             if not (abs(100 * result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
@@ -118,11 +119,17 @@ def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
     return [row for record in records for row in record.classes]
 
 
-def _names(classes: list[list[int]], recall: dict[str, float]) -> np.ndarray:
-    """Names of the classes by index: recall is listed in their order, those never drawn left out."""
-    drawn = np.unique(classes)
-    if len(drawn) != len(recall):
-        raise ValueError(f"{RESULTS} has {len(recall)} classes where {len(drawn)} were drawn")
-    names = np.full(drawn[-1] + 1, "", dtype=f"U{max(map(len, recall))}")
-    names[drawn] = list(recall)
+def _names(records: list[Record], recall: dict[str, float]) -> np.ndarray:
+    """Names of the classes by index: recall is listed in their order, those without a query left out."""
+    pairs = [
+        (c, number)
+        for record in records
+        for row, asked in zip(record.classes, record.queries, strict=True)
+        for c, number in zip(row, asked, strict=True)
+    ]
+    known = np.unique([c for c, number in pairs if number])
+    if len(known) != len(recall):
+        raise ValueError(f"{RESULTS} has {len(recall)} classes where {len(known)} were drawn")
+    names = np.full(1 + max(c for c, _ in pairs), "", dtype=f"U{max(map(len, recall))}")
+    names[known] = list(recall)
     return names

@@ -1,6 +1,7 @@
 """Tables: one model that the terminal, Markdown and the page are made from, and an evaluation in its terms."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,17 @@ from hotshot.evaluation.results import (
     Evaluation,
     MethodResult,
     mean_interval,
-    verdict,
+    verdicts,
 )
-from hotshot.formatting import count, milliseconds, percentage, shortened, shots_in_words, with_interval
+from hotshot.formatting import (
+    count,
+    milliseconds,
+    percentage,
+    setting_in_words,
+    shortened,
+    shots_in_words,
+    with_interval,
+)
 from hotshot.transport import Status
 
 PUBLISHED = "published"
@@ -143,33 +152,49 @@ def _in_markdown(entry: Entry) -> str:
 # --- what an evaluation found, as tables
 
 
-def accuracy_table(found: Evaluation, shots: int) -> Table:
+def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     """Methods at one number of shots, in the order asked for: accuracy, and the reference's paired lead."""
-    rows = tuple((_name(found, m), *_accuracy(found, m, shots)) for m in found.methods)
-    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows)
+    leads = found.leads(shots)
+    standing = verdicts(leads)
+    rows = tuple((_name(found, m), *_accuracy(found, m, shots, leads, standing)) for m in found.methods)
+    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, interval_notes(found, shots))
+
+
+def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
+    """What the intervals of a table hold for, in sentences."""
+    own = found[found.reference, shots].accuracy_over_classes
+    if found.tasks == 1:
+        return ("A single task has no interval.",)
+    if not math.isfinite(own.half_width):
+        return (
+            f"Every task has all {own.n} classes, so there is no interval over classes and nothing is decided for "
+            "others; intervals over tasks hold for these classes only.",
+        )
+    return (
+        "Intervals over classes hold for new classes of the same kind, intervals over tasks for these "
+        f"{own.n} classes only.",
+    )
 
 
 def detail_table(found: Evaluation, threshold: float) -> Table:
     """What lies beyond the mean: bad tasks, bad classes, calibration, time."""
-    rows = tuple((r.method, _whole(r.shots), *_details(r, threshold)) for r in found.results)
+    rows = tuple((r.method, _shots(r.shots), *_details(r, threshold)) for r in found.results)
     return Table("beyond the mean", ("method", "shots", *_detail_columns(threshold)), rows)
 
 
-def result_table(found: Evaluation, shots: int, threshold: float) -> Table:
-    """Both at one number of shots, the best method first, and the differences drawn on one axis."""
+def result_table(found: Evaluation, shots: int | str, threshold: float) -> Table:
+    """Both at one number of shots, the best method first, and the differences over classes drawn on one axis."""
     order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
-    axis = _axis(found, shots)
-    rows = tuple(
-        (
-            _name(found, method),
-            *_accuracy(found, method, shots),
-            None if method == found.reference else _chart(found.difference(method, shots), axis),
-            *_details(found[method, shots], threshold),
-        )
-        for method in order
-    )
-    columns = ("method", *_accuracy_columns(found), "difference (chart)", *_detail_columns(threshold))
-    return Table(_title(found, shots), columns, rows)
+    leads = found.leads(shots)
+    standing, axis = verdicts(leads), _axis(leads.values())
+    rows = []
+    for method in order:
+        *accuracy, over_tasks = _accuracy(found, method, shots, leads, standing)
+        chart = _chart(leads[method], axis) if method in leads else None
+        rows.append((_name(found, method), *accuracy, chart, over_tasks, *_details(found[method, shots], threshold)))
+    *named, last = _accuracy_columns(found)
+    columns = ("method", *named, "difference (chart)", last, *_detail_columns(threshold))
+    return Table(_title(found, shots), columns, tuple(rows), interval_notes(found, shots))
 
 
 def transport_table(found: Evaluation) -> Table:
@@ -180,13 +205,13 @@ def transport_table(found: Evaluation) -> Table:
         total = sum(result.statuses.values())
         counts = (total, *(result.statuses.get(end, 0) for end in ends)) if ends else ()
         problems = (_whole(n) if total else None for n in counts)
-        rows.append((result.method, _whole(result.shots), *problems, _whole(result.stopped_early), _time(result)))
+        rows.append((result.method, _shots(result.shots), *problems, _whole(result.stopped_early), _time(result)))
     names = ("transport problems", *(end.name.lower().replace("_", " ") for end in ends)) if ends else ()
     columns = ("method", "shots", *names, "fits stopped early", "ms per task")
     return Table("How transport problems and fits ended", columns, tuple(rows))
 
 
-def recall_table(found: Evaluation, shots: int) -> Table:
+def recall_table(found: Evaluation, shots: int | str) -> Table:
     """Recall of every class by every method, the worst class of the reference first."""
     recall = {method: found[method, shots].recall for method in found.methods}
     own = recall[found.reference]
@@ -194,7 +219,7 @@ def recall_table(found: Evaluation, shots: int) -> Table:
         (str(label), *(_share(recall[method][label], 0) for method in found.methods))
         for label in sorted(own, key=lambda label: own[label])
     )
-    title = f"Recall of each class, {found.ways}-way-{shots}-shot"
+    title = f"Recall of each class, {setting_in_words(found.ways, shots)}"
     return Table(title, ("class", *found.methods), rows)
 
 
@@ -214,26 +239,40 @@ def unsolved(found: Evaluation) -> list[str]:
     return sentences
 
 
-def _title(found: Evaluation, shots: int) -> str:
-    return f"{found.ways}-way-{shots}-shot, {count(found.tasks, 'task')}"
+def _title(found: Evaluation, shots: int | str) -> str:
+    return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}"
 
 
 def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
-    return "accuracy in %, 95% interval", f"{found.reference} minus it, paired, 95%"
+    return (
+        "accuracy in %, 95% over classes",
+        "accuracy, 95% over tasks",
+        f"{found.reference} minus it, paired, 95% over classes",
+        "paired, 95% over tasks",
+    )
 
 
 def _detail_columns(threshold: float) -> tuple[str, ...]:
     return f"tasks below {100 * threshold:g}%", "recall of worst class", "calibration error", "ms per task"
 
 
-def _accuracy(found: Evaluation, method: str, shots: int) -> tuple[Cell, ...]:
-    own = percent(found[method, shots].accuracy)
+def _accuracy(
+    found: Evaluation, method: str, shots: int | str, leads: dict[str, Estimate], standing: dict[str, str]
+) -> tuple[Cell, ...]:
+    result = found[method, shots]
+    own = percent(result.accuracy_over_classes), _half_width(result.accuracy)
     if method == found.reference:
-        return own, Entry(REFERENCE, kind=REFERENCE)
-    difference = found.difference(method, shots)
-    which = verdict(difference)
-    lead = percent(difference, signed=True)
-    return own, Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
+        return *own, Entry(REFERENCE, kind=REFERENCE), None
+    which = standing[method]
+    lead = percent(leads[method], signed=True)
+    entry = Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
+    return *own, entry, _half_width(found.difference(method, shots))
+
+
+def _half_width(estimate: Estimate) -> Entry:
+    """The interval alone, where the mean stands beside it."""
+    width = 100 * estimate.half_width
+    return Entry(f"± {width:.2f}", width) if math.isfinite(width) else Entry()
 
 
 def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
@@ -259,13 +298,17 @@ def _whole(number: int) -> Entry:
     return Entry(f"{number:,}", number)
 
 
+def _shots(shots: int | str) -> Entry:
+    """Ranges are sorted behind the number they begin with."""
+    return Entry(f"{shots:,}", shots) if isinstance(shots, int) else Entry(shots, int(shots.split("-")[0]) + 0.5)
+
+
 def _time(result: MethodResult) -> Entry:
     return Entry(milliseconds(result.seconds_per_task), result.seconds_per_task)
 
 
-def _axis(found: Evaluation, shots: int) -> tuple[float, float]:
+def _axis(differences: Iterable[Estimate]) -> tuple[float, float]:
     """The range that all differences of a table are drawn on; zero is in it."""
-    differences = [found.difference(m, shots) for m in found.methods if m != found.reference]
     ends = [x for d in differences for x in (d.low, d.high) if math.isfinite(x)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = 0.06 * (high - low) if high > low else 1.0

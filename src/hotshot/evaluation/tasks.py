@@ -3,25 +3,33 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_labels, check_numbers
+from hotshot.arrays import LIMITS, check_labels, check_number, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
 
 FILE_FORMAT = "hotshot tasks 1"
 # How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.
 MOST_SHOTS, MOST_FROZEN = 100, 2**25
+# Beyond them the proportions of a Dirichlet distribution are all in one class, or equal.
+LEAST_ALPHA, MOST_ALPHA = 0.01, 1e6
+QUERIES = 15
+EXAMPLES = {"ways": "5-20", "shots": "1-10"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """Row numbers of the support (N * K,) and query (N * Q,) samples, class by class, and their labels."""
+    """Row numbers of the support and query samples, class by class, and their labels: N * K and N * Q where all classes
+    have as many.
+    """
 
     support: np.ndarray
     support_labels: np.ndarray
@@ -29,14 +37,73 @@ class Task:
     query_labels: np.ndarray
 
 
-def check_shots(shots: Any) -> list[int]:
-    """One number of shots, or several different ones, as a list."""
-    numbers = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
-    if not 1 <= len(numbers) <= MOST_SHOTS or any(numbers.count(k) > 1 for k in numbers):
+def check_size(name: str, size: Any) -> int | str:
+    """Ways or shots: a number, or a range such as "1-10" of which each task or class draws its own.
+
+    Examples
+    --------
+    >>> check_size("shots", 5), check_size("shots", "5"), check_size("shots", "1-10")
+    (5, 5, '1-10')
+    """
+    if not isinstance(size, str):
+        check_numbers(**{name: size})
+        return int(size)
+    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", size.strip(), re.ASCII)
+    low, high = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if low > high:
+        raise ParameterError(f"{name} must be a number or a range such as {EXAMPLES[name]}, got {size!r:.60}.")
+    check_numbers(**{name: low})
+    check_numbers(**{name: high})
+    return low if low == high else f"{low}-{high}"
+
+
+def check_shots(shots: Any) -> list[int | str]:
+    """One number or range of shots, or several different ones, as a list."""
+    several = list(shots) if isinstance(shots, (list, tuple, range, np.ndarray)) else [shots]
+    found = [check_size("shots", k) for k in several[:MOST_SHOTS]]
+    if not 1 <= len(several) <= MOST_SHOTS or len(set(found)) < len(found):
         raise ParameterError(f"shots must be one number or up to {MOST_SHOTS} different ones, got {shots!r:.60}.")
-    for k in numbers:
-        check_numbers(shots=k)
-    return [int(k) for k in numbers]
+    return found
+
+
+def check_queries(queries: Any) -> int | str:
+    """Queries of each class: a number, or "dirichlet:ALPHA:PER_CLASS" for unequal ones.
+
+    PER_CLASS queries for each class, 15 by default, are then divided between the classes of a task by proportions from
+    a Dirichlet distribution: the smaller ALPHA, the less equal, and some classes may get none.
+
+    Examples
+    --------
+    >>> check_queries(15), check_queries("15"), check_queries("dirichlet:2"), check_queries("dirichlet:0.5:20")
+    (15, 15, 'dirichlet:2:15', 'dirichlet:0.5:20')
+    """
+    if not isinstance(queries, str):
+        check_numbers(queries=queries)
+        return int(queries)
+    number = r"(\d{1,18})"
+    if found := re.fullmatch(number, queries.strip(), re.ASCII):
+        return check_queries(int(found[1]))
+    found = re.fullmatch(rf"dirichlet:(\d{{1,9}}(?:\.\d{{1,6}})?)(?::{number})?", queries.strip(), re.ASCII)
+    if found is None:
+        raise ParameterError(f"queries must be a number or dirichlet:ALPHA such as dirichlet:2, got {queries!r:.60}.")
+    alpha, per_class = float(found[1]), int(found[2] or QUERIES)
+    check_number("ALPHA of queries=dirichlet:ALPHA", alpha, LEAST_ALPHA, MOST_ALPHA)
+    check_number("PER_CLASS of queries=dirichlet:ALPHA:PER_CLASS", per_class, *LIMITS["queries"])
+    return f"dirichlet:{np.format_float_positional(alpha, trim='-')}:{per_class}"
+
+
+def _bounds(size: int | str) -> tuple[int, int]:
+    """The least and the largest number of a size that was checked."""
+    low, _, high = str(size).partition("-")
+    return int(low), int(high or low)
+
+
+def _shares(queries: int | str) -> tuple[float | None, int]:
+    """The parameter of the Dirichlet distribution, None where all classes have as many, and queries per class."""
+    if isinstance(queries, int):
+        return None, queries
+    _, alpha, per_class = queries.split(":")
+    return float(alpha), int(per_class)
 
 
 class Episodes:
@@ -45,8 +112,11 @@ class Episodes:
     Parameters
     ----------
     y : array (samples,)
-    ways, shots, queries : int
-        Classes per task, and support and query samples per class.
+    ways, shots : int or str
+        Classes per task and support samples per class. From a range such as "5-20" every task draws its number of
+        classes, and every class of a task its number of shots.
+    queries : int or str
+        Query samples per class; "dirichlet:2" divides 15 per class unequally, as `check_queries` says.
     seed : int
 
     Examples
@@ -56,36 +126,86 @@ class Episodes:
     ((2,), (6,))
     """
 
-    def __init__(self, y: Any, *, ways: int, shots: int, queries: int = 15, seed: int = 0) -> None:
-        check_numbers(ways=ways, shots=shots, queries=queries, seed=seed)
+    def __init__(
+        self, y: Any, *, ways: int | str, shots: int | str, queries: int | str = QUERIES, seed: int = 0
+    ) -> None:
+        self.ways, self.shots, self.queries = (
+            check_size("ways", ways),
+            check_size("shots", shots),
+            check_queries(queries),
+        )
+        check_numbers(seed=seed)
+        self.seed = seed
         self.names, labels = check_labels(y, len(y))
         self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
-        if ways > len(self.names):
+        most_ways, most_shots = _bounds(self.ways)[1], _bounds(self.shots)[1]
+        if most_ways > len(self.names):
             raise InputError(
-                f"{ways}-way tasks need {ways} classes, got {len(self.names)}: ask for fewer ways or pass more classes."
+                f"{most_ways}-way tasks need {most_ways} classes, got {len(self.names)}: "
+                "ask for fewer ways or pass more classes."
             )
+        alpha, most_queries = _shares(self.queries)
+        if alpha is not None:
+            # One class may get them all.
+            most_queries *= most_ways
         for name, rows in zip(self.names, self.members, strict=True):
-            if len(rows) < shots + queries:
+            if len(rows) < most_shots + most_queries:
+                up_to = "" if self.is_equal else "up to "
                 raise InputError(
-                    f"Class '{name}' has {len(rows)} samples where {shots} shots and {queries} queries need "
-                    f"{shots + queries}: ask for fewer, or leave the class out."
+                    f"Class '{name}' has {len(rows)} samples where {up_to}{most_shots} shots and {up_to}{most_queries} "
+                    f"queries need {most_shots + most_queries}: ask for fewer, or leave the class out."
                 )
-        self.ways, self.shots, self.queries, self.seed = ways, shots, queries, seed
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all tasks have the same size, and all classes as many samples."""
+        return all(isinstance(size, int) for size in (self.ways, self.shots, self.queries))
 
     def __getitem__(self, index: int) -> Task:
+        # A size that is one number takes no draw of its own.
         rng = np.random.default_rng([self.seed, index])
-        classes = rng.choice(len(self.names), self.ways, replace=False)
-        drawn = [rng.choice(self.members[c], self.shots + self.queries, replace=False) for c in classes]
+        classes = rng.choice(len(self.names), _draw(rng, self.ways)[0], replace=False)
+        shots = _draw(rng, self.shots, len(classes))
+        alpha, per_class = _shares(self.queries)
+        queries = np.full(len(classes), per_class)
+        if alpha is not None:
+            queries = _divide(per_class * len(classes), rng.dirichlet(np.full(len(classes), alpha)))
+        drawn = [
+            rng.choice(self.members[c], k + q, replace=False) for c, k, q in zip(classes, shots, queries, strict=True)
+        ]
         return Task(
-            support=np.concatenate([rows[: self.shots] for rows in drawn]),
-            support_labels=np.repeat(self.names[classes], self.shots),
-            query=np.concatenate([rows[self.shots :] for rows in drawn]),
-            query_labels=np.repeat(self.names[classes], self.queries),
+            support=np.concatenate([rows[:k] for rows, k in zip(drawn, shots, strict=True)]),
+            support_labels=np.repeat(self.names[classes], shots),
+            query=np.concatenate([rows[k:] for rows, k in zip(drawn, shots, strict=True)]),
+            query_labels=np.repeat(self.names[classes], queries),
         )
 
     def take(self, n: int) -> Iterator[Task]:
         """The first n tasks."""
         return (self[i] for i in range(n))
+
+    def trials(self) -> list[Task]:
+        """Tasks to try a method on: the first, and where sizes vary also one of the least and one of the largest."""
+        tasks = [self[0]]
+        for end in () if self.is_equal else (0, 1):
+            extreme = copy(self)
+            extreme.ways, extreme.shots = _bounds(self.ways)[end], _bounds(self.shots)[end]
+            tasks.append(extreme[0])
+        return tasks
+
+
+def _draw(rng: np.random.Generator, size: int | str, n: int = 1) -> np.ndarray:
+    """Numbers (n,) of a size."""
+    low, high = _bounds(size)
+    return np.full(n, low) if low == high else rng.integers(low, high + 1, n)
+
+
+def _divide(total: int, shares: np.ndarray) -> np.ndarray:
+    """A whole number divided by shares that sum to 1: rounded down, and the rest to those that lost most by it."""
+    wanted = total * shares
+    found = np.floor(wanted).astype(np.int64)
+    found[np.argsort(found - wanted, kind="stable")[: total - found.sum()]] += 1
+    return found
 
 
 class FrozenEpisodes:
@@ -100,6 +220,10 @@ class FrozenEpisodes:
     def __len__(self) -> int:
         return len(self.support)
 
+    def trials(self) -> list[Task]:
+        """The first task, to try a method on."""
+        return [self[0]]
+
     def __getitem__(self, index: int) -> Task:
         support, query = self.support[index], self.query[index]
         return Task(support, self.y[support], query, self.y[query])
@@ -112,16 +236,22 @@ def freeze_tasks(
     tasks: int,
     ways: int = 5,
     shots: int | Sequence[int] = (1, 5),
-    queries: int = 15,
+    queries: int = QUERIES,
     seed: int = 0,
 ) -> str:
     """Write the first `tasks` tasks for each number of shots to a file, and return its hash.
 
     Whoever has the same samples in the same order can `load_tasks` and evaluate on exactly these tasks.
     """
-    check_numbers(tasks=tasks, ways=ways, queries=queries)
+    check_numbers(tasks=tasks)
+    sizes = [check_size("ways", ways), check_queries(queries), *check_shots(shots)]
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(sizes):
+        raise ParameterError(
+            "Tasks of unequal sizes cannot be saved: pass ways, shots and queries as numbers, or share the seed."
+        )
+    ways, queries, *shots = numbers
     arrays: dict[str, np.ndarray] = {}
-    shots = check_shots(shots)
     if tasks * ways * sum(k + queries for k in shots) > MOST_FROZEN:
         raise ParameterError(f"{tasks} tasks are too many for a file: evaluate them without one, or ask for fewer.")
     for k in shots:

@@ -23,7 +23,7 @@ from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
-from hotshot.evaluation.tasks import labels_hash
+from hotshot.evaluation.tasks import QUERIES, labels_hash
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -41,7 +41,7 @@ class Candidate:
     """One choice of parameters and how it did on as many tasks as it lived to see.
 
     `accuracies` (tasks,) are means over the numbers of shots; `gain` is its paired difference to the default
-    parameters on those tasks.
+    parameters on those tasks, with its interval over tasks: the choice is between these classes' candidates.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def accuracy(self) -> Estimate:
-        """Mean accuracy with its 95% interval."""
+        """Mean accuracy with its 95% interval over tasks."""
         return mean_interval(self.accuracies)
 
 
@@ -91,9 +91,9 @@ def tune(
     grid: Mapping[str, Sequence[Any]] | None = None,
     search: str = "grid",
     n_candidates: int | None = None,
-    ways: int = 5,
-    shots: int | Sequence[int] = (1, 5),
-    queries: int = 15,
+    ways: int | str = 5,
+    shots: int | str | Sequence[int | str] = (1, 5),
+    queries: int | str = QUERIES,
     tasks: int = 1000,
     seed: int = 0,
     factor: int = 3,

@@ -31,7 +31,7 @@ LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCanc
 # Seconds between two looks of a worker for its parent.
 LOOK_EVERY = 0.5
 
-Work = tuple[Mapping[str, Runner], Mapping[int, Episodes | FrozenEpisodes], Sequence[Chunk]]
+Work = tuple[Mapping[str, Runner], Mapping[int | str, Episodes | FrozenEpisodes], Sequence[Chunk]]
 
 
 def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:

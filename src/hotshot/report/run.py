@@ -11,7 +11,8 @@ from hotshot.evaluation import Evaluation
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
 from hotshot.evaluation.tables import recall_table, result_table, transport_table
-from hotshot.formatting import count, listed, shots_in_words
+from hotshot.evaluation.tasks import check_queries
+from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import histogram
 from hotshot.paper.figures.style import file_content
 from hotshot.report.sentences import beyond_the_mean, summary
@@ -85,13 +86,16 @@ def run_part(
 
 def _lead(run: StoredRun) -> str:
     found, request = run.evaluation, run.request
-    shots = listed([str(k) for k in found.shots])
+    ways = (
+        f"{found.ways}-way tasks" if isinstance(found.ways, int) else f"Tasks of {found.ways.replace('-', ' to ')} ways"
+    )
+    shots = listed([str(k) if isinstance(k, int) else k.replace("-", " to ") for k in found.shots])
     text = (
-        f"{found.ways}-way tasks with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks, 'task')} each; "
+        f"{ways} with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks, 'task')} each; "
         "every method saw the same ones."
     )
     if "seed" in request:
-        text += f" {request['queries']} queries per class, seed {request['seed']}."
+        text += f" {queries_in_words(check_queries(request['queries']))}, seed {request['seed']}."
     return text
 
 
@@ -118,7 +122,7 @@ def _described(method: dict[str, Any]) -> str:
     return "\n  ".join([str(method["class"]), *parameters])
 
 
-def _histogram(found: Evaluation, shots: int, prefix: str) -> Markup:
+def _histogram(found: Evaluation, shots: int | str, prefix: str) -> Markup:
     """Tasks by accuracy: the reference beside the best of the others."""
     others = [method for method in found.methods if method != found.reference]
     best = sorted(others, key=lambda method: -found[method, shots].accuracy.mean)[:1]

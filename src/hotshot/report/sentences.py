@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation
-from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdict
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdicts
 from hotshot.evaluation.tables import LONGEST_NAME, percent, unsolved
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
 from hotshot.transport import Status
@@ -15,27 +15,31 @@ MOST_NAMED = 4
 OPENINGS = {AHEAD: "It is ahead of", BEHIND: "It is behind", UNDECIDED: "No significant difference from"}
 
 
-def summary(found: Evaluation, shots: int) -> list[str]:
-    """How the reference compares to every other method at one number of shots."""
+def summary(found: Evaluation, shots: int | str) -> list[str]:
+    """How the reference compares to every other method at one number of shots, for new classes of the same kind."""
     reference = found.reference
-    own = found[reference, shots].accuracy
+    own = found[reference, shots].accuracy_over_classes
     sentences = [f"{reference} is right in {percent(own)}% of all queries."]
     others = [name for name in found.methods if name != reference]
     if not others:
         return sentences
-    if not math.isfinite(own.half_width):
+    if found.tasks == 1:
         return [*sentences, "One task cannot show a difference between methods."]
-    differences = {name: found.difference(name, shots) for name in others}
+    if not math.isfinite(own.half_width):
+        return [*sentences, "Every task has all classes, which cannot show a difference on others."]
+    differences = found.leads(shots)
+    standing = verdicts(differences)
     for which, opening in OPENINGS.items():
-        names = [name for name in others if verdict(differences[name]) == which]
+        names = [name for name in others if standing[name] == which]
         # How far away the nearest is says most.
         names.sort(key=lambda name: abs(differences[name].mean))
         if names:
             every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
-            sentences.append(f"{opening} {every}{_with_distances(names, differences)}.")
+            sentences.append(f"{opening} {every}{_with_distances(names, differences, which)}.")
     best = max(found.methods, key=lambda name: found[name, shots].accuracy.mean)
     if best != reference:
-        sentences.append(f"The highest mean is that of {best}: {percent(found[best, shots].accuracy)}%.")
+        highest = percent(found[best, shots].accuracy_over_classes)
+        sentences.append(f"The highest mean is that of {best}: {highest}%.")
     return sentences
 
 
@@ -77,13 +81,13 @@ def _time(found: Evaluation) -> str:
     return f"{text}; {fastest}, the fastest, takes {milliseconds(times[fastest])} ms."
 
 
-def _with_distances(names: list[str], differences: dict[str, Estimate]) -> str:
-    shown = [f"{name} ({_distance(differences[name])})" for name in names[:MOST_NAMED]]
+def _with_distances(names: list[str], differences: dict[str, Estimate], which: str) -> str:
+    shown = [f"{name} ({_distance(differences[name], which)})" for name in names[:MOST_NAMED]]
     more = len(names) - len(shown)
     return listed([*shown, f"{more} more"] if more else shown)
 
 
-def _distance(difference: Estimate) -> str:
-    if verdict(difference) == UNDECIDED:
+def _distance(difference: Estimate, which: str) -> str:
+    if which == UNDECIDED:
         return f"{percent(difference, signed=True)} points"
     return f"by {percent(Estimate(abs(difference.mean), difference.half_width, difference.n))} points"

@@ -60,7 +60,7 @@ def make_explorer(
     name: str,
     estimator: CalibratedClassifier,
     X: np.ndarray,
-    episodes: Mapping[int, AnyEpisodes],
+    episodes: Mapping[int | str, AnyEpisodes],
     most: int,
     found: Evaluation | None = None,
     data: str = "",
@@ -114,7 +114,7 @@ def select_tasks(accuracies: np.ndarray, most: int) -> dict[int, str]:
     return {int(index): group for group, indices in groups.items() for index in indices}
 
 
-def _accuracy(found: Evaluation, method: str, shots: int, index: int) -> float | None:
+def _accuracy(found: Evaluation, method: str, shots: int | str, index: int) -> float | None:
     """Of a method in a task; None where it was not evaluated on it."""
     for result in found.results:
         if (result.method, result.shots) == (method, shots) and index < len(result.accuracies):
@@ -122,11 +122,11 @@ def _accuracy(found: Evaluation, method: str, shots: int, index: int) -> float |
     return None
 
 
-def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int) -> AnyEpisodes:
+def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int | str) -> AnyEpisodes:
     return Episodes(y, ways=numbers["ways"], shots=shots, queries=numbers["queries"], seed=numbers["seed"])
 
 
-def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpisodes]:
+def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int | str, AnyEpisodes]:
     if "frozen" not in run.request:
         return {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
     if source.tasks is None:
@@ -134,14 +134,14 @@ def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int, AnyEpi
     kept, digest = load_tasks(source.tasks, y)
     if digest != run.request["frozen"]:
         raise InputError(f"The tasks in {source.tasks} are not those of the run, by their hash.")
-    return dict(kept)
+    return dict(kept.items())
 
 
 def _gathered(
     folder: Path, about: dict[str, Any], base: BaseClasses, X: np.ndarray, y: np.ndarray
 ) -> Evaluation | None:
     """Named methods at the numbers of shots at which H-OT was evaluated on most tasks of these samples."""
-    results: dict[tuple[str, int], MethodResult] = {}
+    results: dict[tuple[str, int | str], MethodResult] = {}
     for path in sorted(folder.glob("evaluations/*")):
         try:
             run = load_run(path)
@@ -161,7 +161,7 @@ def _gathered(
     if not own:
         return None
     most = max(own.values())
-    shots = sorted(k for k, tasks in own.items() if tasks == most)
+    shots = sorted((k for k, tasks in own.items() if tasks == most), key=str)
     kept = tuple(results[m, k] for m in METHOD_NAMES for k in shots if (m, k) in results)
     return Evaluation(kept, about["ways"], most, "hot")
 

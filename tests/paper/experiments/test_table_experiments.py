@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
+from few_shot_problems import drawn_classes
 from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
@@ -70,7 +71,9 @@ def told(results):
             for name in methods:
                 for k in shots:
                     values = np.atleast_1d(results[name, k]).astype(float)
-                    found.append(MethodResult(name, k, values, {}, None, {}, 0, float(values[0])))
+                    found.append(
+                        MethodResult(name, k, values, drawn_classes(len(values)), {}, None, {}, 0, float(values[0]))
+                    )
             return Evaluation(tuple(found), self.ways, len(found[0].accuracies), next(iter(methods)))
 
     return Told
@@ -80,7 +83,8 @@ def told(results):
 
 
 def result(*accuracies):
-    return MethodResult("any", 1, np.array(accuracies, dtype=float), {}, None, {}, 0, 0.0)
+    values = np.array(accuracies, dtype=float)
+    return MethodResult("any", 1, values, drawn_classes(len(values)), {}, None, {}, 0, 0.0)
 
 
 def test_differences_are_over_the_tasks_that_both_have():

@@ -1,0 +1,114 @@
+"""How often 95% intervals hold the accuracy on classes that nobody has seen, where that accuracy is known.
+
+    python -m benchmarks.coverage [--repetitions 500] [--tasks 400] [--seed 0] [--heterogeneity 0.4]
+
+Classes are Gaussians drawn from a known population: means in 16 dimensions, and a spread of each class's own, so that
+some are hard and some are easy; its logarithm has the standard deviation `--heterogeneity`. Every repetition draws new
+classes, 60 samples of each, and 5-way-1-shot tasks of 15 queries from them. The methods are the nearest support sample
+by Euclidean distance, and by cosine. The population's accuracy is the mean over tasks of fresh classes each. An
+interval over tasks covers the draw of tasks alone, one over classes that of the classes too.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from hotshot.evaluation.results import class_interval, mean_interval
+
+NUMBERS_OF_CLASSES = (16, 30, 60)
+WAYS, QUERIES, SAMPLES, WIDTH = 5, 15, 60, 16
+HETEROGENEITY = 0.4
+POPULATION_TASKS, POPULATION_STEP = 200_000, 2000
+
+console = Console(width=100)
+
+
+def draw_classes(rng: np.random.Generator, n: int, samples: int, heterogeneity: float = HETEROGENEITY) -> np.ndarray:
+    """Samples (n, samples, V) of n classes of the population."""
+    means = rng.normal(size=(n, 1, WIDTH))
+    spreads = np.exp(heterogeneity * rng.normal(size=(n, 1, 1)))
+    return means + spreads * rng.normal(size=(n, samples, WIDTH))
+
+
+def draw_tasks(rng: np.random.Generator, X: np.ndarray, tasks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes (tasks, ways) of tasks drawn from X (n, samples, V), and their samples (tasks, ways, 1 + queries, V)."""
+    n, samples = X.shape[:2]
+    classes = rng.permuted(np.tile(np.arange(n), (tasks, 1)), axis=1)[:, :WAYS]
+    rows = rng.permuted(np.tile(np.arange(samples), (tasks * WAYS, 1)), axis=1)[:, : 1 + QUERIES]
+    return classes, X[classes[..., None], rows.reshape(tasks, WAYS, -1)]
+
+
+def accuracies(drawn: np.ndarray) -> np.ndarray:
+    """Accuracy (2, tasks) by Euclidean distance and by cosine; the first sample of a class is its support."""
+    tasks, ways, _, width = drawn.shape
+    support, queries = drawn[:, :, 0], drawn[:, :, 1:].reshape(tasks, -1, width)
+    truth = np.repeat(np.arange(ways), queries.shape[1] // ways)
+    squares = np.sum(support**2, axis=2)[:, None]
+    products = queries @ support.transpose(0, 2, 1)
+    scores = (products - squares / 2, products / np.sqrt(squares))
+    return np.stack([np.mean(np.argmax(score, axis=2) == truth, axis=1) for score in scores])
+
+
+def population_accuracies(
+    rng: np.random.Generator, tasks: int = POPULATION_TASKS, heterogeneity: float = HETEROGENEITY
+) -> np.ndarray:
+    """Accuracy of both methods on the population, each task with fresh classes."""
+    parts = []
+    for _ in range(tasks // POPULATION_STEP):
+        X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES, heterogeneity)
+        parts.append(accuracies(X.reshape(POPULATION_STEP, WAYS, 1 + QUERIES, WIDTH)))
+    return np.concatenate(parts, axis=1).mean(axis=1)
+
+
+def coverage(
+    n: int, tasks: int, repetitions: int, seed: int, truth: np.ndarray, heterogeneity: float = HETEROGENEITY
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """Share of the repetitions whose interval holds the truth, and the mean half width: by what, and over what."""
+    found: dict[str, dict[str, list[tuple[bool, float]]]] = {}
+    for repetition in range(repetitions):
+        rng = np.random.default_rng([seed, n, repetition])
+        classes, drawn = draw_tasks(rng, draw_classes(rng, n, SAMPLES, heterogeneity), tasks)
+        one, other = accuracies(drawn)
+        for what, values, wanted in (("mean", one, truth[0]), ("paired difference", one - other, truth[0] - truth[1])):
+            for over, interval in (("classes", class_interval(values, classes)), ("tasks", mean_interval(values))):
+                kept = found.setdefault(what, {}).setdefault(over, [])
+                kept.append((interval.low <= wanted <= interval.high, interval.half_width))
+    return {
+        what: {over: tuple(np.mean(kept, axis=0).tolist()) for over, kept in intervals.items()}
+        for what, intervals in found.items()
+    }
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--tasks", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--heterogeneity", type=float, default=HETEROGENEITY)
+    options = parser.parse_args()
+    how = options.heterogeneity
+    truth = population_accuracies(np.random.default_rng([options.seed, 1]), heterogeneity=how)
+    console.print(
+        f"Accuracy on the population: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine."
+    )
+    table = Table(
+        title=f"Coverage of 95% intervals, {options.repetitions} repetitions of {options.tasks} tasks, "
+        f"seed {options.seed}",
+        title_justify="left",
+    )
+    for name in ("classes", "of the", "over classes", "± in %", "over tasks alone", "± in %"):
+        table.add_column(name, justify="left" if name == "of the" else "right")
+    for n in NUMBERS_OF_CLASSES:
+        for what, found in coverage(n, options.tasks, options.repetitions, options.seed, truth, how).items():
+            cells = (f"{share:.1%} {100 * width:.2f}".split() for share, width in found.values())
+            table.add_row(str(n), what, *(text for cell in cells for text in cell))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Intervals over classes hold for classes that nobody has seen, and verdicts stand however many methods there are."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from few_shot_problems import drawn_classes
+from hotshot.evaluation import Estimate, class_interval, mean_interval
+from hotshot.evaluation.results import AHEAD, UNDECIDED, verdict, verdicts
+
+
+def random_effects(tasks, n, ways, of_classes, of_tasks, seed=0):
+    """Values (tasks,) that deviate by their classes and by chance, and the classes."""
+    rng = np.random.default_rng(seed)
+    classes = drawn_classes(tasks, n, ways, seed)
+    return (of_classes * rng.normal(size=n))[classes].mean(axis=1) + of_tasks * rng.normal(size=tasks), classes
+
+
+# --- what holds for every draw
+
+
+@given(
+    st.integers(2, 60), st.integers(2, 40), st.integers(1, 9), st.floats(0, 3), st.floats(0, 3), st.integers(0, 10**6)
+)
+def test_it_is_never_narrower_than_the_interval_over_tasks(tasks, n, ways, of_classes, of_tasks, seed):
+    values, classes = random_effects(tasks, n, min(ways, n), of_classes, of_tasks, seed)
+    found, over_tasks = class_interval(values, classes), mean_interval(values)
+    assert found.mean == over_tasks.mean
+    assert found.n == len(np.unique(classes))
+    assert found.half_width >= over_tasks.half_width * (1 - 1e-9)
+    assert 0 <= found.p_value <= 1
+
+
+@given(st.integers(3, 60), st.integers(6, 30), st.integers(0, 10**6))
+def test_names_and_order_of_classes_and_tasks_do_not_matter(tasks, n, seed):
+    values, classes = random_effects(tasks, n, 4, 1, 1, seed)
+    rng = np.random.default_rng(seed)
+    order, names = rng.permutation(tasks), 3 * rng.permutation(n)
+    found = class_interval(values, classes)
+    other = class_interval(values[order], names[rng.permuted(classes, axis=1)][order])
+    assert other.half_width == pytest.approx(found.half_width, rel=1e-6)
+    scaled = class_interval(10 * values - 3, classes)
+    assert scaled.half_width == pytest.approx(10 * found.half_width, rel=1e-6)
+
+
+def test_tasks_of_fewer_classes_are_filled_up():
+    values, classes = random_effects(80, 12, 4, 1, 1)
+    wider = np.concatenate([classes, np.full((80, 3), -1)], axis=1)
+    assert class_interval(values, wider) == class_interval(values, classes)
+    wider[::2, 3] = -1
+    unequal = class_interval(values, wider)
+    assert np.isfinite(unequal.half_width)
+    assert unequal.half_width > mean_interval(values).half_width
+
+
+@pytest.mark.parametrize(("tasks", "n"), [(1, 20), (50, 5)], ids=["one task", "all classes in every task"])
+def test_what_says_nothing_of_other_classes_has_an_infinite_interval(tasks, n):
+    values, classes = random_effects(tasks, n, 5, 1, 1)
+    found = class_interval(values, classes)
+    assert found.half_width == float("inf")
+    assert found.p_value == 1
+    assert verdicts({"a": found}) == {"a": UNDECIDED}
+
+
+@pytest.mark.parametrize("tasks", [2, 7, 30])
+def test_tasks_that_share_no_class_have_the_interval_over_tasks(tasks):
+    values = np.random.default_rng(0).normal(size=tasks)
+    found = class_interval(values, np.arange(5 * tasks).reshape(tasks, 5))
+    assert found.half_width == pytest.approx(mean_interval(values).half_width, rel=1e-6)
+
+
+def test_values_that_are_all_equal_have_an_interval_of_no_width():
+    assert class_interval(np.full(50, 0.5), drawn_classes(50)).half_width == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "ways"), [(12, 3), (6, 5), (9, 2)])
+def test_where_classes_decide_all_it_is_students_interval_of_their_effects(n, ways):
+    """On all tasks that there are, so that none of their draw is left."""
+    effects = np.random.default_rng(0).normal(size=n)
+    classes = np.array(list(itertools.combinations(range(n), ways)))
+    found = class_interval(effects[classes].mean(axis=1), classes)
+    assert found.half_width == pytest.approx(mean_interval(effects).half_width, rel=1e-9)
+    assert found.degrees == pytest.approx(n - 1, rel=1e-9)
+
+
+# --- coverage
+
+
+def normal_coverage(n, ratio, repetitions=400, tasks=150, ways=5):
+    """Share of intervals that hold 0 where the classes make `ratio` times the variance of the mean that tasks make."""
+    held = [
+        abs(found.mean) <= found.half_width
+        for seed in range(repetitions)
+        for found in [class_interval(*random_effects(tasks, n, ways, np.sqrt(ratio * n / tasks), 1, seed))]
+    ]
+    return np.mean(held)
+
+
+@pytest.mark.parametrize("n", [8, 20, 100])
+@pytest.mark.parametrize("ratio", [0, 2, 20])
+def test_it_covers_whether_classes_differ_much_or_not(n, ratio):
+    """Fewer than the promised 95%, by more than three standard errors of 400 repetitions, would be a fault."""
+    assert normal_coverage(n, ratio) > 0.915
+
+
+def test_it_covers_the_accuracy_of_a_known_population_and_the_interval_over_tasks_does_not(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
+    benchmark = importlib.import_module("benchmarks.coverage")
+    truth = benchmark.population_accuracies(np.random.default_rng(0), 20_000)
+    for found in benchmark.coverage(20, tasks=200, repetitions=100, seed=3, truth=truth).values():
+        assert found["classes"][0] >= 0.88
+        assert found["tasks"][0] < 0.7
+    sys.modules.pop("benchmarks.coverage")
+
+
+# --- several comparisons
+
+
+def test_p_values_are_below_a_twentieth_where_the_interval_leaves_zero_out():
+    for mean in (0.0, 0.5, 0.999, 1.001, 2.0, -1.001):
+        found = Estimate(mean, 1.0, 12)
+        assert (found.p_value < 0.05) == (verdict(found) != UNDECIDED)
+    assert Estimate(0.0, 0.0, 5).p_value == 1
+    assert Estimate(0.1, 0.0, 5).p_value == 0
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=12))
+def test_holm_is_stricter_than_each_alone_and_laxer_than_bonferroni(means):
+    differences = {str(i): Estimate(mean, 1.0, 30) for i, mean in enumerate(means)}
+    found = verdicts(differences)
+    for name, difference in differences.items():
+        if found[name] != UNDECIDED:
+            assert found[name] == verdict(difference)
+        if difference.p_value <= 0.05 / len(means):
+            assert found[name] == verdict(difference)
+
+
+def test_holm_is_the_step_down_procedure():
+    """p = 0.01, 0.02, 0.03: against 0.05/3, 0.05/2 and 0.05."""
+    from scipy import stats
+
+    def with_p(p):
+        return Estimate(stats.t.isf(p / 2, 29) / stats.t.ppf(0.975, 29), 1.0, 30)
+
+    assert verdicts({"c": with_p(0.03), "a": with_p(0.01), "b": with_p(0.02)}) == dict.fromkeys("cab", AHEAD)
+    stopped = verdicts({"c": with_p(0.04), "a": with_p(0.01), "b": with_p(0.03)})
+    assert stopped == {"c": UNDECIDED, "a": AHEAD, "b": UNDECIDED}
+
+
+def test_equal_methods_are_rarely_told_apart():
+    rng = np.random.default_rng(0)
+    false = 0
+    for _ in range(150):
+        found = verdicts({str(i): mean_interval(values) for i, values in enumerate(rng.normal(size=(8, 40)))})
+        false += any(which != UNDECIDED for which in found.values())
+    # 0.05 and three standard errors; without the correction it would be 0.34.
+    assert false / 150 < 0.11
