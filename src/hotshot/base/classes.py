@@ -27,6 +27,8 @@ from hotshot.files.atomic import recover, replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
+# What `about` says of them where the extractor was trained on these classes.
+SEEN = "seen_in_training"
 # Settings are chosen on banks of so many classes with so many samples.
 LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 
@@ -75,7 +77,9 @@ class BaseClasses:
             self.__dict__["fingerprint"] = stored.fingerprint
 
     @classmethod
-    def from_samples(cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0) -> BaseClasses:
+    def from_samples(
+        cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0, seen_in_training: bool | None = None
+    ) -> BaseClasses:
         """A bank from features (samples, V) and their labels.
 
         Parameters
@@ -88,6 +92,9 @@ class BaseClasses:
             Cap of samples per class; larger classes are thinned at random.
         seed : int
             Of that choice.
+        seen_in_training : bool, optional
+            Whether the extractor was trained on these very classes. They are then too easy to choose settings on, and
+            only the power is chosen; where it is None, a test on held-out classes decides.
 
         Examples
         --------
@@ -108,7 +115,8 @@ class BaseClasses:
         counts = np.bincount(labels[order], minlength=len(names))
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
         sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
-        return cls(_of_samples(X if sorted_already else X[order], counts, names, None))
+        about = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
+        return cls(_of_samples(X if sorted_already else X[order], counts, names, about))
 
     @classmethod
     def from_batches(
@@ -316,7 +324,8 @@ class BaseClasses:
     @property
     def seen_in_training(self) -> bool | None:
         """Whether the extractor of the features was trained on these classes; None where nobody said so."""
-        return self.about.get("seen_in_training")
+        seen = self.about.get(SEEN)
+        return seen if isinstance(seen, bool) else None
 
     @property
     def can_hold_out(self) -> bool:

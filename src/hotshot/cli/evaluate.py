@@ -10,10 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from hotshot import evaluation
+from hotshot.base import BaseClasses
 from hotshot.cli import inputs
 from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
+from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
 from hotshot.evaluation.tasks import check_shots, freeze_tasks
@@ -78,13 +81,16 @@ def evaluate(
         found = evaluation.evaluate(
             chosen, X, y, base=classes, **size, frozen=load_tasks, reference=reference, about=about, **where
         )
+    settings = chosen_settings(chosen, classes)
     if as_json:
-        print(json.dumps({"run": str(out), "results": found.rows(threshold)}, indent=2))
+        print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:
         console.print(f"{watching.known} tasks were in {out} already.", markup=False)
     print_accuracies(console, found)
     console.print(to_rich(detail_table(found, threshold)))
+    for sentence in settings_in_words(settings):
+        console.print(sentence, markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
     console.print(f"Run folder: {out}", markup=False)
 
@@ -96,6 +102,22 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
         console.print(to_rich(table))
     for note in dict.fromkeys(note for table in tables for note in table.notes):
         console.print(note, markup=False)
+
+
+def chosen_settings(methods: dict[str, Any], base: BaseClasses) -> dict[str, dict[str, Any]]:
+    """What each method chose on the base classes; methods that had nothing to choose are left out."""
+    found = {
+        name: own.choice() for name, own in resolve_methods(methods, base).items() if isinstance(own, FewShotClassifier)
+    }
+    return {name: choice.settings for name, choice in found.items() if choice.trials}
+
+
+def settings_in_words(settings: dict[str, dict[str, Any]]) -> list[str]:
+    """A sentence for each method that chose settings."""
+    return [
+        f"{name} chose {', '.join(f'{key}={value}' for key, value in own.items())} on held-out base classes."
+        for name, own in settings.items()
+    ]
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 
 from hotshot.arrays import check_numbers
 from hotshot.base import BaseClasses
-from hotshot.base.classes import is_bank
+from hotshot.base.classes import SEEN, is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.tasks import check_queries, check_size
@@ -78,7 +78,7 @@ def load_data(
         return embedded.base, embedded.X_novel, embedded.y_novel
     if base is None or novel is None:
         raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
-    classes = BaseClasses.load(base) if is_bank(base) else BaseClasses.from_samples(*read_features(base))
+    classes = load_base(base)
     X, y = read_features(novel)
     if classes.n_features != X.shape[1]:
         raise InputError(
@@ -92,6 +92,14 @@ def load_data(
             "classes to evaluate on must not be base classes."
         )
     return classes, X, y
+
+
+def load_base(path: Path) -> BaseClasses:
+    """Base classes from a bank or a file of features, whose header may say that its extractor was trained on them."""
+    if is_bank(path):
+        return BaseClasses.load(path)
+    seen = open_features(path).about.get(SEEN)
+    return BaseClasses.from_samples(*read_features(path), seen_in_training=seen if isinstance(seen, bool) else None)
 
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:

@@ -9,10 +9,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hotshot.cli.inputs import Json, open_samples
-from hotshot.cli.terminal import Console, reading
+from hotshot.base.classes import is_bank
+from hotshot.cli.inputs import Json, load_base, open_samples
+from hotshot.cli.terminal import Console, Watching, reading, to_rich
+from hotshot.estimators import HOTClassifier
+from hotshot.estimators.choosing import Choice
 from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
 from hotshot.evaluation.inspection.problems import BOTH, Finding
+from hotshot.evaluation.tables import choice_table
 from hotshot.files import FeatureSource, open_features
 from hotshot.files.source import SeveralPartsError
 from hotshot.formatting import shortened
@@ -29,6 +33,12 @@ def inspect(
     novel: Annotated[
         Path | None, typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False)
     ] = None,
+    settings: Annotated[
+        bool,
+        typer.Option(
+            help="Show which settings H-OT chooses on the base classes, where a second file or a bank is named."
+        ),
+    ] = True,
     json: Json = False,
 ) -> None:
     """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
@@ -39,12 +49,28 @@ def inspect(
     paths = [file] if novel is None else [file, novel]
     with reading(console) as begin:
         found = inspect_sources([part for path in paths for part in open_parts(path)], begin)
+    choice = settings_of(file, console) if settings and found.ok and (novel is not None or is_bank(file)) else None
     if json:
-        print(dumps(document(found), indent=2, allow_nan=False))
+        told = {} if choice is None else {"settings": choice.to_json()}
+        print(dumps({**document(found), **told}, indent=2, allow_nan=False))
     else:
         show(found, console)
+        if choice is not None:
+            console.print()
+            console.print(to_rich(choice_table(choice)))
+            for note in choice_table(choice).notes:
+                console.print(note, markup=False)
     if not found.ok:
         sys.exit(FAULTY)
+
+
+def settings_of(base: Path, console: Console) -> Choice | None:
+    """What `HOTClassifier` chooses on these base classes; None where there is nothing to choose by."""
+    classes = load_base(base)
+    if not classes.can_hold_out:
+        return None
+    with Watching(console, None):
+        return HOTClassifier(classes).choice()
 
 
 def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hotshot.errors import InterruptedRunError, ScaleWarning
+from hotshot.estimators.choosing import telling
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tables import PUBLISHED, Table
 from hotshot.formatting import count, percentage, printable, shortened, shots_in_words
@@ -116,9 +117,11 @@ class Watching:
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", ScaleWarning)
         self._progress.start()
+        self._told = telling.set(lambda sentence: self._progress.update(self._task, description=sentence))
         return self
 
     def __exit__(self, *raised: Any) -> None:
+        telling.reset(self._told)
         self._progress.stop()
         self._warnings.__exit__(*raised)
         caught = self._caught or ()

@@ -47,8 +47,8 @@ LOOKS_SEEN = "looks seen in training"
 DECIDED = 2.6
 # To be raised where the rules above change, so that what was kept before is forgotten.
 RULES = 1
-# Called with a sentence and the share of the work that is done.
-progress: ContextVar[Callable[[str, float], None] | None] = ContextVar("progress", default=None)
+# Called with a sentence on what is being tried, for a progress bar.
+telling: ContextVar[Callable[[str], None]] = ContextVar("telling", default=lambda sentence: None)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldO
     candidates = [(name, value) for name in open_names for value in choices[name][1:]]
     trials = []
     for number, (name, value) in enumerate(candidates):
-        _tell(f"Choosing settings on the base classes: {name}={value}", number / len(candidates))
+        telling.get()(f"choosing settings on the base classes, {number + 1} of {len(candidates)}")
         trials.append(_trial(estimator, held_out, current, name, value))
         if trials[-1].taken:
             current[name] = value
@@ -117,7 +117,7 @@ def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
     if base.seen_in_training is not None:
         return base.seen_in_training
     if LOOKS_SEEN not in base.choices:
-        _tell("Checking whether the extractor was trained on the base classes", 0)
+        telling.get()("checking whether the extractor was trained on the base classes")
         constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
         posterior = {**constants, "power": base.power("auto"), "mean_rule": "posterior"}
         base.choices[LOOKS_SEEN] = _trial(HOTClassifier(), held_out, posterior, "mean_rule", "mix").taken
@@ -155,12 +155,6 @@ def _keep(base: BaseClasses) -> None:
         file = _kept_file(base)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, {**_read_kept(base), **base.choices})
-
-
-def _tell(sentence: str, done: float) -> None:
-    watch = progress.get()
-    if watch is not None:
-        watch(sentence, done)
 
 
 def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str, value: Any) -> Trial:
@@ -226,6 +220,8 @@ class HeldOut:
 
 
 def _folds(base: BaseClasses) -> list[Fold]:
+    samples = base.samples
+    assert samples is not None
     rng = np.random.default_rng(0)
     classes = rng.permutation(np.flatnonzero(base.counts >= LEAST_HELD_OUT))[:MOST_CLASSES]
     ends = np.cumsum(base.counts)
@@ -236,8 +232,8 @@ def _folds(base: BaseClasses) -> list[Fold]:
         labels = np.repeat(np.arange(len(held)), [len(own) for own in held])
         rest = np.repeat(np.arange(len(kept)), [len(own) for own in kept])
         tasks = {k: [_draw(labels, k, np.random.default_rng([fold, k, i])) for i in range(TASKS)] for k in SHOTS}
-        samples = base.samples[np.concatenate(held)]
-        found.append(Fold(BaseClasses.from_samples(base.samples[np.concatenate(kept)], rest), samples, tasks))
+        others = BaseClasses.from_samples(samples[np.concatenate(kept)], rest)
+        found.append(Fold(others, samples[np.concatenate(held)], tasks))
     return found
 
 

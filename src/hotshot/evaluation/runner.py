@@ -14,6 +14,7 @@ import sklearn
 from hotshot.arrays import array_hash, check_features, check_labels, check_numbers, one_thread
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.identity import identity, is_installed
@@ -206,7 +207,8 @@ def estimator_to_json(estimator: Any) -> dict[str, Any]:
             f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
             "pickled."
         ) from None
-    return {"class": described, "parameters": parameters}
+    chosen = estimator.choice().settings if isinstance(estimator, FewShotClassifier) else {}
+    return {"class": described, "parameters": parameters, "chosen": chosen}
 
 
 def _value_to_json(value: Any) -> Any:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotshot.estimators.choosing import Choice
 from hotshot.evaluation.results import (
     AHEAD,
     BEHIND,
@@ -221,6 +222,28 @@ def recall_table(found: Evaluation, shots: int | str) -> Table:
     )
     title = f"Recall of each class, {setting_in_words(found.ways, shots)}"
     return Table(title, ("class", *found.methods), rows)
+
+
+def choice_table(choice: Choice) -> Table:
+    """The settings that were tried on held-out base classes, in order, and what was chosen."""
+    rows = tuple(
+        (
+            trial.parameter,
+            str(trial.value),
+            Number(trial.gain, trial.half_width, signed=True),
+            _whole(trial.tasks),
+            "taken" if trial.taken else "",
+        )
+        for trial in choice.trials
+    )
+    chosen = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
+    seen = "The extractor was trained on these classes, or seems so: only the power is chosen."
+    return Table(
+        "Settings tried on held-out base classes",
+        ("parameter", "value", "gain in points, 99% over tasks", "tasks", ""),
+        rows,
+        (f"Chosen: {chosen}.", *([seen] if choice.seen_in_training else [])),
+    )
 
 
 def unsolved(found: Evaluation) -> list[str]:
