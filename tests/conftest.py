@@ -82,6 +82,14 @@ def hotshot(monkeypatch, capsys, tmp_path):
     return run
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """What is kept between programs is kept apart from that of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def quick_disk(monkeypatch):
     """No test pulls the plug: files need not reach the disk."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hotshot.base.classes import SEEN
 from hotshot.cli.images import Cache, Dataset, Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number
 from hotshot.cli.terminal import Console, bar
@@ -138,6 +139,8 @@ def _write_split(
         "network": extractor.about,
         "source": {**source, "images": split.fingerprint},
     }
+    if extractor.trained_on:
+        about[SEEN] = not extractor.trained_on.isdisjoint(map(str, split.names))
     written = {
         "split": source["split"],
         "out": str(path),

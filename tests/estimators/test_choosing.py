@@ -1,0 +1,162 @@
+"""What "auto" stands for: settings that gain clearly on held-out base classes, and the constants elsewhere."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.estimators import choosing
+from hotshot.estimators.classifier import FewShotClassifier
+
+CONSTANTS = {name: values[0] for name, values in HOTClassifier._choices.items()}
+
+
+class Guesser(FewShotClassifier):
+    """Nearest mean with "good" eyes, the opposite with "bad" ones; the two "good" are equal."""
+
+    _parameter_constraints: ClassVar = {"base": "no_validation", "eyes": "no_validation", "power": "no_validation"}
+    _choices: ClassVar = {"eyes": ("bad", "good", "as good"), "power": (1.0,)}
+
+    def __init__(self, base=None, *, eyes="auto", power=1.0):
+        self.base = base
+        self.eyes = eyes
+        self.power = power
+
+    def _fit(self, X, labels):
+        self.means_ = np.stack([X[labels == c].mean(axis=0) for c in range(len(self.classes_))])
+        self.sign_ = -1.0 if self.settings()["eyes"] == "bad" else 1.0
+
+    def _logits(self, X):
+        return -self.sign_ * ((X[:, None] - self.means_) ** 2).sum(axis=2)
+
+
+@pytest.fixture(autouse=True)
+def few_tasks(monkeypatch, tmp_path):
+    """Few tasks, and an own place for what is kept between programs."""
+    monkeypatch.setattr(choosing, "TASKS", 24)
+    monkeypatch.setattr(choosing, "FIRST_TASKS", 12)
+    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "cache"))
+
+
+def bank(n_classes=24, per_class=12):
+    return BaseClasses.from_samples(*make_bank(n_classes, per_class), seen_in_training=False)
+
+
+def test_what_gains_is_chosen_and_what_is_equal_is_not():
+    choice = Guesser(bank(), power=1.0).choice()
+    assert choice.settings == {"eyes": "good"}
+    assert [(trial.value, trial.taken) for trial in choice.trials] == [("good", True), ("as good", False)]
+    assert choice.trials[0].gain > choice.trials[0].half_width > 0
+    assert choice.trials[1].gain == 0
+
+
+def test_a_fit_shows_and_uses_what_was_chosen():
+    base = bank()
+    X, y = make_bank(3, 4, seed=9)
+    model = Guesser(base).fit(X, y)
+    assert model.chosen_ == {"eyes": "good"}
+    assert model.score(X, y) > 0.9
+    assert Guesser(base, eyes="bad").fit(X, y).chosen_ == {}
+
+
+@pytest.mark.parametrize(("classes", "samples"), [(19, 12), (24, 9)])
+def test_small_banks_keep_the_constants(classes, samples):
+    base = bank(classes, samples)
+    assert not base.can_hold_out
+    choice = HOTClassifier(base).choice()
+    assert choice.settings == {**CONSTANTS, "power": base.power("auto")}
+    assert not choice.trials
+
+
+def test_without_base_classes_nothing_is_chosen():
+    X, y = make_bank(3, 4)
+    assert not hasattr(HOTClassifier().fit(X, y), "chosen_")
+
+
+def test_banks_seen_in_training_choose_the_power_alone():
+    X, y = make_bank(24, 12)
+    base = BaseClasses.from_samples(np.abs(X), y, seen_in_training=True)
+    choice = HOTClassifier(base).choice()
+    assert choice.seen_in_training
+    assert {trial.parameter for trial in choice.trials} == {"power"}
+    assert {**choice.settings, "power": None} == {**CONSTANTS, "power": None}
+
+
+def directions(shared, seed=0):
+    """Classes that differ along a few axes which all share, or each along an axis of its own."""
+    rng = np.random.default_rng(seed)
+    n_classes, width, per_class = 32, 40, 20
+    means = np.zeros((n_classes, width))
+    if shared:
+        means[:, :8] = 2 * rng.normal(size=(n_classes, 8))
+    else:
+        means[np.arange(n_classes), np.arange(n_classes)] = 5
+    labels = np.repeat(np.arange(n_classes), per_class)
+    return means[labels] + rng.normal(size=(len(labels), width)), labels
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_classes_with_directions_of_their_own_look_seen_in_training(shared):
+    base = BaseClasses.from_samples(*directions(shared))
+    assert HOTClassifier(base).choice().seen_in_training is not shared
+
+
+def test_the_user_knows_better():
+    base = BaseClasses.from_samples(*directions(shared=False), seen_in_training=False)
+    choice = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice()
+    assert not choice.seen_in_training
+    assert choice.settings["mean_rule"] == "mix"
+
+
+def test_settings_are_chosen_once_per_bank(monkeypatch, tmp_path):
+    base = bank()
+    first = Guesser(base).choice()
+    bank(30).save(tmp_path / "other.bank")
+    base.save(tmp_path / "one.bank")
+
+    def never(*_):
+        raise AssertionError("chosen again")
+
+    monkeypatch.setattr(choosing, "choose", never)
+    assert Guesser(base).choice() == first
+    assert Guesser(bank()).choice() == first  # kept between programs
+    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "nowhere"))
+    assert Guesser(BaseClasses.load(tmp_path / "one.bank")).choice() == first  # kept with the bank
+    with pytest.raises(AssertionError, match="chosen again"):
+        Guesser(BaseClasses.load(tmp_path / "other.bank")).choice()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"Guesser": 3}', "\0"])
+def test_what_was_kept_and_is_damaged_is_chosen_again(content):
+    first = Guesser(bank()).choice()
+    file = choosing._kept_file(bank())
+    assert file.exists()
+    file.write_text(content)
+    assert Guesser(bank()).choice() == first
+
+
+def test_a_folder_that_cannot_be_written_does_not_matter(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "file"))
+    assert Guesser(bank()).choice().settings == {"eyes": "good"}
+
+
+def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
+    found = []
+    for cores in (1, 2, 8):
+        monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
+        base = bank()
+        monkeypatch.setattr(choosing, "_read_kept", lambda _: {})
+        found.append(HOTClassifier(base, epsilon=0.02, support_weight=20.0).choice())
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_saved_model_tells_what_was_chosen(tmp_path):
+    X, y = make_bank(3, 4, seed=9)
+    model = HOTClassifier(bank(8)).fit(X, y)
+    model.save(tmp_path / "one.model")
+    assert HOTClassifier.load(tmp_path / "one.model").chosen_ == model.chosen_
