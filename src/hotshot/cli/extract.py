@@ -133,7 +133,7 @@ def _write_split(
     from hotshot.images.extraction import extract_split, part_of
 
     path = out / f"{source['split']}.safetensors"
-    about = {
+    about: dict[str, Any] = {
         "extractor": extractor.name,
         "transform": "none",
         "network": extractor.about,

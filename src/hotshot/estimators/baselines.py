@@ -1,5 +1,6 @@
 """Baselines on frozen features that scikit-learn lacks: nearest centroid, cosine, soft nearest neighbour."""
 
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -31,7 +32,7 @@ class CentroidClassifier(FewShotClassifier):
     base : BaseClasses or None
         Whose samples are the centre; without it the support's are.
     power : float or "auto"
-        Of the power transform, as in `HOTClassifier`.
+        Of the power transform; "auto" is chosen on the base classes, as in `HOTClassifier`.
     normalize : {"centre-l2", None}
 
     Attributes
@@ -51,6 +52,7 @@ class CentroidClassifier(FewShotClassifier):
         "power": POWER,
         "normalize": [StrOptions({"centre-l2"}), None],
     }
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"power": POWERS}
 
     def __init__(
         self, base: BaseClasses | None = None, *, power: float | str = "auto", normalize: str | None = "centre-l2"
@@ -64,7 +66,7 @@ class CentroidClassifier(FewShotClassifier):
             self.power_ = choose_power(self.power, X.min())
             centre = power_transform(X, self.power_).mean(axis=0)
         else:
-            self.power_ = self.base.power(self.power)
+            self.power_ = float(self.settings()["power"])
             centre = self.base.centre(self.power_)
         self.centre_ = np.zeros(X.shape[1]) if self.normalize is None else centre
         self.centroids_ = means_by_class(self._transformed(X), labels)
