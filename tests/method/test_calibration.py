@@ -27,7 +27,20 @@ from hotshot.method.heads.expected import expected_objective
 B = len(RAGGED)
 
 
-def naive_mean(rule, borrowed, x, *, m, k):
+def naive_posterior(base, borrowed, x, shots):
+    """Lent mean + A (x - lent mean), A = S_b (S_b + S_w / K)^-1 with both covariances shrunk, as dense matrices."""
+    identity = np.eye(len(x))
+    within = np.diag(base.spectrum)
+    within = 0.8 * within + 0.2 * np.trace(within) / len(x) * identity
+    between = np.cov(base.means.T)
+    between = 0.5 * (0.5 * between + 0.5 * np.trace(between) / len(x) * identity)
+    return borrowed + between @ np.linalg.solve(between + within / shots, x - borrowed)
+
+
+def naive_mean(rule, base, borrowed, x, *, m, k, shots):
+    if rule == "posterior":
+        half = naive_mean("mix", base, borrowed, x, m=m, k=k, shots=shots)
+        return (half + naive_posterior(base, borrowed, x, shots)) / 2
     if rule == "mix":
         return m * borrowed + (1 - m) * x
     if rule == "printed":
@@ -56,14 +69,20 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
     for t in range(2):
         for n in range(3):
             borrowed = sum(weights[t, b, n] * base.means[b] for b in range(B))
-            expected = naive_mean(rule, borrowed, targets[t, n], m=0.6, k=3)
+            shots = np.sum(labels[t] == labels[t, n])
+            expected = naive_mean(rule, base, borrowed, targets[t, n], m=0.6, k=3, shots=shots)
             np.testing.assert_allclose(means[t, n], expected, rtol=1e-10, atol=1e-14)
             lent = sum(weights[t, b, n] * base.covariances.matrices[b] for b in range(B))
             lent = lent / B if rule == "printed" else lent
             np.testing.assert_allclose(covariances[t, n], lent, rtol=1e-10, atol=1e-14)
-            # The own share is that of the target in a mean of the same direction.
+            # The own share is that of the target in a mean of the same direction; a posterior mean leaves the line
+            # from the lent mean to the target, and its foot on it counts.
             whole = np.linalg.lstsq(np.stack([borrowed, targets[t, n]]).T, means[t, n], rcond=None)[0]
-            np.testing.assert_allclose(to_numpy(got.own_share)[t, n], whole[1] / whole.sum(), rtol=1e-9)
+            share = whole[1] / whole.sum()
+            if rule == "posterior":
+                line = targets[t, n] - borrowed
+                share = line @ (means[t, n] - borrowed) / (line @ line)
+            np.testing.assert_allclose(to_numpy(got.own_share)[t, n], share, rtol=1e-9)
 
 
 def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
@@ -75,7 +94,7 @@ def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
     for t in range(2):
         for n in range(3):
             borrowed = weights[t, :, n] @ base.means
-            expected = naive_mean("mix", borrowed, targets[t, n], m=mix[t, n], k=None)
+            expected = naive_mean("mix", base, borrowed, targets[t, n], m=mix[t, n], k=None, shots=None)
             np.testing.assert_allclose(means[t, n], expected, rtol=1e-10, atol=1e-14)
 
 

@@ -44,14 +44,16 @@ class HOTClassifier(CalibratedClassifier):
     base class and the support [1]_. A linear head is trained on the resulting Gaussians and the support.
 
     The defaults go beyond the paper: features are centred on the base samples and scaled to unit norm, so that no
-    parameter depends on their scale, and nothing is sampled. `parameter_set` has the published settings.
+    parameter depends on their scale, and nothing is sampled. `parameter_set` has the published settings. Parameters
+    that are "auto" below are chosen on held-out base classes, once per bank and in seconds, where the bank has samples
+    of at least 20 classes; `hotshot.estimators.choosing` says how.
 
     Parameters
     ----------
     base : BaseClasses or None
         The bank to borrow from. None gives plain logistic regression on power-transformed features.
     power : float or "auto"
-        Of Tukey's ladder, log at 0. "auto" is 0.5 where no base feature is negative and 1 elsewhere.
+        Of Tukey's ladder, log at 0. "auto" chooses 0.5 or 1 where no base feature is negative and is 1 elsewhere.
     power_offset : float
         Added before the power.
     power_on_base : bool
@@ -73,16 +75,17 @@ class HOTClassifier(CalibratedClassifier):
         Of the high-level transport: "hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean",
         "euclidean-weighted"; "nearest" takes equal weights on the `n_retrieved` nearest means instead (2 by
         default), as Free-Lunch does.
-    epsilon : float
-        Strength of the entropy in both transports.
+    epsilon : float or "auto"
+        Strength of the entropy in both transports; "auto" chooses among 0.02, 0.005 and 0.05.
     cost_scale : {"published", "over-targets", "free"}
         Whether the cost is divided by the number of targets: for "hierarchical" and "mean-cosine" only, for
         all, or for none.
     n_retrieved : int, "auto" or None
         How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
         is all in banks of up to 512 classes, 100 in larger ones.
-    mean_rule : {"mix", "posterior", "printed", "free-lunch"}
-        How borrowed and own means are joined, see `hotshot.method.calibration`.
+    mean_rule : {"auto", "posterior", "mix", "printed", "free-lunch"}
+        How borrowed and own means are joined, see `hotshot.method.calibration`; "auto" chooses between "posterior"
+        and "mix".
     mix : float or "auto"
         Share of the base classes in the "mix" rule; "auto" is 0.7 / (0.7 + 0.3 K) at K shots.
     alpha : float
@@ -93,10 +96,10 @@ class HOTClassifier(CalibratedClassifier):
         One Gaussian per novel class, around the mean of its support, or one per support sample as published.
     head : {"bound", "expected", "sampled"}
         Trained on the closed-form bound of the expected loss, on the expected loss, or on generated features.
-    n_generated : int
-        Generated features per class, drawn or virtual.
-    support_weight : float
-        How many features a support sample counts as.
+    n_generated : int or "auto"
+        Generated features per class, drawn or virtual; "auto" chooses 300 or 50.
+    support_weight : float or "auto"
+        How many features a support sample counts as; "auto" chooses 20, 5 or 50.
     C : float
         Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
     random_state : int, RandomState or None
@@ -105,6 +108,8 @@ class HOTClassifier(CalibratedClassifier):
     Attributes
     ----------
     classes_ : array (N,)
+    chosen_ : dict
+        What each "auto" stood for; without base classes there is none.
     coef_, intercept_ : arrays (N, axes) and (N,)
         The head, on features taken through `transform_`.
     transform_ : FeatureTransform
