@@ -15,7 +15,7 @@ import typer
 
 from hotshot import __version__
 from hotshot.base import BaseClasses
-from hotshot.base.classes import is_bank
+from hotshot.base.classes import SEEN, is_bank
 from hotshot.base.store import DESCRIPTION
 from hotshot.cli.inputs import Json, open_samples
 from hotshot.cli.terminal import Console, Watch, reading
@@ -51,6 +51,14 @@ def convert(
     labels: Annotated[Path | None, typer.Option(help="Labels of an .npy file, where they have another name.")] = None,
     extractor: Annotated[str | None, typer.Option(help="What the features come from, for the header.")] = None,
     transform: Annotated[str | None, typer.Option(help="What was done to them, for the header.")] = None,
+    seen_in_training: Annotated[
+        bool | None,
+        typer.Option(
+            help="For the header, whether the extractor was trained on these very classes: they then choose no "
+            "setting but the power.",
+            show_default=False,
+        ),
+    ] = None,
     samples: Annotated[bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")] = True,
     covariance: Annotated[
         str | None, typer.Option(help="What a bank without samples keeps: diagonal, pooled or dense.")
@@ -69,7 +77,8 @@ def convert(
     source, part = split_part(Path(source), part)
     given = open_samples(source, part, labels)
     _check_out(given.path, out, force)
-    about = _provenance(given, part, labels, extractor, transform)
+    given_by_user = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
+    about = _provenance(given, part, labels, {name: x for name, x in given_by_user.items() if x is not None})
     per_class: Counter[Any] = Counter()
     with reading(Console(stderr=True)) as begin:
         watched = _watched(given, begin, per_class)
@@ -123,10 +132,8 @@ def _look_at(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dty
     return written.dtype, written.about
 
 
-def _provenance(
-    given: FeatureSource, part: str | None, labels: Path | None, extractor: str | None, transform: str | None
-) -> dict[str, Any]:
-    """What the file says of its features, with where it came from and when."""
+def _provenance(given: FeatureSource, part: str | None, labels: Path | None, said: dict[str, Any]) -> dict[str, Any]:
+    """What the file, and the user beside it, says of its features, with where it came from and when."""
     source: dict[str, Any] = {
         "name": given.path.name,
         "sha256": _sha256(given.path / DESCRIPTION if is_bank(given.path) else given.path),
@@ -139,10 +146,9 @@ def _provenance(
     if "source" in given.about:
         source["source"] = given.about["source"]
     about = {name: value for name, value in given.about.items() if name not in _OF_THE_FILE}
-    said = {"extractor": extractor, "transform": transform}
-    about |= {name: text for name, text in said.items() if text is not None}
     return {
         **about,
+        **said,
         "source": source,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "hotshot": __version__,
