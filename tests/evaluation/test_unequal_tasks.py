@@ -219,6 +219,7 @@ def test_damaged_records_are_computed_again(tmp_path, change):
     again = few(**request, watch=lambda record, was_known, total: known.append(was_known))
     assert known == [False]
     assert np.array_equal(again["nearest", "1-4"].accuracies, whole["nearest", "1-4"].accuracies)
+    assert str(load_run(tmp_path / "run").evaluation) == str(whole)
 
 
 def test_a_method_that_fails_on_small_tasks_only_is_refused_before_any_task():
