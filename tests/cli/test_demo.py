@@ -55,7 +55,7 @@ main()
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--shots", "one"], "--shots must be whole numbers"),
+        (["--shots", "one"], "shots must be a number or a range such as 1-10, got 'one'"),
         (["--shots", "0"], "shots must be an integer from 1 to 100,000"),
         (["--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
         (["--ways", "31"], "ask for fewer ways"),

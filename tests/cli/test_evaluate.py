@@ -129,7 +129,7 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         (["--bank", "banking77", "--ways", "31"], "ask for fewer ways"),
         (["--bank", "banking77", "--shots", "38"], "ask for fewer"),
         (["--bank", "banking77", "--shots", "one"], "shots must be a number or a range such as 1-10"),
-        (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 80: ask for fewer"),
+        (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 76: ask for fewer"),
         (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different names"),

@@ -60,7 +60,7 @@ def test_every_verdict_has_a_style():
 def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
     chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
-    record = SimpleNamespace(chunk=chunk, queries=4, correct=[[4, 2], [2, 0]])
+    record = SimpleNamespace(chunk=chunk, queries=[[4, 4], [3, 1]], correct=[[4, 2], [1, 0]])
     with Watching(console, 4) as watching:
         watching(record, True, 4)
         assert watching.known == 2

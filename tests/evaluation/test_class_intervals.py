@@ -94,7 +94,7 @@ def test_where_classes_decide_all_it_is_students_interval_of_their_effects(n, wa
 # --- coverage
 
 
-def normal_coverage(n, ratio, repetitions=400, tasks=150, ways=5):
+def normal_coverage(n, ratio, repetitions=250, tasks=150, ways=5):
     """Share of intervals that hold 0 where the classes make `ratio` times the variance of the mean that tasks make."""
     held = [
         abs(found.mean) <= found.half_width
@@ -104,11 +104,11 @@ def normal_coverage(n, ratio, repetitions=400, tasks=150, ways=5):
     return np.mean(held)
 
 
-@pytest.mark.parametrize("n", [8, 20, 100])
+@pytest.mark.parametrize("n", [8, 30])
 @pytest.mark.parametrize("ratio", [0, 2, 20])
 def test_it_covers_whether_classes_differ_much_or_not(n, ratio):
-    """Fewer than the promised 95%, by more than three standard errors of 400 repetitions, would be a fault."""
-    assert normal_coverage(n, ratio) > 0.915
+    """Fewer than the promised 95%, by more than three standard errors of 250 repetitions, would be a fault."""
+    assert normal_coverage(n, ratio) > 0.905
 
 
 def test_it_covers_the_accuracy_of_a_known_population_and_the_interval_over_tasks_does_not(monkeypatch):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.evaluation.chunks import Record
+from hotshot.evaluation.chunks import Chunk, Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
-from hotshot.evaluation.tasks import check_shots, check_size
+from hotshot.evaluation.tasks import check_queries, check_shots, check_size
 from hotshot.files.objects import read_object, refuse_damage
 
 RESULTS = "results.json"
@@ -53,8 +53,7 @@ def load_run(folder: str | Path) -> StoredRun:
     rows = _read(folder / RESULTS).get("rows") if os.path.isfile(folder / RESULTS) else None
     with refuse_damage(folder, "run"):
         documents, damaged = decode_lines((folder / JOURNAL).read_bytes())
-        # Each chunk once: the last record of it counts.
-        records = list({record.chunk: record for record in map(Record.from_json, documents)}.values())
+        records, faults = _sound_records(documents)
         if "tasks" in request:
             shots, tasks = check_shots(request["shots"]), int(request["tasks"])
         elif rows is None:
@@ -67,6 +66,8 @@ def load_run(folder: str | Path) -> StoredRun:
         if wanted < 1:
             raise ValueError("it names no tasks")
         missing = wanted - sum(chunk.stop - chunk.start for chunk in known)
+        if missing > 0 and faults:
+            raise faults[0]
         if missing > 0:
             lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
             raise InputError(
@@ -76,8 +77,23 @@ def load_run(folder: str | Path) -> StoredRun:
             raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
         results = _results(records, request, rows, shots, tasks)
         ways = check_size("ways", request.get("ways", len(records[0].classes[0])))
+        if "queries" in request:
+            check_queries(request["queries"])
         reference = check_reference(rows[0]["reference"], request["methods"])
         return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference))
+
+
+def _sound_records(documents: list[dict[str, Any]]) -> tuple[list[Record], list[Exception]]:
+    """Each chunk once, the last record of it, and what is wrong with others: they may have been computed again."""
+    records: dict[Chunk, Record] = {}
+    faults: list[Exception] = []
+    for document in documents:
+        try:
+            record = Record.from_json(document)
+            records[record.chunk] = record
+        except (TypeError, LookupError, ValueError, AttributeError) as error:
+            faults.append(error)
+    return list(records.values()), faults
 
 
 def _read(path: Path) -> dict[str, Any]:

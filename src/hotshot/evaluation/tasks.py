@@ -27,9 +27,7 @@ EXAMPLES = {"ways": "5-20", "shots": "1-10"}
 
 @dataclass(frozen=True)
 class Task:
-    """Row numbers of the support and query samples, class by class, and their labels: N * K and N * Q where all classes
-    have as many.
-    """
+    """Row numbers of the support (S,) and query (Q,) samples, class by class, and their labels."""
 
     support: np.ndarray
     support_labels: np.ndarray
@@ -129,13 +127,9 @@ class Episodes:
     def __init__(
         self, y: Any, *, ways: int | str, shots: int | str, queries: int | str = QUERIES, seed: int = 0
     ) -> None:
-        self.ways, self.shots, self.queries = (
-            check_size("ways", ways),
-            check_size("shots", shots),
-            check_queries(queries),
-        )
         check_numbers(seed=seed)
-        self.seed = seed
+        self.ways, self.shots = check_size("ways", ways), check_size("shots", shots)
+        self.queries, self.seed = check_queries(queries), seed
         self.names, labels = check_labels(y, len(y))
         self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
         most_ways, most_shots = _bounds(self.ways)[1], _bounds(self.shots)[1]
