@@ -42,8 +42,9 @@ def plain_space(**changes):
 
 
 def method_with(**changes):
-    """Parameters of the method: those of the estimator, with changes."""
-    return replace(HOTClassifier()._method(), **changes)
+    """Parameters of the method: those of the estimator and the plain rule for the means, with changes."""
+    plain = HOTClassifier(mean_rule="mix")
+    return replace(plain._method(plain.settings()), **changes)
 
 
 def transfer_of(base, targets, **changes):

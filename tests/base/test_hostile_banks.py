@@ -192,7 +192,7 @@ def same_kind(a, b):
 
 
 # A bank without these, or with others, is another bank, or the same.
-FREE = {"about", "hotshot"}
+FREE = {"about", "hotshot", "choices"}
 
 
 def test_every_field_of_the_description_deleted_or_retyped_is_refused(bank_folder):

@@ -450,7 +450,8 @@ def test_every_file_cut_short_anywhere_is_refused(spoilt):
     for file in sorted(folder.iterdir()):
         whole = file.read_bytes()
         lengths = {0, 1, 7, 8, 9, *range(0, len(whole), max(1, len(whole) // 25)), len(whole) - 3}
-        for length in sorted(lengths):
+        # A text that lacks its last line feed is whole.
+        for length in sorted(lengths - {len(whole) - 1}):
             file.write_bytes(whole[:length])
             check_refused(kind, folder)
         file.write_bytes(whole)

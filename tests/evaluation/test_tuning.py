@@ -30,10 +30,10 @@ def found(classes):
 
 
 def test_every_candidate_was_tried_and_the_defaults_lived_to_the_end(found):
-    assert len(found.candidates) == 9
+    assert len(found.candidates) == 10
     by_name = {candidate.name: candidate for candidate in found.candidates}
     assert len(by_name[DEFAULT].accuracies) == 90
-    assert by_name[DEFAULT].parameters == {"epsilon": 0.02, "mix": "auto"}
+    assert by_name[DEFAULT].parameters == {"epsilon": "auto", "mix": "auto"}
 
 
 def test_weak_candidates_stop_early_and_the_best_is_the_best_of_the_last(found):

@@ -90,7 +90,7 @@ def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
     targets, labels, weights = random_case(base)
     mix = 0.7 / (0.7 + 0.3 * np.array([[1, 2, 2], [1, 2, 2]]))
     there, *arrays = in_library(xp, base, targets, labels, weights)
-    means = to_numpy(gaussians_of(there, *arrays, mix="auto").means)
+    means = to_numpy(gaussians_of(there, *arrays, mean_rule="mix", mix="auto").means)
     for t in range(2):
         for n in range(3):
             borrowed = weights[t, :, n] @ base.means
@@ -101,9 +101,13 @@ def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
 def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
     base = prepared_bank()
     targets, labels, weights = random_case(base)
-    np.testing.assert_allclose(gaussians_of(base, targets, labels, weights, mix=0.0).means, targets, atol=1e-14)
+    np.testing.assert_allclose(
+        gaussians_of(base, targets, labels, weights, mean_rule="mix", mix=0.0).means, targets, atol=1e-14
+    )
     lent = np.swapaxes(weights, 1, 2) @ base.means
-    np.testing.assert_allclose(gaussians_of(base, targets, labels, weights, mix=1.0).means, lent, atol=1e-14)
+    np.testing.assert_allclose(
+        gaussians_of(base, targets, labels, weights, mean_rule="mix", mix=1.0).means, lent, atol=1e-14
+    )
 
 
 @pytest.mark.parametrize(("rule", "added"), [("entries", 0.21 * np.ones((6, 6))), ("diagonal", 0.21 * np.eye(6))])

@@ -161,6 +161,7 @@ def _check_description(found: dict[str, Any]) -> None:
     _need(len(set(names)) == len(names), "a name is there twice")
     _need(all(texts) or all(t or _is_number(n) for t, n in zip(truths, names, strict=True)), "names of several kinds")
     _need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are no counts")
+    _need(type(found.get("choices", {})) is dict, "choices is not of type dict")
     _need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
     _need(_is_number(found["smallest"]), "smallest is no number")
     _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is no SHA-256")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.base.classes import SEEN
 from hotshot.cli.images import Cache, Dataset, Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number
 from hotshot.cli.terminal import Console, bar
@@ -133,14 +132,12 @@ def _write_split(
     from hotshot.images.extraction import extract_split, part_of
 
     path = out / f"{source['split']}.safetensors"
-    about: dict[str, Any] = {
+    about = {
         "extractor": extractor.name,
         "transform": "none",
         "network": extractor.about,
         "source": {**source, "images": split.fingerprint},
     }
-    if extractor.trained_on:
-        about[SEEN] = not extractor.trained_on.isdisjoint(map(str, split.names))
     written = {
         "split": source["split"],
         "out": str(path),

@@ -85,15 +85,26 @@ def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[
     """What is chosen for an estimator on this bank, which keeps it: each list in `choices` begins with the constant."""
     key = _description(estimator)
     with base.choosing:
-        if key not in base.choices:
+        known = _restored(base.choices.get(key), choices)
+        if known is None and base.can_hold_out:
             base.choices.update(_read_kept(base))
-        if key not in base.choices:
+            known = _restored(base.choices.get(key), choices)
+        if known is None and base.can_hold_out:
             with one_thread():
                 held_out = HeldOut(_folds(base), {})
-                seen = _seen(base, held_out)
-                base.choices[key] = choose(estimator, choices, held_out, seen).to_json()
+                known = choose(estimator, choices, held_out, _seen(base, held_out))
+            base.choices[key] = known.to_json()
             _keep(base)
-        return Choice.from_json(base.choices[key])
+    return Choice({name: values[0] for name, values in choices.items()}) if known is None else known
+
+
+def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None:
+    """A choice that was kept, unless it is damaged or is none among these."""
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        choice = Choice.from_json(found)
+        if choice.settings.keys() == choices.keys() and all(choice.settings[name] in choices[name] for name in choices):
+            return choice
+    return None
 
 
 def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldOut, seen: bool) -> Choice:
@@ -116,7 +127,7 @@ def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
 
     if base.seen_in_training is not None:
         return base.seen_in_training
-    if LOOKS_SEEN not in base.choices:
+    if not isinstance(base.choices.get(LOOKS_SEEN), bool):
         telling.get()("checking whether the extractor was trained on the base classes")
         constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
         posterior = {**constants, "power": base.power("auto"), "mean_rule": "posterior"}
@@ -142,12 +153,9 @@ def _kept_file(base: BaseClasses) -> Path:
 
 def _read_kept(base: BaseClasses) -> dict[str, Any]:
     """What was chosen on this bank before; nothing where it cannot be read."""
-    found = {}
-    with suppress(HotshotError, OSError):
-        for key, value in (read_object(_kept_file(base)) or {}).items():
-            with suppress(LookupError, TypeError, ValueError):
-                found[key] = value if key == LOOKS_SEEN else Choice.from_json(value).to_json()
-    return found
+    with suppress(HotshotError, OSError, ValueError):
+        return read_object(_kept_file(base)) or {}
+    return {}
 
 
 def _keep(base: BaseClasses) -> None:

@@ -85,7 +85,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             # Negative features have no other power.
             choices["power"] = (base.power("auto"),)
             constants["power"] = base.power("auto")
-        if not base.can_hold_out or all(len(values) == 1 for values in choices.values()):
+        if not (base.can_hold_out or base.choices) or all(len(values) == 1 for values in choices.values()):
             return Choice(constants)
         return choice_on(base, self, choices)
 

@@ -191,11 +191,15 @@ def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) ->
     if not _has_base(described, base):
         raise InputError("The base classes are not those of the run by their hash: pass the file of the run.")
     try:
-        estimator = KINDS[described["class"]](**{**described["parameters"], "base": base})
+        # As they were chosen then, which another machine need not repeat.
+        given, chosen = described["parameters"], described["chosen"]
+        parameters = {**given, **{name: value for name, value in chosen.items() if given[name] == "auto"}}
+        estimator = KINDS[described["class"]](**{**parameters, "base": base})
         estimator._validate_params()
-        if estimator_to_json(estimator) != json.loads(json.dumps(described)):
+        restored = {"class": described["class"], "parameters": parameters, "chosen": {}}
+        if estimator_to_json(estimator) != json.loads(json.dumps(restored)):
             raise ValueError("its description is another")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, LookupError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"The parameters of {name} cannot be restored from the run ({reason}).") from None
     return estimator

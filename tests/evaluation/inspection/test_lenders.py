@@ -20,7 +20,7 @@ def test_lenders_are_those_of_the_classifier():
     weights = model.transfer_weights_.astype(np.float64)
     lenders = np.exp(-np.sum(weights * np.log(weights), axis=1)).mean()
     assert found["lenders"] == pytest.approx(lenders, rel=1e-4)
-    assert found["epsilon"] == model.epsilon
+    assert found["epsilon"] == model.chosen_["epsilon"]
     assert (found["ways"], found["base_classes"], found["most"]) == (5, 9, 9)
     assert found["fewest"] <= found["lenders"] <= found["most"]
     assert found["plan"] == "selective"

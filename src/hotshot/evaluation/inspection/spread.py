@@ -128,7 +128,7 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
         targets = prepared.transform(cast(targets, bank.dtype))
     except InputError:
         return None
-    settings = HOTClassifier().get_params()
+    settings = HOTClassifier().settings()
     chosen = {name: settings[name] for name in ("cost", "epsilon", "cost_scale", "n_retrieved")}
     tasks = targets.reshape(TASKS, ways, -1)
     weights = transfer_weights(prepared, tasks, **chosen, keep_low_plans=False).weights.astype(np.float64)

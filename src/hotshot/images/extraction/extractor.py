@@ -42,8 +42,6 @@ class Extractor:
         Side of the images to decode.
     about : dict
         What else is known: checkpoint, epochs and so on.
-    trained_on : frozenset of str
-        Names of the classes it was trained on, as far as they are known.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Extractor:
     prepare: Callable[[Tensor], Tensor]
     size: int
     about: dict[str, Any]
-    trained_on: frozenset[str] = frozenset()
 
 
 def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
@@ -59,8 +56,8 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     network, recipe, about = load_backbone(path)
     side_of(recipe.size)
     known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
-    prepare, names = partial(as_input, size=recipe.size), frozenset(map(str, about["names"]))
-    return tried(Extractor(recipe.backbone, network.to(device), prepare, recipe.cached_size, known, names), device)
+    prepare = partial(as_input, size=recipe.size)
+    return tried(Extractor(recipe.backbone, network.to(device), prepare, recipe.cached_size, known), device)
 
 
 def weights_extractor(backbone: str, path: str | Path, size: int, device: str = "cpu") -> tuple[Extractor, Report]:
