@@ -232,7 +232,7 @@ def choice_table(choice: Choice) -> Table:
             str(trial.value),
             Number(trial.gain, trial.half_width, signed=True),
             _whole(trial.tasks),
-            "taken" if trial.taken else "",
+            "yes" if trial.taken else "",
         )
         for trial in choice.trials
     )
@@ -240,7 +240,7 @@ def choice_table(choice: Choice) -> Table:
     seen = "The extractor was trained on these classes, or seems so: only the power is chosen."
     return Table(
         "Settings tried on held-out base classes",
-        ("parameter", "value", "gain in points, 99% over tasks", "tasks", ""),
+        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "taken"),
         rows,
         (f"Chosen: {chosen}.", *([seen] if choice.seen_in_training else [])),
     )
