@@ -85,8 +85,11 @@ def hotshot(monkeypatch, capsys, tmp_path):
 @pytest.fixture(autouse=True, scope="session")
 def own_cache(tmp_path_factory):
     """What is kept between programs is kept apart from that of whoever runs the tests."""
+    folder = tmp_path_factory.getbasetemp()
+    # One for all processes of a parallel run.
+    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HOTSHOT_CACHE", str(folder / "cache"))
         yield
 
 

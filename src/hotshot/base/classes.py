@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Integral
@@ -18,7 +18,16 @@ import numpy as np
 from hotshot.arrays import array_hash, check_features, check_labels, one_thread, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
-from hotshot.base.space import ROWS_AT_ONCE, PreparedBase, Space, approximate, choose_power, power_transform, prepare
+from hotshot.base.space import (
+    ROWS_AT_ONCE,
+    FeatureTransform,
+    PreparedBase,
+    Space,
+    approximate,
+    choose_power,
+    power_transform,
+    prepare,
+)
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.base.streaming import FORMS
@@ -361,6 +370,16 @@ class BaseClasses:
             if len(self._prepared) > MOST_SPACES:
                 del self._prepared[next(iter(self._prepared))]
         return prepared
+
+    def prepared_by(self, transform: FeatureTransform) -> dict[Key, PreparedBase]:
+        """The spaces prepared so far that features enter by this transform, for `adopt`."""
+        with self._lock:
+            return {key: prepared for key, prepared in self._prepared.items() if prepared.transform is transform}
+
+    def adopt(self, spaces: Mapping[Key, PreparedBase]) -> None:
+        """Use spaces that another copy of this bank has prepared."""
+        with self._lock:
+            self._prepared = {**spaces, **self._prepared}
 
     @one_thread()
     def _prepare(self, space: Space) -> PreparedBase:

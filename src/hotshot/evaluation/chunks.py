@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.arrays import cast, one_thread, slices
-from hotshot.base import PreparedBase
+from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
@@ -184,11 +184,15 @@ class EstimatorRunner:
 
     estimator: Any
     novel: np.ndarray
+    # Spaces of its bank that it uses, which a copy of the bank in another process would prepare again.
+    spaces: Mapping[Any, PreparedBase] = field(default_factory=dict)
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
         correct, confidence = [], []
         stopped_early = 0
+        if self.spaces:
+            self.estimator.base.adopt(self.spaces)
         for task, seed in zip(tasks, seeds, strict=True):
             model = _seeded(clone(self.estimator), seed)
             with warnings.catch_warnings(record=True) as caught:
@@ -233,7 +237,8 @@ def make_runner(
     except (ValueError, TypeError, MemoryError) as error:
         raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
     if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
-        return EstimatorRunner(estimator, X)
+        own = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
+        return EstimatorRunner(estimator, X, model.base.prepared_by(getattr(model, "transform_", None)) if own else {})
     X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)
