@@ -375,7 +375,7 @@ def test_labels_of_no_width_never_become_memory_of_the_program(tmp_path, path, d
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("code", [0x110000, 0x7FFFFFFF, 0xFFFFFFFF])
+@pytest.mark.parametrize("code", [0xD800, 0xDDDF, 0x110000, 0x7FFFFFFF, 0xFFFFFFFF])
 def test_labels_beyond_unicode_are_one_sentence(tmp_path, path, order, code):
     words = npy_of(described(f"'{order}U2'", shape="(4,)"), np.array([97, code] * 4, f"{order}u4").tobytes())
     write_zip(path, [("X.npy", npy(X)), ("y.npy", words)])

@@ -1,7 +1,6 @@
 """What named arrays mean: which are features, which labels, which class names; the same for every format."""
 
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +16,8 @@ from hotshot.files.source import (
     SeveralPartsError,
     blocks,
     check_size,
-    code_points,
     from_disk,
+    is_text,
     json_object,
     label_array,
     name_labels,
@@ -67,7 +66,7 @@ def features_from_arrays(
     text = arrays.pop("about", None)
     if about is None:
         words = np.asarray(text).reshape(-1) if text is not None and text.dtype.kind == "U" else np.array([""])
-        about = parsed_about("".join(words.tolist()) if code_points(words).max(initial=0) <= sys.maxunicode else "")
+        about = parsed_about("".join(words.tolist()) if is_text(words) else "")
     parts = {own: found for own, found in _parts(arrays).items() if found.features}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)

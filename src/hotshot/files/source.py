@@ -219,16 +219,18 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
             raise InputError(f"{path} has labels in {name} that are not UTF-8: store them as text.") from None
     if array.dtype.kind not in "Uiubf":
         raise InputError(f"{path} has labels of type {array.dtype} in {name}: use strings or integers.")
-    if code_points(array).max(initial=0) > sys.maxunicode:
+    if not is_text(array):
         raise damaged(f"{path} has labels in {name} that are no characters")
     return array
 
 
-def code_points(array: np.ndarray) -> np.ndarray:
-    """The numbers that text is stored as, none for other arrays: NumPy does not ask whether they are characters."""
+def is_text(array: np.ndarray) -> bool:
+    """Whether an array, if of text, holds characters that can be written: NumPy does not ask what its numbers are."""
     if array.dtype.kind != "U" or not array.size:
-        return np.empty(0, np.uint32)
-    return np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        return True
+    codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    # Half a character of UTF-16 is none.
+    return bool(codes.max() <= sys.maxunicode and not ((codes >= 0xD800) & (codes < 0xE000)).any())
 
 
 def integer_array(values: Sequence[int], path: Path) -> np.ndarray:

@@ -7,7 +7,6 @@ is not in the table is refused. All this runs in a child process (see `child`), 
 import math
 import pickle
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -15,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.source import code_points
+from hotshot.files.source import is_text
 from hotshot.formatting import on_one_line
 
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -122,8 +121,7 @@ def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     if math.prod(shape_of(shape)) * dtype.dtype.itemsize != len(data):
         raise Unsound(f"it has an array of shape {shape} with {len(data)} bytes")
     array: np.ndarray = np.ndarray(shape, dtype.dtype, data, order=order)
-    codes = code_points(array)
-    if codes.max(initial=0) > sys.maxunicode or ((codes >= 0xD800) & (codes < 0xE000)).any():
+    if not is_text(array):
         raise Unsound("it has text that is none")
     return array
 

@@ -13,7 +13,7 @@ from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
 from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array, is_text
 from hotshot.formatting import quoted
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
@@ -73,6 +73,8 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
     labels = (np.array(classes.tolist()) if classes.dtype.kind == "O" else classes)[members]
     if labels.dtype.kind not in "Uiubf":
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
+    if not is_text(labels):
+        raise InputError("y holds labels with half characters, which no file can hold: rename them.")
     return in_memory(Path("features"), features, lambda some: labels[some], about)
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from inspected_files import classes, codes, inspected, measured
 
@@ -54,6 +54,7 @@ def test_the_sample_is_spread_over_the_file():
 
 
 @given(st.integers(2, 30), st.integers(1, 12), st.integers(1, 12), st.sampled_from([1e-6, 1.0, 1e6]))
+@example(4, 4, 1, 1e6)
 def test_rank_is_that_of_the_centred_samples(n, width, rank, scale):
     rng = np.random.default_rng([n, width, rank])
     rank = min(rank, width)

@@ -70,6 +70,7 @@ def class_ranks(*samples: Sample) -> Section | None:
 def covariance_rank(rows: np.ndarray) -> int:
     """Rank of the covariance of rows (J, V), by the pivoted Cholesky factor of the smaller of its two products."""
     centred, _ = _scaled(rows)
+    size = float(np.abs(centred).max())
     centred -= centred.mean(axis=0)
     products = centred @ centred.T if centred.shape[0] <= centred.shape[1] else centred.T @ centred
     largest = float(products.diagonal().max())
@@ -77,8 +78,10 @@ def covariance_rank(rows: np.ndarray) -> int:
         return 0
     # Products square what rounding leaves of features that depend on each other.
     precision = np.finfo(np.float64 if rows.dtype.itemsize > 4 else np.float32).eps
-    tolerance = max(max(rows.shape) * np.finfo(np.float64).eps, (max(rows.shape) * precision) ** 2)
-    _, _, rank, _ = dpstrf(products, tol=tolerance * largest)
+    tolerance = largest * max(max(rows.shape) * np.finfo(np.float64).eps, (max(rows.shape) * precision) ** 2)
+    # And what it left of them before they were centred.
+    tolerance = max(tolerance, rows.size * (precision * size) ** 2)
+    _, _, rank, _ = dpstrf(products, tol=tolerance)
     return int(rank)
 
 
