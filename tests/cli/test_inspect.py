@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from conftest import real_data
+from conftest import make_bank, real_data
 from hotshot.cli import terminal
 
 HOSTILE = "[red]boo[/red] \x1b[31mred\x1b[0m\nnew\tline \u202e " + "x" * 500
@@ -154,3 +154,16 @@ def test_photographs_of_base_classes_are_found_among_validation_classes(hotshot)
     (fault,) = (f for f in json.loads(run.stdout)["findings"] if f["severity"] == "fault")
     assert fault["code"] == "row-overlap"
     assert fault["sentence"].startswith("6 rows of the novel file also in the base file")
+
+
+def test_settings_are_shown_where_the_base_classes_can_choose(hotshot, tmp_path):
+    X, y = make_bank(26, 12)
+    base, novel = tmp_path / "base.npz", tmp_path / "novel.npz"
+    np.savez(base, X=X[y < 20], y=y[y < 20])
+    np.savez(novel, X=X[y >= 20], y=y[y >= 20])
+    shown = hotshot("inspect", base, novel)
+    assert "Settings tried on held-out base classes" in shown.stdout
+    assert "Chosen: mean_rule=" in shown.stdout
+    assert "Settings" not in hotshot("inspect", base, novel, "--no-settings").stdout
+    np.savez(base, base_X=X[y < 20], base_y=y[y < 20], val_X=X[y >= 20], val_y=y[y >= 20])
+    assert "Settings" not in hotshot("inspect", base, novel).stdout

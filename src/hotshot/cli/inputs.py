@@ -98,8 +98,9 @@ def load_base(path: Path) -> BaseClasses:
     """Base classes from a bank or a file of features, whose header may say that its extractor was trained on them."""
     if is_bank(path):
         return BaseClasses.load(path)
-    seen = open_features(path).about.get(SEEN)
-    return BaseClasses.from_samples(*read_features(path), seen_in_training=seen if isinstance(seen, bool) else None)
+    file = read_features(path)
+    seen = file.about.get(SEEN)
+    return BaseClasses.from_samples(file.X, file.y, seen_in_training=seen if isinstance(seen, bool) else None)
 
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:

@@ -22,6 +22,8 @@ from hotshot.files.source import SeveralPartsError
 from hotshot.formatting import shortened
 
 FAULTY = 1
+# Larger files are looked at batch by batch and never read as a whole; the files of a bank are mapped.
+MOST_BYTES = 2**30
 COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
@@ -65,7 +67,13 @@ def inspect(
 
 
 def settings_of(base: Path, console: Console) -> Choice | None:
-    """What `HOTClassifier` chooses on these base classes; None where there is nothing to choose by."""
+    """What `HOTClassifier` chooses on these base classes; None where it cannot, or where they may not fit in memory."""
+    try:
+        source = open_samples(base)
+    except SeveralPartsError:
+        return None
+    if source.path.stat().st_size > MOST_BYTES:
+        return None
     classes = load_base(base)
     if not classes.can_hold_out:
         return None

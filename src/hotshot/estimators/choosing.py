@@ -110,7 +110,7 @@ def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None
 def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldOut, seen: bool) -> Choice:
     """Try one value after another, in the order of `choices`; each is compared to what was taken before."""
     current = {name: values[0] for name, values in choices.items()}
-    open_names = [name for name in choices if not (seen and name not in CHOSEN_IF_SEEN)]
+    open_names = [name for name in choices if not seen or name in CHOSEN_IF_SEEN]
     candidates = [(name, value) for name in open_names for value in choices[name][1:]]
     trials = []
     for number, (name, value) in enumerate(candidates):
