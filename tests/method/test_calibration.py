@@ -39,8 +39,8 @@ def naive_posterior(base, borrowed, x, shots):
 
 def naive_mean(rule, base, borrowed, x, *, m, k, shots):
     if rule == "posterior":
-        half = naive_mean("mix", base, borrowed, x, m=m, k=k, shots=shots)
-        return (half + naive_posterior(base, borrowed, x, shots)) / 2
+        mixed = naive_mean("mix", base, borrowed, x, m=m, k=k, shots=shots)
+        return 0.25 * mixed + 0.75 * naive_posterior(base, borrowed, x, shots)
     if rule == "mix":
         return m * borrowed + (1 - m) * x
     if rule == "printed":

@@ -46,7 +46,7 @@ LOOKS_SEEN = "looks seen in training"
 # Half widths of a 99% interval, in standard errors: several settings are tried.
 DECIDED = 2.6
 # To be raised where the rules above change, so that what was kept before is forgotten.
-RULES = 1
+RULES = 2
 # Called with a sentence on what is being tried, for a progress bar.
 telling: ContextVar[Callable[[str], None]] = ContextVar("telling", default=lambda sentence: None)
 

@@ -87,8 +87,8 @@ class HOTClassifier(CalibratedClassifier):
         How borrowed and own means are joined, see `hotshot.method.calibration`; "auto" chooses between "posterior"
         and "mix".
     mix : float or "auto"
-        Share of the base classes in the "mix" rule, which is half of "posterior"; "auto" is 0.7 / (0.7 + 0.3 K) at K
-        shots.
+        Share of the base classes in the "mix" rule, which is a quarter of "posterior"; "auto" is 0.7 / (0.7 + 0.3 K)
+        at K shots.
     alpha : float
         Added to the calibrated covariances.
     alpha_rule : {"entries", "diagonal"}

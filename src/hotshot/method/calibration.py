@@ -19,6 +19,8 @@ from hotshot.method.parameters import Method
 
 # What the authors' program gives the base classes at one shot.
 PRIOR_SHARE = 0.7
+# How much of the posterior rule knows directions.
+POSTERIOR_SHARE = 0.75
 
 
 @dataclass(frozen=True)
@@ -88,15 +90,16 @@ def posterior_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Jo
     r""":math:`\bar\mu + A' (x_n - \bar\mu)` with :math:`\bar\mu = \sum_b w_{bn} \mu_b`: a pull that knows directions.
 
     A = S_b (S_b + S_w / K)^{-1} gives the posterior mean of a class of K samples where class means vary by S_b around
-    the lent mean and samples by S_w around theirs; A' is half A and half the same pull along all directions, as in
-    the "mix" rule.
+    the lent mean and samples by S_w around theirs; A' is three quarters A and one quarter the same pull along all
+    directions, as in the "mix" rule.
     """
     xp = namespace(borrowed.targets)
     two = base.two_covariances()
     difference = borrowed.targets - borrowed.lent
     kept = two.ratios / (two.ratios + 1 / borrowed.shots[..., None])
     pulled = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
-    means = (mix_rule(base, borrowed, method).means + borrowed.lent + pulled) / 2
+    mixed = mix_rule(base, borrowed, method).means
+    means = POSTERIOR_SHARE * (borrowed.lent + pulled) + (1 - POSTERIOR_SHARE) * mixed
     length = xp.sum(difference * difference, axis=-1)
     own = xp.sum(difference * (means - borrowed.lent), axis=-1)
     return Joint(means, xp.where(length > 0, own / xp.where(length > 0, length, 1.0), 1.0), borrowed.weights)
