@@ -36,3 +36,7 @@ class InterruptedRunError(RunError):
 
 class ScaleWarning(UserWarning):
     """The features are far from the scale a scale-dependent parameter set was made for."""
+
+
+class OpenWorldWarning(UserWarning):
+    """Samples of new classes may be rejected more often than was asked for."""

@@ -10,6 +10,7 @@ and unit norm go beyond the paper and make its constants independent of the scal
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -167,6 +168,11 @@ class PreparedBase:
     def to(self, reference: Array) -> PreparedBase:
         """The same bank in the array library, dtype and device of `reference`."""
         return map_arrays(self, lambda x: like(x, reference))
+
+    @cached_property
+    def variances(self) -> Array:
+        """Variances of each class along the axes (B, V)."""
+        return self.covariances.variances
 
     def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
         """How base classes differ and how their samples do, see `hotshot.base.statistics`; computed once and kept."""

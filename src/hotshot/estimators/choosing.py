@@ -14,14 +14,12 @@ loses clearly on held-out classes that were seen.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,24 +27,25 @@ from sklearn.base import clone
 
 from hotshot.arrays import one_thread
 from hotshot.base import BaseClasses
-from hotshot.base.classes import LEAST_HELD_OUT
-from hotshot.errors import HotshotError
-from hotshot.files.atomic import write_json
-from hotshot.files.objects import read_object
-from hotshot.method.fit import fit_tasks
+from hotshot.estimators.confidence import CONFIDENCE, measure_confidence
+from hotshot.estimators.held_out import (
+    FOLDS,
+    SHOTS,
+    TASKS,
+    Fold,
+    description,
+    fitted_batches,
+    keep,
+    make_folds,
+    read_kept,
+)
 
-FOLDS, WAYS, SHOTS, QUERIES = 4, 5, (1, 5), 15
-# Tasks of each fold and number of shots; a third of them is enough to give up a setting that does not gain.
-TASKS, FIRST_TASKS = 60, 20
-TASKS_AT_ONCE = 20
-# Of larger banks a random part is used.
-MOST_CLASSES, MOST_SAMPLES = 96, 60
+# A third of the tasks is enough to give up a setting that does not gain.
+FIRST_TASKS = 20
 CHOSEN_IF_SEEN = ("power",)
 LOOKS_SEEN = "looks seen in training"
 # Half widths of a 99% interval, in standard errors: several settings are tried.
 DECIDED = 2.6
-# To be raised where the rules above change, so that what was kept before is forgotten.
-RULES = 2
 # Called with a sentence on what is being tried, for a progress bar.
 telling: ContextVar[Callable[[str], None]] = ContextVar("telling", default=lambda sentence: None)
 
@@ -83,18 +82,22 @@ class Choice:
 
 def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[Any]]) -> Choice:
     """What is chosen for an estimator on this bank, which keeps it: each list in `choices` begins with the constant."""
-    key = _description(estimator)
+    key = description(estimator)
     with base.choosing:
         known = _restored(base.choices.get(key), choices)
         if known is None and base.can_hold_out:
-            base.choices.update(_read_kept(base))
+            base.choices.update(read_kept(base))
             known = _restored(base.choices.get(key), choices)
         if known is None and base.can_hold_out:
             with one_thread():
-                held_out = HeldOut(_folds(base), {})
+                held_out = HeldOut(make_folds(base), {})
                 known = choose(estimator, choices, held_out, _seen(base, held_out))
             base.choices[key] = known.to_json()
-            _keep(base)
+            if hasattr(estimator, "parts"):
+                telling.get()("checking probabilities on the base classes")
+                settled = clone(estimator).set_params(**known.settings)
+                base.choices[CONFIDENCE + key] = measure_confidence(settled, held_out.folds).to_json()
+            keep(base)
     return Choice({name: values[0] for name, values in choices.items()}) if known is None else known
 
 
@@ -135,36 +138,6 @@ def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
     return bool(base.choices[LOOKS_SEEN])
 
 
-def _description(estimator: Any) -> str:
-    """Class and parameters of an estimator, apart from its bank."""
-    parameters = {
-        name: x for name, x in estimator.get_params(deep=False).items() if name not in ("base", "random_state")
-    }
-    return f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
-
-
-def _kept_file(base: BaseClasses) -> Path:
-    """Where choices on this bank are kept between programs: they take seconds, and the bank tells which they are."""
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(os.environ.get("HOTSHOT_CACHE") or os.path.join(caches, "hotshot"))
-    said = {None: "", True: "-seen", False: "-unseen"}[base.seen_in_training]
-    return folder / "choices" / f"{base.fingerprint[:32]}{said}-{RULES}.json"
-
-
-def _read_kept(base: BaseClasses) -> dict[str, Any]:
-    """What was chosen on this bank before; nothing where it cannot be read."""
-    with suppress(HotshotError, OSError, ValueError):
-        return read_object(_kept_file(base)) or {}
-    return {}
-
-
-def _keep(base: BaseClasses) -> None:
-    with suppress(HotshotError, OSError):
-        file = _kept_file(base)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, {**_read_kept(base), **base.choices})
-
-
 def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str, value: Any) -> Trial:
     """Whether one change of the current settings gains clearly."""
     before = clone(estimator).set_params(**current)
@@ -186,25 +159,6 @@ def _interval(gains: np.ndarray) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class HeldOutTask:
-    """Rows of the held-out samples: support and queries, with their classes from 0."""
-
-    support: np.ndarray
-    support_labels: np.ndarray
-    query: np.ndarray
-    query_labels: np.ndarray
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A bank without some classes, the samples (n, V) of those, and tasks drawn from them, by number of shots."""
-
-    base: BaseClasses
-    samples: np.ndarray
-    tasks: dict[int, list[HeldOutTask]]
-
-
-@dataclass(frozen=True)
 class HeldOut:
     """Folds of a bank, and the accuracies (folds, shots, tasks) known of estimators on their first tasks."""
 
@@ -213,7 +167,7 @@ class HeldOut:
 
     def accuracies(self, estimator: Any, tasks: int) -> np.ndarray:
         """Accuracies (folds, shots, tasks); the first tasks are not computed again for more."""
-        key = _description(estimator)
+        key = description(estimator)
         start = self.known[key].shape[2] if key in self.known else 0
         if start < tasks:
 
@@ -227,35 +181,6 @@ class HeldOut:
         return self.known[key][:, :, :tasks]
 
 
-def _folds(base: BaseClasses) -> list[Fold]:
-    samples = base.samples
-    assert samples is not None
-    rng = np.random.default_rng(0)
-    classes = rng.permutation(np.flatnonzero(base.counts >= LEAST_HELD_OUT))[:MOST_CLASSES]
-    ends = np.cumsum(base.counts)
-    rows = [np.sort(ends[c] - base.counts[c] + rng.permutation(base.counts[c])[:MOST_SAMPLES]) for c in classes]
-    found = []
-    for fold in range(FOLDS):
-        held, kept = rows[fold::FOLDS], [own for i, own in enumerate(rows) if i % FOLDS != fold]
-        labels = np.repeat(np.arange(len(held)), [len(own) for own in held])
-        rest = np.repeat(np.arange(len(kept)), [len(own) for own in kept])
-        tasks = {k: [_draw(labels, k, np.random.default_rng([fold, k, i])) for i in range(TASKS)] for k in SHOTS}
-        others = BaseClasses.from_samples(samples[np.concatenate(kept)], rest)
-        found.append(Fold(others, samples[np.concatenate(held)], tasks))
-    return found
-
-
-def _draw(labels: np.ndarray, shots: int, rng: np.random.Generator) -> HeldOutTask:
-    counts = np.bincount(labels)
-    queries = min(QUERIES, int(counts.min()) - shots)
-    classes = rng.choice(len(counts), WAYS, replace=False)
-    drawn = np.stack([rng.choice(np.flatnonzero(labels == c), shots + queries, replace=False) for c in classes])
-    own = np.arange(WAYS)
-    return HeldOutTask(
-        drawn[:, :shots].ravel(), np.repeat(own, shots), drawn[:, shots:].ravel(), np.repeat(own, queries)
-    )
-
-
 def _accuracies(estimator: Any, fold: Fold, shots: int, tasks: slice) -> np.ndarray:
     """Accuracy of each task (tasks,)."""
     drawn = fold.tasks[shots][tasks]
@@ -265,14 +190,8 @@ def _accuracies(estimator: Any, fold: Fold, shots: int, tasks: slice) -> np.ndar
             model = clone(estimator).fit(fold.samples[task.support], task.support_labels)
             found.append(np.mean(model.predict(fold.samples[task.query]) == task.query_labels))
         return np.array(found)
-    prepared, method = estimator.parts()
-    samples = prepared.transform(fold.samples)
     found = []
-    for start in range(0, len(drawn), TASKS_AT_ONCE):
-        some = drawn[start : start + TASKS_AT_ONCE]
-        support = samples[np.stack([task.support for task in some])]
-        labels = np.stack([task.support_labels for task in some])
-        fitted = fit_tasks(prepared, support, labels, method, n_classes=WAYS, seeds=range(len(some)))
-        answers = np.argmax(fitted.decision(samples[np.stack([task.query for task in some])]), axis=2)
-        found.append(np.mean(answers == np.stack([task.query_labels for task in some]), axis=1))
+    for batch in fitted_batches(estimator, fold, drawn):
+        answers = np.argmax(batch.fitted.decision(batch.queries), axis=2)
+        found.append(np.mean(answers == batch.labels, axis=1))
     return np.concatenate(found)

@@ -23,7 +23,8 @@ from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.method.fit import fit_tasks
+from hotshot.estimators.open_world import OpenWorld, check_joint
+from hotshot.method.fit import calibrate_tasks, fit_tasks
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
@@ -51,20 +52,23 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
             self._validate_params()
         except InvalidParameterError as error:
             raise ParameterError(str(error)) from None
-        X, y = validated(self, X, y, reset=True)
+        self._learn(*validated(self, X, y, reset=True))
+        return self
+
+    def _learn(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Fit to samples that were checked."""
         try:
             check_classification_targets(y)
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+        if len(self.classes_) < 2 and not getattr(self, "include_base", False):
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
         if isinstance(getattr(self, "base", None), BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)
-        return self
 
     def settings(self) -> dict[str, Any]:
         """The parameters with what each "auto" stands for with these base classes."""
@@ -96,7 +100,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class (samples, classes), in the order of `classes_`."""
-        return softmax(self._checked_logits(X).astype(np.float64))[0]
+        return self._probabilities(self._checked_logits(X))
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return softmax(logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0))[0]
+
+    def _validated(self, X: Any, y: Any = "no_validation") -> Any:
+        """Samples, and labels where there are some, for a model that is fitted."""
+        check_is_fitted(self)
+        return validated(self, X, y, reset=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each sample (samples,)."""
@@ -150,7 +162,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         raise TypeError(f"{type(self).__name__} must define _logits.")
 
 
-class CalibratedClassifier(FewShotClassifier):
+class CalibratedClassifier(OpenWorld, FewShotClassifier):
     """Fit, predict and explain from a `Space` and a `Method`, which subclasses derive from their parameters."""
 
     base: BaseClasses | None
@@ -178,27 +190,36 @@ class CalibratedClassifier(FewShotClassifier):
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        seed = head_seed(self.random_state)
-        fitted = fit_tasks(
-            base, base.transform(X)[None], labels[None], method, n_classes=len(self.classes_), seeds=[seed]
-        )
-        self._set_converged(bool(fitted.converged[0]))
+        z, n_classes = base.transform(X), len(self.classes_)
+        names = self.classes_
+        self.support_, self.support_labels_ = X, names[labels]
+        if getattr(self, "include_base", False):
+            check_joint(self.base, base, method, names, getattr(self, "power_on_base", True))
+            transfer, gaussians = calibrate_tasks(base, z[None], labels[None], method, n_classes=n_classes)
+            theta, converged = self._fit_beside(self.base, base, method, gaussians, z, labels)
+        else:
+            seed = head_seed(self.random_state)
+            fitted = fit_tasks(base, z[None], labels[None], method, n_classes=n_classes, seeds=[seed])
+            transfer, gaussians = fitted.transfer, fitted.gaussians
+            theta, converged = fitted.theta[0], bool(fitted.converged[0])
+        self._set_converged(converged)
         self.power_ = base.transform.power
         self.transform_ = base.transform
-        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
-        transfer = fitted.transfer
+        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
         self.transfer_weights_ = transfer.weights[0].T
-        self.target_labels_ = self.classes_[fitted.gaussians.labels[0]]
-        self.calibrated_means_ = fitted.gaussians.means[0]
+        self.target_labels_ = names[gaussians.labels[0]]
+        self.calibrated_means_ = gaussians.means[0]
         self.learned_cost_ = transfer.cost[0]
         self.plan_ = None if transfer.plan is None else transfer.plan[0]
         statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
         self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
-        self.own_share_ = fitted.gaussians.own_share[0]
+        self.own_share_ = gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
+        self._learn_confidence(self.base, base, method, z, labels)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
+        self.support_, self.support_labels_ = X, self.classes_[labels]
         self.power_ = choose_power(self.power, X.min())
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)

@@ -103,6 +103,14 @@ class HOTClassifier(CalibratedClassifier):
         How many features a support sample counts as; "auto" chooses 20, 5 or 50.
     C : float
         Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    include_base : bool
+        Whether base classes are answered too, beside the new ones. They keep the weights that they have without new
+        classes; see `hotshot.method.joint`.
+    base_loss : float or None
+        Which share of the samples of base classes new classes may take from them at most, as judged by held-out
+        samples; None sets no limit. For `include_base`.
+    calibrate_probabilities : bool
+        Whether probabilities are tempered as held-out base classes ask for.
     random_state : int, RandomState or None
         Of the sampled head; the others are deterministic.
 
@@ -116,6 +124,12 @@ class HOTClassifier(CalibratedClassifier):
     transform_ : FeatureTransform
     power_ : float
         The power that was used.
+    support_, support_labels_ : arrays (samples, V) and (samples,)
+        What the model was fitted to, so that it can grow.
+    is_new_, balance_ : array (N,) and float
+        With `include_base`: which classes are new, and what was added to their intercepts for `base_loss`.
+    probability_temperature_ : float
+        What logits are divided by for probabilities.
     transfer_weights_ : array (targets, B)
         How much each base class lends to each target, a distribution in each row.
     target_labels_ : array (targets,)
@@ -179,6 +193,9 @@ class HOTClassifier(CalibratedClassifier):
         "n_generated": [COUNT, AUTO],
         "support_weight": [NOT_NEGATIVE, AUTO],
         "C": [POSITIVE],
+        "include_base": ["boolean"],
+        "base_loss": [Interval(Real, 0, 1, closed="left"), None],
+        "calibrate_probabilities": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -216,6 +233,9 @@ class HOTClassifier(CalibratedClassifier):
         n_generated: int | str = "auto",
         support_weight: float | str = "auto",
         C: float = 1.0,
+        include_base: bool = False,
+        base_loss: float | None = 0.01,
+        calibrate_probabilities: bool = True,
         random_state: Any = None,
     ) -> None:
         self.base = base
@@ -240,6 +260,9 @@ class HOTClassifier(CalibratedClassifier):
         self.n_generated = n_generated
         self.support_weight = support_weight
         self.C = C
+        self.include_base = include_base
+        self.base_loss = base_loss
+        self.calibrate_probabilities = calibrate_probabilities
         self.random_state = random_state
 
     def _space(self, settings: Mapping[str, Any]) -> Space:

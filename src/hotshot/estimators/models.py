@@ -11,10 +11,12 @@ import sklearn
 
 from hotshot.base import BaseClasses
 from hotshot.base.space import FeatureTransform
+from hotshot.base.statistics import TwoCovariances
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.method.familiarity import KnownClasses
 from hotshot.transport import Status
 from hotshot.version import __version__
 
@@ -87,7 +89,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             model.chosen_ = dict(content["chosen"])
         # Copies: a model is small, and its folder may go.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
-        types = {"FeatureTransform": FeatureTransform}
+        types = {kind.__name__: kind for kind in (FeatureTransform, KnownClasses, TwoCovariances)}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name} is no fitted attribute")

@@ -22,6 +22,7 @@ from hotshot.arrays import cast, one_thread, slices
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
+from hotshot.estimators.confidence import Confidence
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
@@ -125,6 +126,7 @@ class BatchedRunner:
     novel: np.ndarray
     method: Method
     random_state: int | None
+    confidence: Confidence | None = None
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict, tasks of one size together; a task's numbers do not depend on the number of workers."""
@@ -167,7 +169,10 @@ class BatchedRunner:
             seeds=seeds,
         )
         logits = fitted.decision(self.novel[np.stack([task.query for task in tasks])])
-        probabilities = softmax(logits.astype(np.float64))[0]
+        temperature = 1.0
+        if self.confidence is not None:
+            temperature = self.confidence.temperature(ways, len(tasks[0].support) / ways)
+        probabilities = softmax(logits.astype(np.float64) / temperature)[0]
         transfer = fitted.transfer
         statuses = [np.ravel(s) for s in (transfer.low_status, transfer.high_status) if s is not None]
         return Predictions(
@@ -236,7 +241,8 @@ def make_runner(
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError, MemoryError) as error:
         raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
-    if not isinstance(estimator, CalibratedClassifier) or estimator.base is None:
+    batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
+    if not batched or getattr(estimator, "include_base", False):
         own = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
         return EstimatorRunner(estimator, X, model.base.prepared_by(getattr(model, "transform_", None)) if own else {})
     X = cast(X, estimator.base.dtype, "X_novel")
@@ -248,7 +254,7 @@ def make_runner(
     if method.cost not in COSTS or not COSTS[method.cost].needs_samples:
         # Factored covariances keep their own hold on the samples.
         base = replace(base, buckets=())
-    return BatchedRunner(base, novel, method, estimator.random_state)
+    return BatchedRunner(base, novel, method, estimator.random_state, estimator.confidence())
 
 
 def _seeded(estimator: Any, seed: int) -> Any:

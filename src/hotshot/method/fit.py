@@ -39,6 +39,30 @@ class FittedTasks:
         return queries @ xp.matrix_transpose(self.theta[..., :-1]) + self.theta[:, None, :, -1]
 
 
+def calibrate_tasks(
+    base: PreparedBase, support: Array, labels: Array, method: Method, *, n_classes: int, keep_low_plans: bool = False
+) -> tuple[Transfer, CalibratedGaussians]:
+    """What the base classes lend to the classes of each task, and the Gaussians that come of it; see `fit_tasks`."""
+    xp = namespace(support, labels, base.means)
+    means, shots = class_targets(support, labels, n_classes)
+    if method.per == "class":
+        everyone = like(np.arange(n_classes), labels)
+        targets, target_labels = means, xp.broadcast_to(everyone, shots.shape)
+    else:
+        targets, target_labels = support, labels
+        shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
+    transfer = transfer_weights(
+        base,
+        targets,
+        cost=method.cost,
+        epsilon=method.epsilon,
+        cost_scale=method.cost_scale,
+        n_retrieved=method.n_retrieved,
+        keep_low_plans=keep_low_plans,
+    )
+    return transfer, calibrate(base, targets, target_labels, shots, transfer.weights, method)
+
+
 @NO_OVERFLOW_WARNINGS
 def fit_tasks(
     base: PreparedBase,
@@ -61,24 +85,9 @@ def fit_tasks(
     seeds : sequence of seeds, one per task
         For a head that draws.
     """
-    xp = namespace(support, labels, base.means)
-    means, shots = class_targets(support, labels, n_classes)
-    if method.per == "class":
-        everyone = like(np.arange(n_classes), labels)
-        targets, target_labels = means, xp.broadcast_to(everyone, shots.shape)
-    else:
-        targets, target_labels = support, labels
-        shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
-    transfer = transfer_weights(
-        base,
-        targets,
-        cost=method.cost,
-        epsilon=method.epsilon,
-        cost_scale=method.cost_scale,
-        n_retrieved=method.n_retrieved,
-        keep_low_plans=keep_low_plans,
+    transfer, gaussians = calibrate_tasks(
+        base, support, labels, method, n_classes=n_classes, keep_low_plans=keep_low_plans
     )
-    gaussians = calibrate(base, targets, target_labels, shots, transfer.weights, method)
     try:
         fitted = HEADS[method.head].fit(Training(base, gaussians, support, labels, n_classes, method, seeds))
         check_finite(fitted.theta)

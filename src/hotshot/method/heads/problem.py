@@ -9,6 +9,8 @@ features of 640 dimensions a task takes about ten evaluations.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from hotshot.arrays import Array, is_single, map_arrays, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
@@ -289,24 +291,26 @@ class Minimum:
 
 
 def minimise(
-    problem: HeadProblem,
-    objective: Callable[[HeadProblem, Array], LocalModel],
+    problem: Any,
+    objective: Callable[[Any, Array], LocalModel],
     theta: Array,
     *,
     tolerance: float | None = None,
+    metric: Callable[[Any, LocalModel, Array], Array] | None = None,
 ) -> Minimum:
     """Minimise from `theta`; every task has its own line search and stops by itself.
 
     A task has converged when the decrease that its metric predicts is below `tolerance` times its value
-    (default 1e-8, or 1e-6 in single precision).
+    (default 1e-8, or 1e-6 in single precision). `metric` is `apply_metric` unless given.
     """
+    metric = apply_metric if metric is None else metric
     xp = namespace(theta)
     if tolerance is None:
         tolerance = 1e-6 if is_single(theta) else 1e-8
     noise = 3e-7 if is_single(theta) else 1e-15
     here = objective(problem, theta)
     check_finite(here.value)
-    direction = apply_metric(problem, here, -here.gradient)
+    direction = metric(problem, here, -here.gradient)
     slope = _dot(here.gradient, direction)
     length = one = xp.ones_like(slope)
     zero = xp.zeros_like(slope)
@@ -339,7 +343,7 @@ def minimise(
             xp.where(kept, there.diagonal, here.diagonal),
             xp.where(kept, there.rays, here.rays),
         )
-        direction = xp.where(kept, _direction(problem, here, memory), direction)
+        direction = xp.where(kept, _direction(partial(metric, problem, here), here, memory), direction)
         slope = xp.where(accepted, _dot(here.gradient, direction), slope)
         length = xp.where(accepted, one, length * SHORTEN)
         converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
@@ -363,7 +367,7 @@ def check_finite(x: Array) -> None:
         raise FloatingPointError
 
 
-def _direction(problem: HeadProblem, here: LocalModel, memory: list[tuple[Array, Array, Array]]) -> Array:
+def _direction(metric: Callable[[Array], Array], here: LocalModel, memory: list[tuple[Array, Array, Array]]) -> Array:
     """The two-loop recursion of L-BFGS, around the metric at this point."""
     direction = -here.gradient
     coefficients = []
@@ -371,7 +375,7 @@ def _direction(problem: HeadProblem, here: LocalModel, memory: list[tuple[Array,
         alpha = rho * _dot(step, direction)
         direction = direction - alpha[:, None, None] * change
         coefficients.append(alpha)
-    direction = apply_metric(problem, here, direction)
+    direction = metric(direction)
     for (step, change, rho), alpha in zip(memory, reversed(coefficients), strict=True):
         beta = rho * _dot(change, direction)
         direction = direction + (alpha - beta)[:, None, None] * step

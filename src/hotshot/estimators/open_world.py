@@ -1,0 +1,227 @@
+"""Beyond a closed set of new classes: old classes beside them, classes that come and go, samples of none of them."""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from hotshot.arrays import cast
+from hotshot.base import BaseClasses, PreparedBase
+from hotshot.errors import InputError, OpenWorldWarning, ParameterError
+from hotshot.estimators.confidence import LEVELS, confidence_on, likeliest_temperature
+from hotshot.method.calibration import CalibratedGaussians, class_targets
+from hotshot.method.familiarity import KnownClasses, two_covariances
+from hotshot.method.heads import HEADS
+from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
+from hotshot.method.parameters import Method
+
+
+class OpenWorld:
+    """What classifiers with a bank know beyond a closed set of classes."""
+
+    base: Any
+    classes_: np.ndarray
+    # Rows to start from, by class, while a model grows.
+    _rows: dict[Any, np.ndarray] | None = None
+
+    def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """The likeliest class of each sample (samples,).
+
+        Parameters
+        ----------
+        X : array (samples, V)
+        reject : float, optional
+            Answer `unknown` for samples that fit no class, at the price of this share of the samples that do belong to
+            a class, such as 0.05. What fits was learned from held-out base classes.
+        unknown : object
+            The answer for these.
+        """
+        found = super().predict(X)  # type: ignore[misc]
+        if reject is None:
+            return found
+        if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
+            raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
+        if getattr(self, "alarm_scores_", None) is None:
+            raise ParameterError(
+                "reject needs base classes to learn from, at least 20 with 10 samples each: pass such a bank, or choose a "
+                "threshold for outlier_score yourself."
+            )
+        if self.seen_in_training_:
+            warnings.warn(
+                "The extractor looks trained on the base classes, which are then easier than new ones: more than "
+                f"{reject:g} of the samples of new classes may be rejected.",
+                OpenWorldWarning,
+                stacklevel=2,
+            )
+        best, score = self._fit_of(X)
+        limits = np.array([np.interp(reject, LEVELS, scores) for scores in self.alarm_scores_])
+        answers = found.astype(object)
+        answers[score < limits[best]] = unknown
+        return answers
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """How little each sample fits the class that it fits best (samples,): the larger, the rather of no class.
+
+        It is the log likelihood of "any class" minus that of the best class, see `hotshot.method.familiarity`; around
+        0 both explain the sample equally well.
+        """
+        return -self._fit_of(X)[1]
+
+    def _fit_of(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The class that each sample fits best, and how well."""
+        check_is_fitted(self)
+        if getattr(self, "known_", None) is None:
+            raise ParameterError(f"{type(self).__name__} without base classes knows no outliers: pass base.")
+        X = cast(self._validated(X), self.coef_.dtype)
+        return self.known_.best(self.transform_(X))
+
+    def add_classes(self, X: Any, y: Any) -> Self:
+        """Learn more new classes from support samples X (samples, V) with labels y, as if all had come at once.
+
+        The transport couples all new classes, so it is solved again for all of them, which takes little; the head
+        starts from where it was. Its minimum does not depend on the start.
+        """
+        X, y = self._validated(X, y)
+        known = np.intersect1d(y, self.classes_)
+        if len(known):
+            raise InputError(f"'{known[0]}' is a class of this model already: use add_samples, or another name.")
+        return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
+
+    def add_samples(self, X: Any, y: Any) -> Self:
+        """Add support samples X (samples, V) of new classes that the model knows, as if all had come at once."""
+        X, y = self._validated(X, y)
+        strange = np.setdiff1d(y, self.support_labels_)
+        if len(strange):
+            raise InputError(f"'{strange[0]}' is no new class of this model: use add_classes for classes that are.")
+        return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
+
+    def remove_classes(self, names: Any) -> Self:
+        """Forget new classes, as if they had never come."""
+        check_is_fitted(self)
+        names = np.atleast_1d(names)
+        strange = np.setdiff1d(names, self.support_labels_)
+        if len(strange):
+            raise InputError(f"'{strange[0]}' is no new class of this model, which has none of base classes to forget.")
+        kept = ~np.isin(self.support_labels_, names)
+        if not kept.any():
+            raise InputError("No new class would be left: remove fewer, or use another model.")
+        return self._relearn(self.support_[kept], self.support_labels_[kept])
+
+    def _relearn(self, X: np.ndarray, y: np.ndarray) -> Self:
+        """Fit to other support samples; a model whose fit fails stays as it was."""
+        grown = copy(self)
+        if getattr(self, "is_new_", None) is not None:
+            theta = np.concatenate([self.coef_, self.intercept_[:, None] - self.balance_], axis=1)
+            grown._rows = dict(zip(self.classes_[self.is_new_].tolist(), theta[self.is_new_], strict=True))
+        grown._learn(X, y)
+        grown.__dict__.pop("_rows", None)
+        self.__dict__.update(grown.__dict__)
+        return self
+
+    def _fit_beside(
+        self,
+        bank: BaseClasses,
+        base: PreparedBase,
+        method: Method,
+        gaussians: CalibratedGaussians,
+        z: np.ndarray,
+        labels: np.ndarray,
+    ) -> tuple[np.ndarray, bool]:
+        """Rows of old and new classes (B + N, V + 1) in the order of `classes_`, and whether they converged."""
+        old = _old_classes(bank, base, method)
+        names = self.classes_
+        start = None
+        if self._rows is not None:
+            nothing = np.zeros(old.theta.shape[1], dtype=z.dtype)
+            start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
+        rows, converged = train_new(base, old, gaussians, z, labels, method, start)
+        self.balance_ = balance(old, rows, self.base_loss)
+        rows = rows.copy()
+        rows[:, -1] += self.balance_
+        everyone = np.concatenate([bank.names, names])
+        order = np.argsort(everyone, kind="stable")
+        self.classes_, self.is_new_ = everyone[order], order >= len(bank.names)
+        return np.concatenate([old.theta, rows])[order], converged
+
+    def _learn_confidence(
+        self, bank: BaseClasses, base: PreparedBase, method: Method, z: np.ndarray, labels: np.ndarray
+    ) -> None:
+        """What fits a class, and the temperature of the probabilities."""
+        means, shots = (x[0] for x in class_targets(z[None], labels[None], int(labels.max()) + 1))
+        confidence = self._confidence(method)
+        self.probability_temperature_ = 1.0
+        self.alarm_scores_ = None
+        self.seen_in_training_ = self.choice().seen_in_training
+        if confidence is not None:
+            self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k) for k in shots])
+            self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
+        old = None
+        if getattr(self, "include_base", False):
+            old, old_first = _old_classes(bank, base, method), np.argsort(np.argsort(self.is_new_, kind="stable"))
+            means, shots = (
+                np.concatenate([base.means, means])[old_first],
+                np.concatenate([bank.counts, shots])[old_first],
+            )
+        two, centre = two_covariances(base)
+        self.known_ = KnownClasses(two, centre, means.astype(np.float64), shots.astype(np.float64))
+        if old is not None and len(old.held_out):
+            self._judge_by_held_out(old)
+        if not getattr(self, "calibrate_probabilities", False):
+            self.probability_temperature_ = 1.0
+
+    def confidence(self) -> Confidence | None:
+        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated."""
+        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
+
+    def _confidence(self, method: Method) -> Confidence | None:
+        # A head that draws takes too long.
+        possible = HEADS[method.head].in_batches and (self.base.can_hold_out or self.base.choices)
+        return confidence_on(self.base, self) if possible else None
+
+    def _judge_by_held_out(self, old: OldClasses) -> None:
+        """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
+        scores = np.quantile(self.known_.best(old.held_out)[1], LEVELS)
+        of_new = self.alarm_scores_
+        if of_new is not None:
+            self.alarm_scores_ = np.tile(scores, (len(self.classes_), 1))
+            self.alarm_scores_[self.is_new_] = of_new
+        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
+        margins = logits(theta, old.held_out).astype(np.float64)
+        places = np.flatnonzero(~self.is_new_)[old.labels]
+        margins -= margins[np.arange(len(margins)), places][:, None]
+        self.probability_temperature_ = likeliest_temperature(margins)
+
+
+def check_joint(bank: BaseClasses, base: PreparedBase, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+    """Raise where old and new classes cannot be answered together."""
+    if bank.samples is None:
+        raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
+    if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
+        raise ParameterError(
+            "include_base goes with head='bound', power_on_base=True and alpha=0: leave these as they are."
+        )
+    kinds = {array.dtype.kind for array in (bank.names, names)}
+    if len(kinds) > 1 and not kinds <= set("iufb"):
+        raise InputError(
+            "include_base needs old and new classes named alike: one has text for names and the other has not."
+        )
+    both = np.intersect1d(bank.names, names)
+    if len(both):
+        raise InputError(
+            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave it out of the bank."
+        )
+
+
+def _old_classes(bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
+    """The classifier of the base classes in this space; trained once and kept."""
+    kept = base.__dict__.setdefault("_old_classes", {})
+    key = method.n_generated, method.C
+    if key not in kept:
+        samples = bank.samples
+        assert samples is not None
+        kept[key] = train_old(base, samples, bank.counts, method)
+    return kept[key]

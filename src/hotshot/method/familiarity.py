@@ -1,0 +1,76 @@
+r"""How well a sample fits a class, against any class: a likelihood ratio under the two-covariance model of the bank.
+
+.. math::
+    \log \frac{N(x;\ m + A_c (\bar x_c - m),\ S_w + S_b - A_c S_b)}{N(x;\ m,\ S_w + S_b)}, \quad
+    A_c = S_b (S_b + S_w / K_c)^{-1}
+
+for a class of which :math:`K_c` samples with mean :math:`\bar x_c` are known, where means of classes vary by S_b around
+the mean m of the base classes, and samples by S_w around theirs. Above zero, the class explains the sample better than
+one that nobody knows. A sample that fits no class has no large ratio with any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotshot.arrays import Array, namespace, slices
+from hotshot.base import PreparedBase
+from hotshot.base.statistics import TwoCovariances
+
+# Shrinkage of S_w and of S_b, and factor of S_b.
+SHRINKAGE = 0.7, 0.5, 0.5
+# Samples whose ratios are in memory together.
+ROWS_AT_ONCE = 2**12
+
+
+def two_covariances(base: PreparedBase) -> tuple[TwoCovariances, Array]:
+    """The covariances of the model, and the mean of the base classes (V,)."""
+    return base.two_covariances(*SHRINKAGE), namespace(base.means).mean(base.means, axis=0)
+
+
+def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array, x: Array) -> Array:
+    """Logarithms of the ratio of samples x (…, Q, V) for each class: (…, Q, N).
+
+    Parameters
+    ----------
+    centre : array (V,)
+        m, the mean of the base classes.
+    means, shots : arrays (…, N, V) and (…, N)
+        Means of the known samples of each class, and their numbers.
+    """
+    xp = namespace(x)
+    x, means, centre = two.rotated(x), two.rotated(means), two.rotated(centre[None, :])
+    shots, ratios = shots[..., None], two.ratios
+    expected = centre + ratios / (ratios + 1 / shots) * (means - centre)
+    variances = 1 + ratios / (shots * ratios + 1)
+    precise = xp.matrix_transpose(1 / variances)
+    own = x * x @ precise - 2 * x @ xp.matrix_transpose(expected / variances)
+    constant = xp.sum(expected * expected / variances + xp.log(variances), axis=-1)
+    off_centre = x - centre
+    of_any = xp.sum(off_centre * off_centre / (1 + ratios) + xp.log(1 + ratios), axis=-1)
+    return (of_any[..., None] - own - constant[..., None, :]) / 2
+
+
+@dataclass(frozen=True)
+class KnownClasses:
+    """Classes with the means (N, V) of their samples and how many these are (N,), under a two-covariance model."""
+
+    two: TwoCovariances
+    centre: np.ndarray
+    means: np.ndarray
+    sizes: np.ndarray
+
+    def ratios(self, x: np.ndarray) -> np.ndarray:
+        """Logarithms of the ratio of samples (n, V) with each class (n, N)."""
+        return class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+
+    def best(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The class that samples (n, V) fit best, and the logarithm of its ratio (n,)."""
+        places, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        for rows in slices(len(x), ROWS_AT_ONCE):
+            ratios = self.ratios(x[rows])
+            places.append(ratios.argmax(axis=1))
+            scores.append(ratios.max(axis=1))
+        return np.concatenate(places), np.concatenate(scores)

@@ -1,0 +1,308 @@
+r"""Old and new classes in one linear classifier: rows of base classes, trained once, and rows of new ones beside them.
+
+The rows of the B base classes are trained on their samples. They stay as they are when new classes come: among
+themselves old classes are told apart as before. The rows of N new classes minimise
+
+.. math::
+    \sum_p n_p\, \ell_p + \sum_g n_g \log \sum_j \exp(m_j - m_y + v_j / 2) + \frac{1}{2C} \lVert W \rVert^2
+
+where the cross-entropy :math:`\ell` of samples of base classes and of the support, and the bound of the expected one of
+the calibrated Gaussians (see `hotshot.method.heads.bound`), are over all B + N classes. At a sample the old classes
+count by the log of their summed exponentials alone, which is computed once: a new class costs what its own row costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotshot.arrays import one_hot
+from hotshot.base import PreparedBase
+from hotshot.method.calibration import CalibratedGaussians, DiagonalShift
+from hotshot.method.heads.problem import LocalModel, minimise
+from hotshot.method.parameters import Method
+
+# Samples of base classes that rows are trained on, in all; of each class at least some.
+MOST_POINTS, LEAST_POINTS = 2**14, 8
+# Share of a class that is held out, to see what the new classes take from it.
+HELD_OUT_SHARE = 0.2
+# In favour of new classes, however little old ones lose: e^3 to one.
+MOST_BIAS = 3.0
+# Old rows are kept and the same for all: a rough minimum does. New ones are not to depend on where they start from.
+ROUGH = 1e-5
+EXACT = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
+# Where new rows are near enough to their minimum for the curvature there.
+NEAR = 1e-3
+# Points count in the curvature of a class that make up more than this share of it.
+SMALLEST_SHARE = 1e-4
+INTERCEPT_CURVATURE = 1e-3
+# Entries of the curvatures of all classes, beyond which they share one.
+MOST_ENTRIES = 2**26
+
+
+@dataclass(frozen=True)
+class OldClasses:
+    """The classifier of the base classes, and samples to train and to judge new rows with.
+
+    Attributes
+    ----------
+    theta : array (B, V + 1)
+        Weights and, last, intercepts.
+    points, weights : arrays (P, V) and (P,)
+        Samples of all classes, and how many features each stands for.
+    held_out, labels : arrays (H, V) and (H,)
+        Other samples, and their classes.
+    """
+
+    theta: np.ndarray
+    points: np.ndarray
+    weights: np.ndarray
+    held_out: np.ndarray
+    labels: np.ndarray
+
+    def levels(self, x: np.ndarray) -> np.ndarray:
+        """Log of the summed exponentials of the old logits at samples (n, V): (n,)."""
+        return _log_sum(logits(self.theta, x))
+
+
+@dataclass(frozen=True)
+class RowsProblem:
+    """Training problem of N rows beside B others that stay.
+
+    Attributes
+    ----------
+    points : array (P, V + 1)
+        Samples, with a last entry of 1.
+    members : array (P, N)
+        One-hot classes of the points; none for those of old classes.
+    counts, levels : arrays (P,)
+        Their weights, and what the old classes count there; minus infinity where there are none.
+    means, variances : arrays (G, V + 1) and (G, V)
+        Of the Gaussians.
+    owners, gaussian_counts : arrays (G,)
+        Their classes, from 0 to N - 1, and their weights.
+    old : array (B, V + 1)
+    C : float
+    """
+
+    points: np.ndarray
+    members: np.ndarray
+    counts: np.ndarray
+    levels: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+    owners: np.ndarray
+    gaussian_counts: np.ndarray
+    old: np.ndarray
+    C: float
+
+
+def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Logits (n, classes) of samples (n, V)."""
+    return x @ theta[:, :-1].T + theta[:, -1]
+
+
+def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, method: Method) -> OldClasses:
+    """Rows of the base classes, from their features (sum(counts), features), class by class."""
+    rng = np.random.default_rng(0)
+    ends = np.cumsum(counts)
+    most = max(LEAST_POINTS, MOST_POINTS // len(counts))
+    trained, judged = [], []
+    for end, count in zip(ends, counts, strict=True):
+        own = end - 1 - rng.permutation(count)
+        away = int(HELD_OUT_SHARE * count)
+        trained.append(np.sort(own[away:][:most]))
+        judged.append(np.sort(own[:away][:most]))
+    rows, sizes = np.concatenate(trained), np.array([len(own) for own in trained])
+    labels = np.repeat(np.arange(len(counts)), sizes)
+    points = base.transform(samples[rows])
+    weights = (method.n_generated / sizes[labels]).astype(points.dtype)
+    n_classes, width, dtype = len(counts), points.shape[1], points.dtype
+    problem = RowsProblem(
+        points=_with_ones(points),
+        members=one_hot(labels, n_classes, dtype).T,
+        counts=weights,
+        levels=np.full(len(rows), -np.inf, dtype=dtype),
+        means=np.empty((0, width + 1), dtype=dtype),
+        variances=np.empty((0, width), dtype=dtype),
+        owners=np.empty(0, dtype=np.int64),
+        gaussian_counts=np.empty(0, dtype=dtype),
+        old=np.empty((0, width + 1), dtype=dtype),
+        C=method.C,
+    )
+    start = np.zeros((1, n_classes, width + 1), dtype=dtype)
+    theta = minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem)).theta[0]
+    others = np.concatenate(judged)
+    sizes = np.array([len(own) for own in judged])
+    held_out = base.transform(samples[others]) if len(others) else points[:0]
+    return OldClasses(theta, points, weights, held_out, np.repeat(np.arange(n_classes), sizes))
+
+
+def train_new(
+    base: PreparedBase,
+    old: OldClasses,
+    gaussians: CalibratedGaussians,
+    support: np.ndarray,
+    labels: np.ndarray,
+    method: Method,
+    start: np.ndarray | None = None,
+) -> tuple[np.ndarray, bool]:
+    """Rows of new classes (N, V + 1) and whether they converged, from a batch of one task.
+
+    Parameters
+    ----------
+    gaussians : CalibratedGaussians
+        Of the new classes.
+    support, labels : arrays (S, V) and (S,)
+        Their samples, and classes from 0.
+    start : array (N, V + 1), optional
+        Where to start from; the minimum does not depend on it.
+    """
+    owners, dtype = gaussians.labels[0], support.dtype
+    n_classes = int(owners.max()) + 1
+    variances = gaussians.weights[0] @ base.variances
+    if isinstance(gaussians.shift, DiagonalShift):
+        variances = variances + gaussians.shift.variances
+    points = np.concatenate([old.points, support])
+    members = np.concatenate([np.zeros((len(old.points), n_classes), dtype), one_hot(labels, n_classes, dtype).T])
+    problem = RowsProblem(
+        points=_with_ones(points),
+        members=members,
+        counts=np.concatenate([old.weights, np.full(len(support), method.support_weight, dtype=dtype)]),
+        levels=np.concatenate([old.levels(old.points), old.levels(support)]),
+        means=_with_ones(gaussians.means[0]),
+        variances=variances,
+        owners=owners,
+        gaussian_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype),
+        old=old.theta,
+        C=method.C,
+    )
+    if start is None:
+        start = np.zeros((n_classes, support.shape[1] + 1), dtype=dtype)
+        start = minimise(problem, rows_objective, start[None], tolerance=NEAR, metric=_shared_metric(problem)).theta[0]
+    start = start.astype(dtype)
+    many = n_classes * support.shape[1] ** 2 > MOST_ENTRIES
+    metric = _shared_metric(problem) if many else _class_metric(problem, start)
+    found = minimise(problem, rows_objective, start[None], tolerance=EXACT[np.dtype(dtype)], metric=metric)
+    return found.theta[0], bool(found.converged[0])
+
+
+def balance(old: OldClasses, new: np.ndarray, base_loss: float | None) -> float:
+    """What to add to the intercepts of new rows (N, V + 1), so that old classes lose at most this share of answers.
+
+    It is judged by held-out samples of the old classes that were answered right.
+    """
+    if base_loss is None or not len(old.held_out):
+        return 0.0
+    before = logits(old.theta, old.held_out)
+    right = before.argmax(axis=1) == old.labels
+    gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
+    allowed = int(base_loss * len(old.labels))
+    return MOST_BIAS if allowed >= len(gaps) else min(MOST_BIAS, -float(gaps[allowed]))
+
+
+Metric = Callable[[RowsProblem, LocalModel, np.ndarray], np.ndarray]
+
+
+def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
+    """Value and gradient at theta (1, N, V + 1); the metric is not part of it."""
+    rows = theta[0]
+    weights = rows[:, :-1]
+    own = np.sum((problem.points @ rows.T) * problem.members, axis=1)
+    probabilities, losses = _probabilities(problem, rows)
+    losses = losses - np.where(problem.members.any(axis=1), own, problem.levels)
+    value = problem.counts @ losses + np.sum(weights * weights) / (2 * problem.C)
+    probabilities -= problem.members
+    probabilities *= problem.counts[:, None]
+    gradient = probabilities.T @ problem.points
+    gradient[:, :-1] += weights / problem.C
+    if len(problem.means):
+        of_gaussians, slope = _gaussian_part(problem, rows)
+        value, gradient = value + of_gaussians, gradient + slope
+    return LocalModel(np.array([value]), gradient[None], gradient[None], gradient[None])
+
+
+def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of the new classes at the points (P, N), and the log of all summed exponentials (P,)."""
+    found = problem.points @ rows.T
+    peak = np.maximum(problem.levels, found.max(axis=1))
+    found -= peak[:, None]
+    np.exp(found, out=found)
+    total = np.exp(problem.levels - peak) + found.sum(axis=1)
+    found /= total[:, None]
+    return found, peak + np.log(total)
+
+
+def _gaussian_margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Exponents of the bound (G, B + N), all weights (B + N, V), and own weights times variances (G, V)."""
+    owners, variances = problem.owners, problem.variances
+    everyone = np.concatenate([problem.old, rows])
+    weights, own = everyone[:, :-1], rows[owners, :-1]
+    scaled = variances * own
+    relative = variances @ (weights * weights).T - 2 * scaled @ weights.T + np.sum(scaled * own, axis=1)[:, None]
+    margins = problem.means @ everyone.T
+    margins -= margins[np.arange(len(owners)), len(problem.old) + owners][:, None]
+    return margins + relative / 2, weights, scaled
+
+
+def _gaussian_part(problem: RowsProblem, rows: np.ndarray) -> tuple[float, np.ndarray]:
+    """Value and gradient (N, V + 1) of the bound under the Gaussians."""
+    n_old, owners, counts = len(problem.old), problem.owners, problem.gaussian_counts[:, None]
+    margins, weights, scaled = _gaussian_margins(problem, rows)
+    level = _log_sum(margins)
+    probabilities = counts * np.exp(margins - level[:, None])
+    new = probabilities[:, n_old:]
+    gradient = new.T @ problem.means
+    np.add.at(gradient, owners, -counts * problem.means)
+    gradient[:, :-1] += (new.T @ problem.variances) * rows[:, :-1] - new.T @ scaled
+    np.add.at(gradient[:, :-1], owners, counts * scaled - (probabilities @ weights) * problem.variances)
+    return float(problem.gaussian_counts @ level), gradient
+
+
+def _shared_metric(problem: RowsProblem) -> Metric:
+    """One curvature for all classes: that where none is preferred."""
+    share = 1 / (len(problem.old) + problem.members.shape[1])
+    curvature = (problem.points * (share * problem.counts)[:, None]).T @ problem.points
+    if len(problem.means):
+        per_class = np.sum(problem.gaussian_counts) / problem.members.shape[1]
+        np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + per_class * problem.variances.mean(axis=0))
+    inverse = np.linalg.inv(_with_penalty(problem, curvature)).astype(problem.points.dtype)
+    return lambda problem, at, x: x @ inverse
+
+
+def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric:
+    """The curvature of each class at these rows, with the others as they are."""
+    probabilities = _probabilities(problem, rows)[0]
+    shares = problem.counts[:, None] * probabilities * (1 - probabilities)
+    margins = _gaussian_margins(problem, rows)[0]
+    own = problem.gaussian_counts[:, None] * np.exp(margins - _log_sum(margins)[:, None])[:, len(problem.old) :]
+    variances = own.T @ problem.variances
+    np.add.at(variances, problem.owners, problem.gaussian_counts[:, None] * problem.variances)
+    own *= 1 - own / problem.gaussian_counts[:, None]
+    inverses = np.empty((len(rows), *problem.points.shape[1:] * 2), dtype=rows.dtype)
+    for n, share in enumerate(shares.T):
+        kept = share > SMALLEST_SHARE * share.sum()
+        points = np.concatenate([problem.points[kept], problem.means])
+        points *= np.sqrt(np.concatenate([share[kept], own[:, n]]))[:, None]
+        curvature = _with_penalty(problem, points.T @ points)
+        np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + variances[n])
+        inverses[n] = np.linalg.inv(curvature)
+    return lambda problem, at, x: np.matmul(inverses, x[..., None])[..., 0]
+
+
+def _with_penalty(problem: RowsProblem, curvature: np.ndarray) -> np.ndarray:
+    np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + 1 / problem.C)
+    curvature[-1, -1] += INTERCEPT_CURVATURE
+    return curvature
+
+
+def _log_sum(x: np.ndarray) -> np.ndarray:
+    """Log of the summed exponentials of each row (n,)."""
+    peak = x.max(axis=1)
+    return peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1))
+
+
+def _with_ones(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, np.ones_like(x[:, :1])], axis=1)
