@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.arrays import cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, confidence_on, likeliest_temperature
+from hotshot.estimators.confidence import LEVELS, Confidence, confidence_on, likeliest_temperature
 from hotshot.method.calibration import CalibratedGaussians, class_targets
 from hotshot.method.familiarity import KnownClasses, two_covariances
 from hotshot.method.heads import HEADS
@@ -47,8 +47,8 @@ class OpenWorld:
             raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         if getattr(self, "alarm_scores_", None) is None:
             raise ParameterError(
-                "reject needs base classes to learn from, at least 20 with 10 samples each: pass such a bank, or choose a "
-                "threshold for outlier_score yourself."
+                "reject needs a bank to learn from, of at least 20 classes with 10 samples each: pass such a bank, or "
+                "choose a threshold for outlier_score yourself."
             )
         if self.seen_in_training_:
             warnings.warn(
