@@ -23,6 +23,7 @@ from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
+from hotshot.method.calibration import own_parts
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
@@ -178,10 +179,8 @@ class CalibratedClassifier(FewShotClassifier):
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        seed = head_seed(self.random_state)
-        fitted = fit_tasks(
-            base, base.transform(X)[None], labels[None], method, n_classes=len(self.classes_), seeds=[seed]
-        )
+        seed, support = head_seed(self.random_state), base.transform(X)[None]
+        fitted = fit_tasks(base, support, labels[None], method, n_classes=len(self.classes_), seeds=[seed])
         self._set_converged(bool(fitted.converged[0]))
         self.power_ = base.transform.power
         self.transform_ = base.transform
@@ -196,6 +195,12 @@ class CalibratedClassifier(FewShotClassifier):
         self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
         self.own_share_ = fitted.gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
+        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
+        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
+        lent = transfer.weights[..., labels] if method.per == "class" else transfer.weights
+        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
+        self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
+        self.spectrum_ = fitted.gaussians.typical_spectrum(base)[0]
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
@@ -211,6 +216,10 @@ class CalibratedClassifier(FewShotClassifier):
         if len(self.classes_) == 2:
             theta = np.concatenate([-theta, theta]) / 2
         self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
+        self.slopes_ = softmax(self._logits(X))[0] - np.eye(len(self.classes_), dtype=X.dtype)[labels]
+        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
+        self.spectrum_ = np.zeros_like(self.coef_[0])
         self.transfer_weights_ = np.empty((0, 0))
         self.target_labels_ = self.classes_[:0]
         self.base_names_ = np.empty(0)
@@ -229,19 +238,27 @@ class CalibratedClassifier(FewShotClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
 
-    def explain(self, X: Any = None) -> Explanation:
+    def explain(self, X: Any = None, names: Sequence[str] | None = None) -> Explanation:
         """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
+
+        Parameters
+        ----------
+        X : array (queries, V) or None
+        names : list of str or None
+            Names of the support samples, in the order of fit; None for "sample 0", "sample 1" and so on.
 
         Returns
         -------
         Explanation
-            `loans`, one per calibrated Gaussian, and `reasons`, one per query; `print` it to read it.
+            `loans`, one per calibrated Gaussian, and `reasons`, one per query, which split the gap between the logits
+            of the two likeliest classes into what support samples and base classes give to it; `print` it to read it,
+            `plot` it, or take `to_dict`.
         """
         check_is_fitted(self)
         if X is not None:
             X = cast(validated(self, X, reset=False), self.coef_.dtype)
             self._finite_logits(X)
-        return explain_model(self, X)
+        return explain_model(self, X, names)
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
