@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.estimators import explanation_views as views
-from hotshot.formatting import count, whole_percentage, with_interval
+from hotshot.formatting import count, quoted, whole_percentage, with_interval
 from hotshot.method.attribution import TrainedOn
 from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import cosine
@@ -86,8 +86,9 @@ class Reason:
     `gap` is the sum of `own`, `lent` and `rest`: the contributions of the examples of both classes, those of the base
     classes by the means that they lend to both, and the rest (examples and loans of other classes, covariances,
     intercepts). The head is linear and minimises a loss, so that every point it was trained on has its own term in the
-    logits; `hotshot.method.attribution` says how. A head that is added to `HEADS` and does not tell its slopes leaves
-    all in the rest, and `is_split` is False.
+    logits; `hotshot.method.attribution` says how. This holds for all heads of hotshot and, with nothing lent, for plain
+    logistic regression without base classes. A head added to `HEADS` that does not give its slopes leaves all in the
+    rest, and `is_split` is False.
 
     Attributes
     ----------
@@ -218,13 +219,14 @@ def explain_model(
 def _checked_names(names: Sequence[str] | None, n_samples: int) -> list[str]:
     if names is None:
         return [f"sample {i}" for i in range(n_samples)]
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise InputError("names must be a list of strings, one per support sample: convert them with str.")
-    if len(names) != n_samples:
+    given = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if given is None or not all(isinstance(name, str) for name in given):
+        raise InputError(f"names must be a list of strings, got {quoted(names)}: pass one string per support sample.")
+    if len(given) != n_samples:
         raise InputError(
-            f"names must name each of the {n_samples} support samples in the order of fit, got {len(names)} names."
+            f"names has {len(given)} entries for {n_samples} support samples: pass one for each, as in fit."
         )
-    return [str(name) for name in names]
+    return given
 
 
 def _reasons(model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | None) -> tuple[Reason, ...]:
@@ -247,7 +249,7 @@ def _reasons(model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | N
             samples, lenders = trained.split(queries[i], first, second)
         gap = float(logits[i, first] - logits[i, second])
         examples = [
-            Example(j, names[j], classes[labels[j]], float(similarity[i, j]), float(samples[j]))
+            Example(int(j), names[j], classes[labels[j]], float(similarity[i, j]), float(samples[j]))
             for j in np.argsort(-samples, kind="stable")
             if labels[j] in (first, second)
         ]
