@@ -23,8 +23,9 @@ from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OpenWorld, check_joint
-from hotshot.method.fit import calibrate_tasks, fit_tasks
+from hotshot.estimators.open_world import OpenWorld
+from hotshot.method.calibration import own_parts
+from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
@@ -190,22 +191,17 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        z, n_classes = base.transform(X), len(self.classes_)
-        names = self.classes_
-        self.support_, self.support_labels_ = X, names[labels]
+        names, support = self.classes_, base.transform(X)[None]
         if getattr(self, "include_base", False):
-            check_joint(self.base, base, method, names, getattr(self, "power_on_base", True))
-            transfer, gaussians = calibrate_tasks(base, z[None], labels[None], method, n_classes=n_classes)
-            theta, converged = self._fit_beside(self.base, base, method, gaussians, z, labels)
+            fitted = self._fit_beside(self.base, base, method, support, labels)
         else:
             seed = head_seed(self.random_state)
-            fitted = fit_tasks(base, z[None], labels[None], method, n_classes=n_classes, seeds=[seed])
-            transfer, gaussians = fitted.transfer, fitted.gaussians
-            theta, converged = fitted.theta[0], bool(fitted.converged[0])
-        self._set_converged(converged)
+            fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
+        transfer, gaussians = fitted.transfer, fitted.gaussians
+        self._set_converged(bool(fitted.converged[0]))
         self.power_ = base.transform.power
         self.transform_ = base.transform
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
         self.transfer_weights_ = transfer.weights[0].T
         self.target_labels_ = names[gaussians.labels[0]]
         self.calibrated_means_ = gaussians.means[0]
@@ -215,11 +211,16 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
         self.own_share_ = gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
-        self._learn_confidence(self.base, base, method, z, labels)
+        self.support_, self.support_labels_ = X.copy(), names[labels]
+        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
+        lent = transfer.weights[..., labels] if method.per == "class" else transfer.weights
+        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
+        self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
+        self.spectrum_ = gaussians.typical_spectrum(base)[0]
+        self._learn_confidence(self.base, base, method, support[0], labels)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
-        self.support_, self.support_labels_ = X, self.classes_[labels]
         self.power_ = choose_power(self.power, X.min())
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
@@ -232,6 +233,10 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         if len(self.classes_) == 2:
             theta = np.concatenate([-theta, theta]) / 2
         self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
+        self.slopes_ = softmax(self._logits(X))[0] - np.eye(len(self.classes_), dtype=X.dtype)[labels]
+        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
+        self.spectrum_ = np.zeros_like(self.coef_[0])
         self.transfer_weights_ = np.empty((0, 0))
         self.target_labels_ = self.classes_[:0]
         self.base_names_ = np.empty(0)
@@ -250,19 +255,27 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
 
-    def explain(self, X: Any = None) -> Explanation:
+    def explain(self, X: Any = None, names: Sequence[str] | None = None) -> Explanation:
         """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
+
+        Parameters
+        ----------
+        X : array (queries, V) or None
+        names : list of str or None
+            Names of the support samples, in the order of fit; None for "sample 0", "sample 1" and so on.
 
         Returns
         -------
         Explanation
-            `loans`, one per calibrated Gaussian, and `reasons`, one per query; `print` it to read it.
+            `loans`, one per calibrated Gaussian, and `reasons`, one per query, which split the gap between the logits
+            of the two likeliest classes into what support samples and base classes give to it; `print` it to read it,
+            `plot` it, or take `to_dict`.
         """
         check_is_fitted(self)
         if X is not None:
             X = cast(validated(self, X, reset=False), self.coef_.dtype)
             self._finite_logits(X)
-        return explain_model(self, X)
+        return explain_model(self, X, names)
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

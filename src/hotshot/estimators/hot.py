@@ -137,6 +137,11 @@ class HOTClassifier(CalibratedClassifier):
     calibrated_means_ : array (targets, axes)
     base_names_, base_means_ : arrays (B,) and (B, axes)
         The base classes, as far as `explain` needs them.
+    support_, support_labels_ : arrays (samples, features) and (samples,)
+        What it was fitted to.
+    own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
+        What else `explain` needs, see `hotshot.method.attribution`: the part of a calibrated mean that is each sample's
+        own, derivatives of the loss in the logits of calibrated means and samples, and typical variances.
     learned_cost_, plan_ : arrays (B, targets)
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int

@@ -139,11 +139,36 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
             raise ValueError("its numbers do not fit each other")
         if hasattr(model, "explain"):
+            _check_trained_on(model, width)
             explanation = model.explain(sample)
-            shares = [loan.own_share for loan in explanation.loans]
-            evidence = [lender.evidence for reason in explanation.reasons for lender in reason.lenders]
-            if not (str(explanation) and np.isfinite([*shares, *evidence]).all()):
+            numbers = [loan.own_share for loan in explanation.loans]
+            numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
+            if not (str(explanation) and np.isfinite(numbers).all()):
                 raise ValueError("what it says of its base classes does not fit")
+
+
+def _check_trained_on(model: Any, width: int) -> None:
+    """Raise unless what explanations are made of belongs together."""
+    targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
+    new = model.classes_[getattr(model, "is_new_", slice(None))]
+    n_classes, axes = len(new), model.coef_.shape[1]
+    shapes = {
+        "support_": (samples, width),
+        "support_labels_": (samples,),
+        "target_labels_": (targets,),
+        "calibrated_means_": (targets, axes),
+        "own_parts_": (samples if targets else 0, axes),
+        "transfer_weights_": (targets, n_base),
+        "base_means_": (n_base, axes),
+        "spectrum_": (axes,),
+        "slopes_": (targets + samples, n_classes),
+    }
+    for name, shape in shapes.items():
+        if np.shape(getattr(model, name)) != shape and not (name == "slopes_" and model.slopes_ is None):
+            raise ValueError(f"{name} is not of shape {shape}")
+    known = [np.array_equal(np.unique(x), new) for x in (model.support_labels_, model.target_labels_)]
+    if not (known[0] and (known[1] or not targets) and targets in (0, n_classes, samples)):
+        raise ValueError("its labels are not those of its classes")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:

@@ -13,8 +13,9 @@ from hotshot.arrays import cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.estimators.confidence import LEVELS, Confidence, confidence_on, likeliest_temperature
-from hotshot.method.calibration import CalibratedGaussians, class_targets
-from hotshot.method.familiarity import KnownClasses, two_covariances
+from hotshot.method.calibration import class_targets
+from hotshot.method.familiarity import SHRINKAGE, KnownClasses
+from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
@@ -123,29 +124,25 @@ class OpenWorld:
         return self
 
     def _fit_beside(
-        self,
-        bank: BaseClasses,
-        base: PreparedBase,
-        method: Method,
-        gaussians: CalibratedGaussians,
-        z: np.ndarray,
-        labels: np.ndarray,
-    ) -> tuple[np.ndarray, bool]:
-        """Rows of old and new classes (B + N, V + 1) in the order of `classes_`, and whether they converged."""
-        old = _old_classes(bank, base, method)
+        self, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
+    ) -> FittedTasks:
+        """Rows of old and new classes in the order of `classes_`, which are the new ones before; a batch of one."""
         names = self.classes_
-        start = None
+        _check_joint(bank, method, names, self.power_on_base)
+        transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
+        old, start = _old_classes(bank, base, method), None
         if self._rows is not None:
-            nothing = np.zeros(old.theta.shape[1], dtype=z.dtype)
+            nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
-        rows, converged = train_new(base, old, gaussians, z, labels, method, start)
-        self.balance_ = balance(old, rows, self.base_loss)
-        rows = rows.copy()
+        new = train_new(base, old, gaussians, support[0], labels, method, start)
+        self.balance_, self.beside_ = balance(old, new.theta, self.base_loss), new.beside
+        rows = new.theta.copy()
         rows[:, -1] += self.balance_
         everyone = np.concatenate([bank.names, names])
         order = np.argsort(everyone, kind="stable")
         self.classes_, self.is_new_ = everyone[order], order >= len(bank.names)
-        return np.concatenate([old.theta, rows])[order], converged
+        theta = np.concatenate([old.theta, rows])[order]
+        return FittedTasks(theta[None], np.array([new.converged]), transfer, gaussians, new.slopes[None])
 
     def _learn_confidence(
         self, bank: BaseClasses, base: PreparedBase, method: Method, z: np.ndarray, labels: np.ndarray
@@ -166,8 +163,12 @@ class OpenWorld:
                 np.concatenate([base.means, means])[old_first],
                 np.concatenate([bank.counts, shots])[old_first],
             )
-        two, centre = two_covariances(base)
-        self.known_ = KnownClasses(two, centre, means.astype(np.float64), shots.astype(np.float64))
+        self.known_ = KnownClasses(
+            base.two_covariances(*SHRINKAGE),
+            base.means.mean(axis=0),
+            means.astype(np.float64),
+            shots.astype(np.float64),
+        )
         if old is not None and len(old.held_out):
             self._judge_by_held_out(old)
         if not getattr(self, "calibrate_probabilities", False):
@@ -196,7 +197,7 @@ class OpenWorld:
         self.probability_temperature_ = likeliest_temperature(margins)
 
 
-def check_joint(bank: BaseClasses, base: PreparedBase, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
     """Raise where old and new classes cannot be answered together."""
     if bank.samples is None:
         raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
