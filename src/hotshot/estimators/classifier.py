@@ -21,11 +21,14 @@ from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
+from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.estimators.open_world import OpenWorld
-from hotshot.method.calibration import own_parts
+from hotshot.method.calibration import class_targets, own_parts
+from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
+from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
@@ -217,7 +220,47 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
         self.spectrum_ = gaussians.typical_spectrum(base)[0]
-        self._learn_confidence(self.base, base, method, support[0], labels)
+        self._know_classes(base, support, labels)
+        if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
+            self._learn_confidence(self.base, base, method)
+
+    def _know_classes(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
+        """Means and sizes of all classes, by which samples of none of them are told."""
+        means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
+        if getattr(self, "include_base", False):
+            places = np.argsort(np.argsort(self.is_new_, kind="stable"))
+            means, sizes = (
+                np.concatenate([base.means, means])[places],
+                np.concatenate([self.base.counts, sizes])[places],
+            )
+        two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
+        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
+
+    def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """The likeliest class of each sample (samples,).
+
+        Parameters
+        ----------
+        X : array (samples, V)
+        reject : float, optional
+            Answer `unknown` for samples that fit no class, at the price of this share of the samples that do belong to
+            a class, such as 0.05. What fits was learned from held-out base classes.
+        unknown : object
+            The answer for these.
+        """
+        answers = super().predict(X)
+        return answers if reject is None else self._rejecting(X, answers, reject, unknown)
+
+    def confidence(self) -> Confidence | None:
+        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated."""
+        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
+
+    def _confidence(self, method: Method) -> Confidence | None:
+        bank = self.base
+        # A head that draws takes too long.
+        possible = bank is not None and HEADS[method.head].in_batches and (bank.can_hold_out or bank.choices)
+        return confidence_on(bank, self) if possible else None
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""

@@ -13,6 +13,7 @@ from hotshot.base import BaseClasses
 from hotshot.base.space import FeatureTransform
 from hotshot.base.statistics import TwoCovariances
 from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.confidence import LEVELS
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
@@ -139,12 +140,39 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
             raise ValueError("its numbers do not fit each other")
         if hasattr(model, "explain"):
+            if model.base is not None:
+                _check_known(model)
             _check_trained_on(model, width)
             explanation = model.explain(sample)
             numbers = [loan.own_share for loan in explanation.loans]
             numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
             if not (str(explanation) and np.isfinite(numbers).all()):
                 raise ValueError("what it says of its base classes does not fit")
+
+
+def _check_known(model: Any) -> None:
+    """Raise unless what is known of its classes, and how sure it is of answers, are numbers of their kind."""
+    n_classes, axes = model.coef_.shape
+    known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
+    if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
+        raise ValueError("its temperature is no positive number")
+    shapes = {
+        "means": (known.means, (n_classes, axes)),
+        "sizes": (known.sizes, (n_classes,)),
+        "centre": (known.centre, (axes,)),
+        "deviations": (known.two.deviations, (axes,)),
+        "axes": (known.two.axes, (axes, axes)),
+        "ratios": (known.two.ratios, (axes,)),
+        "alarm_scores_": (np.zeros((n_classes, len(LEVELS))) if scores is None else scores, (n_classes, len(LEVELS))),
+    }
+    for name, (array, shape) in shapes.items():
+        if np.shape(array) != shape or array.dtype.kind != "f":
+            raise ValueError(f"{name} is not of shape {shape}")
+    if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
+        raise ValueError("what is known of its classes does not fit")
+    is_new = getattr(model, "is_new_", np.ones(n_classes, dtype=bool))
+    if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(getattr(model, "balance_", 0.0))):
+        raise ValueError("its new classes are not among its classes")
 
 
 def _check_trained_on(model: Any, width: int) -> None:
@@ -162,6 +190,7 @@ def _check_trained_on(model: Any, width: int) -> None:
         "base_means_": (n_base, axes),
         "spectrum_": (axes,),
         "slopes_": (targets + samples, n_classes),
+        **({"beside_": (n_classes,)} if hasattr(model, "is_new_") else {}),
     }
     for name, shape in shapes.items():
         if np.shape(getattr(model, name)) != shape and not (name == "slopes_" and model.slopes_ is None):
