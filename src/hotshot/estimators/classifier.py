@@ -173,6 +173,11 @@ class CalibratedClassifier(FewShotClassifier):
     power: float | str
     random_state: Any
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn's, which prints estimators inside others by itself; with a comment it stays Python.
+        written = super().__repr__(N_CHAR_MAX)
+        return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
+
     def _space(self, settings: Mapping[str, Any]) -> Space:
         raise TypeError(f"{type(self).__name__} must define _space.")
 
