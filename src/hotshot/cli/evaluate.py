@@ -83,6 +83,7 @@ def evaluate(
         )
     settings = chosen_settings(chosen, classes)
     if as_json:
+        print_notes(console, watching.notes)
         print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:

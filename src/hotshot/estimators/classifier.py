@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
@@ -46,6 +47,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # What the features of the base classes come from and where they lie; models of older versions have neither.
+    extractor_: str | None = None
+    feature_space_: FeatureSpace | None = None
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
@@ -69,6 +73,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2 and not getattr(self, "include_base", False):
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
         _check_base(getattr(self, "base", None), X.shape[1])
+        self._compare_to_base(X)
         if isinstance(getattr(self, "base", None), BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
@@ -142,7 +147,20 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._finite_logits(validated(self, X, reset=False))
+        X = validated(self, X, reset=False)
+        if self.feature_space_ is not None:
+            warn_of_features(self.feature_space_, X, stacklevel=3)
+        return self._finite_logits(X)
+
+    def _compare_to_base(self, X: np.ndarray) -> None:
+        """Warn where the support can hardly be of novel classes in the space of the bank."""
+        base = getattr(self, "base", None)
+        bank = base if isinstance(base, BaseClasses) else None
+        self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
+        if bank is not None and self.classes_.dtype.kind in "UO":
+            warn_of_shared_classes(bank, self.classes_, stacklevel=3)
+        if self.feature_space_ is not None:
+            warn_of_features(self.feature_space_, X, stacklevel=3)
 
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
@@ -172,6 +190,11 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     base: BaseClasses | None
     power: float | str
     random_state: Any
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn's, which prints estimators inside others by itself; with a comment it stays Python.
+        written = super().__repr__(N_CHAR_MAX)
+        return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
 
     def _space(self, settings: Mapping[str, Any]) -> Space:
         raise TypeError(f"{type(self).__name__} must define _space.")

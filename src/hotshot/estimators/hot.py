@@ -48,6 +48,9 @@ class HOTClassifier(CalibratedClassifier):
     that are "auto" below are chosen on held-out base classes, once per bank and in seconds, where the bank has samples
     of at least 20 classes; `hotshot.estimators.choosing` says how.
 
+    Without base classes, `HOTClassifier()`, it is plain logistic regression on power-transformed features. A transform
+    before it in a pipeline must be applied to the bank too, see `BaseClasses.transform`.
+
     Parameters
     ----------
     base : BaseClasses or None
@@ -148,6 +151,10 @@ class HOTClassifier(CalibratedClassifier):
         How the transport problems of the fit ended.
     converged_ : bool
         Whether the head reached its minimum; a ConvergenceWarning says so where not.
+    extractor_ : str or None
+        What the features of the base classes come from, as far as the bank was told.
+    feature_space_ : FeatureSpace or None
+        Where the base samples lie; a FeatureSpaceWarning says where support or queries are elsewhere.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

@@ -10,6 +10,7 @@ import numpy as np
 import sklearn
 
 from hotshot.base import BaseClasses
+from hotshot.base.feature_space import FeatureSpace, check_feature_space
 from hotshot.base.space import FeatureTransform
 from hotshot.base.statistics import TwoCovariances
 from hotshot.errors import InputError, ParameterError
@@ -90,7 +91,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             model.chosen_ = dict(content["chosen"])
         # Copies: a model is small, and its folder may go.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
-        types = {kind.__name__: kind for kind in (FeatureTransform, KnownClasses, TwoCovariances)}
+        types = {own.__name__: own for own in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name} is no fitted attribute")
@@ -125,6 +126,10 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
         raise ValueError("its feature names do not fit its features")
+    if not isinstance(model.extractor_, (str, type(None))):
+        raise ValueError("its extractor has no name")
+    if model.feature_space_ is not None:
+        check_feature_space(model.feature_space_, width)
     scale = 1.0
     if hasattr(model, "transform_"):
         _check_transform(model.transform_, width, with_axes=model.base is not None)

@@ -13,6 +13,7 @@ import sklearn
 
 from hotshot.arrays import array_hash, check_features, check_labels, check_numbers, one_thread
 from hotshot.base import BaseClasses
+from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
@@ -107,6 +108,10 @@ def evaluate(
         hotshot=__version__,
     )
     chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks)]
+    banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
+    for bank in banks.values():
+        if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
+            warn_of_shared_classes(bank, names, stacklevel=2)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
         runners = make_runners(estimators, X, episodes)

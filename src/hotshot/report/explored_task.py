@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hotshot.errors import ScaleWarning
+from hotshot.errors import HotshotWarning
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason, explain_model
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
@@ -37,7 +37,7 @@ def explore(
 def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, index: int) -> dict[str, Any]:
     task = episodes[index]
     with warnings.catch_warnings(), threadpool_limits(1):
-        for category in (ConvergenceWarning, ScaleWarning):
+        for category in (ConvergenceWarning, HotshotWarning):
             warnings.simplefilter("ignore", category)
         model.fit(X[task.support], task.support_labels)
         probabilities = model.predict_proba(X[task.query])
