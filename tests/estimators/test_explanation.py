@@ -255,7 +255,7 @@ def hostile():
     X, y, queries = task((1, 2, 1, 1, 1))
     bank = BANKS[np.float64]
     base = BaseClasses.from_samples(bank.samples, np.array(HOSTILE)[bank.labels])
-    model = HOTClassifier(base, per="sample").fit(X, np.array(HOSTILE[:5])[y])
+    model = HOTClassifier(base, per="sample").fit(X, np.array([f"{name} " for name in HOSTILE[:5]])[y])
     return model.explain(queries, names=HOSTILE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ ABOVE_CHANCE = 0.1
 MOST_NAMES = 3
 
 
-def warn_of_shared_classes(base: BaseClasses, names: np.ndarray, stacklevel: int) -> None:
+def warn_of_shared_classes(base: BaseClasses, names: np.ndarray) -> None:
     """Warn where novel classes have the names of base classes; equal numbers mean nothing."""
     novel = {name for name in names.tolist() if isinstance(name, str)}
     shared = sorted(novel.intersection(base.names.tolist())) if novel else []
@@ -47,11 +48,11 @@ def warn_of_shared_classes(base: BaseClasses, names: np.ndarray, stacklevel: int
         warnings.warn(
             f"{have}, {some}{more}: leave them out of the bank, or rename them if they only share the name.",
             SharedClassWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=_users_level(),
         )
 
 
-def warn_of_features(space: FeatureSpace, X: np.ndarray, stacklevel: int) -> None:
+def warn_of_features(space: FeatureSpace, X: np.ndarray) -> None:
     """Warn where samples (samples, V) cannot come from the space of the base samples."""
     difference = space.difference(X)
     if difference is not None:
@@ -59,8 +60,16 @@ def warn_of_features(space: FeatureSpace, X: np.ndarray, stacklevel: int) -> Non
             f"The samples in X look unlike those of the base classes, {difference}: transform the bank as well, with "
             "base.transform(f), or extract both with the same model.",
             FeatureSpaceWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=_users_level(),
         )
+
+
+def _users_level() -> int:
+    """The `stacklevel` at which a function that calls this one warns of the line that called hotshot."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hotshot."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @dataclass(frozen=True)

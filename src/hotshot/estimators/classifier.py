@@ -149,7 +149,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validated(self, X, reset=False)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, X, stacklevel=3)
+            warn_of_features(self.feature_space_, X)
         return self._finite_logits(X)
 
     def _compare_to_base(self, X: np.ndarray) -> None:
@@ -158,9 +158,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         bank = base if isinstance(base, BaseClasses) else None
         self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
         if bank is not None and self.classes_.dtype.kind in "UO":
-            warn_of_shared_classes(bank, self.classes_, stacklevel=3)
+            warn_of_shared_classes(bank, self.classes_)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, X, stacklevel=3)
+            warn_of_features(self.feature_space_, X)
 
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:

@@ -111,7 +111,7 @@ def evaluate(
     banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
-            warn_of_shared_classes(bank, names, stacklevel=2)
+            warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
         runners = make_runners(estimators, X, episodes)

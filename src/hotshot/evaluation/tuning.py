@@ -124,7 +124,7 @@ def tune(
     X = check_features(X_val, "X_val")
     names, labels = check_labels(y_val, len(X), "y_val")
     y = names[labels]
-    warn_of_shared_classes(base, names, stacklevel=2)
+    warn_of_shared_classes(base, names)
     grid = dict(DEFAULT_GRID if grid is None else grid)
     check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
