@@ -246,7 +246,7 @@ class HOTClassifier(CalibratedClassifier):
         support_weight: float | str = "auto",
         C: float = 1.0,
         include_base: bool = False,
-        base_loss: float | None = 0.01,
+        base_loss: float | None = 0.03,
         calibrate_probabilities: bool = True,
         random_state: Any = None,
     ) -> None:
