@@ -64,8 +64,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2 and not getattr(self, "include_base", False):
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
-        _check_base(getattr(self, "base", None), X.shape[1])
-        if isinstance(getattr(self, "base", None), BaseClasses):
+        base = getattr(self, "base", None)
+        _check_base(base, X.shape[1])
+        if getattr(self, "include_base", False) and base is None:
+            raise ParameterError("include_base needs base classes to answer: pass base.")
+        if isinstance(base, BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)

@@ -161,6 +161,41 @@ def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, interval_notes(found, shots))
 
 
+def measure_table(found: Evaluation, shots: int | str) -> Table:
+    """Methods at one number of shots by what their setting measures, and the reference's paired lead."""
+    setting, leads = found.setting, found.leads(shots)
+    standing = verdicts(leads)
+    rows = []
+    for method in found.methods:
+        result = found[method, shots]
+        cells: list[Cell] = [_name(found, method), *([percent(result.accuracy)] if setting.has_accuracy else [])]
+        for name in setting.measures:
+            values = result.measures.get(name)
+            cells.append(None if values is None else percent(mean_interval(values)))
+            if name == setting.compared:
+                cells += _lead(leads.get(method), standing.get(method))
+        error = result.calibration_error
+        cells += [None if error is None else Number(error, places=3)] if setting.has_accuracy else []
+        rows.append((*cells, _time(result)))
+    columns = ["method", *(["accuracy in %"] if setting.has_accuracy else [])]
+    for name, title in setting.measures.items():
+        columns.append(f"{title} in %")
+        if name == setting.compared:
+            columns += [f"{title}, {found.reference} minus it, paired", "verdict"]
+    columns += [*(["calibration error"] if setting.has_accuracy else []), "ms per task"]
+    return Table(_title(found, shots), tuple(columns), tuple(rows), (measure_note(found),))
+
+
+def measure_note(found: Evaluation) -> str:
+    """What the intervals of a table of measures hold for."""
+    if found.tasks == 1:
+        return "A single task has no interval."
+    return (
+        "Intervals are 95% over tasks and hold for these classes only; verdicts are corrected for the number of "
+        "methods (Holm)."
+    )
+
+
 def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
     """What the intervals of a table hold for, in sentences."""
     own = found[found.reference, shots].accuracy_over_classes
@@ -290,6 +325,14 @@ def _accuracy(
     lead = percent(leads[method], signed=True)
     entry = Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
     return *own, entry, _half_width(found.difference(method, shots))
+
+
+def _lead(lead: Estimate | None, which: str | None) -> list[Cell]:
+    """The difference to the reference and the verdict on it; the reference has None."""
+    if lead is None or which is None:
+        return [Entry(REFERENCE, kind=REFERENCE), None]
+    number = percent(lead, signed=True)
+    return [Entry(str(number), number.mean, kind=which), VERDICTS[which]]
 
 
 def _half_width(estimate: Estimate) -> Entry:
