@@ -215,11 +215,11 @@ def test_rows_and_tables_have_the_measures():
     assert lda["reference_minus_this_harmonic_mean_half_width"] == pytest.approx(100 * difference.half_width)
     assert json.dumps(found.rows())
     table = measure_table(found, 1)
-    assert table.columns[:4] == ("method", "base accuracy in %", "novel accuracy in %", "harmonic mean in %")
+    assert table.columns[:4] == ("method", "base", "novel", "harmonic mean")
     assert table.rows[0][4].text == "reference"
     assert "harmonic mean" in str(found)
     opened = small(["hot", "lda"], setting="open")
-    assert measure_table(opened, 1).columns[1:3] == ("accuracy in %", "AUROC in %")
+    assert measure_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")
     assert "setting" not in small("lda", ways=3).rows()[0]
 
 

@@ -163,27 +163,37 @@ def accuracy_table(found: Evaluation, shots: int | str) -> Table:
 
 def measure_table(found: Evaluation, shots: int | str) -> Table:
     """Methods at one number of shots by what their setting measures, and the reference's paired lead."""
-    setting, leads = found.setting, found.leads(shots)
+    leads = found.leads(shots)
     standing = verdicts(leads)
-    rows = []
-    for method in found.methods:
-        result = found[method, shots]
-        cells: list[Cell] = [_name(found, method), *([percent(result.accuracy)] if setting.has_accuracy else [])]
-        for name in setting.measures:
-            values = result.measures.get(name)
-            cells.append(None if values is None else percent(mean_interval(values)))
-            if name == setting.compared:
-                cells += _lead(leads.get(method), standing.get(method))
-        error = result.calibration_error
-        cells += [None if error is None else Number(error, places=3)] if setting.has_accuracy else []
-        rows.append((*cells, _time(result)))
-    columns = ["method", *(["accuracy in %"] if setting.has_accuracy else [])]
+    rows = [_measured(found, method, shots, leads.get(method), standing.get(method)) for method in found.methods]
+    title = f"{_title(found, shots)}, in percent"
+    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), (measure_note(found),))
+
+
+def _measured(
+    found: Evaluation, method: str, shots: int | str, lead: Estimate | None, standing: str | None
+) -> dict[str, Cell]:
+    """A row by its columns; measures behind the one that methods are compared by have no interval."""
+    setting, result = found.setting, found[method, shots]
+    cells: dict[str, Cell] = {"method": _name(found, method)}
+    if setting.has_accuracy:
+        cells["accuracy"] = percent(result.accuracy)
     for name, title in setting.measures.items():
-        columns.append(f"{title} in %")
+        values, is_behind = result.measures.get(name), "reference is" in cells
+        if values is None:
+            cells[title] = None
+        else:
+            cells[title] = Number(100 * float(values.mean())) if is_behind else percent(mean_interval(values))
         if name == setting.compared:
-            columns += [f"{title}, {found.reference} minus it, paired", "verdict"]
-    columns += [*(["calibration error"] if setting.has_accuracy else []), "ms per task"]
-    return Table(_title(found, shots), tuple(columns), tuple(rows), (measure_note(found),))
+            number = None if lead is None else percent(lead, signed=True)
+            difference = Entry(REFERENCE, kind=REFERENCE)
+            if number is not None:
+                difference = Entry(str(number), number.mean, kind=standing or "")
+            cells |= {f"{found.reference} minus it": difference, "reference is": standing}
+    if setting.has_accuracy:
+        error = result.calibration_error
+        cells["calibration error"] = None if error is None else Number(error, places=3)
+    return cells
 
 
 def measure_note(found: Evaluation) -> str:
@@ -191,8 +201,9 @@ def measure_note(found: Evaluation) -> str:
     if found.tasks == 1:
         return "A single task has no interval."
     return (
-        "Intervals are 95% over tasks and hold for these classes only; verdicts are corrected for the number of "
-        "methods (Holm)."
+        f"Differences to {found.reference} are those of the {found.setting.measures[found.setting.compared]}, paired. "
+        "Intervals are 95% over tasks and hold for these classes only; ahead and behind are corrected for the number "
+        "of methods (Holm)."
     )
 
 
@@ -325,14 +336,6 @@ def _accuracy(
     lead = percent(leads[method], signed=True)
     entry = Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
     return *own, entry, _half_width(found.difference(method, shots))
-
-
-def _lead(lead: Estimate | None, which: str | None) -> list[Cell]:
-    """The difference to the reference and the verdict on it; the reference has None."""
-    if lead is None or which is None:
-        return [Entry(REFERENCE, kind=REFERENCE), None]
-    number = percent(lead, signed=True)
-    return [Entry(str(number), number.mean, kind=which), VERDICTS[which]]
 
 
 def _half_width(estimate: Estimate) -> Entry:
