@@ -414,11 +414,11 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         z = self._transformed(X) @ self.projection_
-        logits = np.empty((len(z), len(self.means_)))
-        for rows in slices(len(z), max(1, MOST_DIFFERENCES // self.means_.size)):
+        found = []
+        for rows in slices(len(z), max(1, MOST_DIFFERENCES // max(1, self.means_.size))):
             difference = z[rows, None] - self.means_
-            logits[rows] = -np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2
-        return logits
+            found.append(-np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2)
+        return np.concatenate(found)
 
 
 class SoftmaxCalibrationClassifier(_NormalisedClassifier):
