@@ -47,7 +47,7 @@ def small_omniglot(seed: int) -> Data:
     old = np.isin(base.labels, rng.choice(len(base.names), OMNIGLOT_BASE, replace=False))
     new = np.isin(y, rng.choice(np.unique(y), OMNIGLOT_NOVEL, replace=False))
     names = base.names[base.labels]
-    kept = BaseClasses.from_samples(base.samples[old], names[old], seen_in_training=base.seen_in_training)
+    kept = BaseClasses.from_samples(base.samples[old], names[old], about=base.about)
     return kept, X[new], y[new]
 
 

@@ -51,7 +51,7 @@ def test_a_support_vector_passes_few_modules_from_its_file_to_a_prediction(files
         HOTClassifier(base).fit(X[::10], y[::10]).predict(X)
 
     passed = modules_passed(way)
-    assert len(passed) <= 18, sorted(passed)
+    assert len(passed) <= 18, " ".join(sorted(passed))
 
 
 def test_a_table_passes_few_modules(files, hotshot):

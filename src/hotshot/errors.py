@@ -1,4 +1,4 @@
-"""Every error hotshot raises on purpose: what was wrong, what it got and what to do, in one sentence."""
+"""Every error and warning of hotshot: what was wrong, what it got and what to do, in one sentence."""
 
 from hotshot.formatting import printable
 
@@ -34,7 +34,19 @@ class InterruptedRunError(RunError):
     """The user stopped a run; what was finished is kept."""
 
 
-class ScaleWarning(UserWarning):
+class HotshotWarning(UserWarning):
+    """Base of all warnings that data or parameters hardly belong together."""
+
+
+class SharedClassWarning(HotshotWarning):
+    """Novel classes have the names of base classes."""
+
+
+class FeatureSpaceWarning(HotshotWarning):
+    """Novel samples look unlike those of the base classes, as if scaled, normalised or extracted in another way."""
+
+
+class ScaleWarning(HotshotWarning):
     """The features are far from the scale a scale-dependent parameter set was made for."""
 
 

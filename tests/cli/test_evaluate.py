@@ -12,6 +12,9 @@ import time
 import numpy as np
 import pytest
 
+from hotshot.cli.inputs import load_base, load_data
+from hotshot.files import write_features
+
 SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]
 
 
@@ -27,6 +30,8 @@ def files(tmp_path_factory):
     np.savez(folder / "narrow.npz", X=X[96:, :4], y=y[96:])
     np.savez(folder / "mixed.npz", X=X[84:], y=y[84:])
     np.savez(folder / "unnamed.npz", X[96:], y[96:])
+    write_features(folder / "base.safetensors", (X[:96], y[:96]), about={"extractor": "DINO"})
+    write_features(folder / "novel.safetensors", (X[96:], y[96:]), about={"extractor": "CLIP"})
     np.savez(folder / "objects.npz", X=X[96:], y=np.array(list(y[96:]), dtype=object))
     (folder / "page.npz").write_text("<!DOCTYPE html><html>not found</html>")
     (folder / "empty.npz").write_text("")
@@ -150,6 +155,33 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
     assert "Traceback" not in errors
 
 
+def test_an_extractor_that_only_one_file_names_is_no_obstacle(files):
+    base, novel = files / "base.safetensors", files / "novel.safetensors"
+    assert load_base(base).extractor == "DINO"
+    for pair in ((base, files / "novel.npz"), (files / "base.npz", novel)):
+        load_data(*pair, None)
+
+
+def test_tune_refuses_features_of_two_extractors(hotshot, files):
+    run = hotshot("tune", "--base", files / "base.safetensors", "--val", files / "novel.safetensors")
+    assert run.returncode == 2
+    assert "use one kind of features" in " ".join(run.stderr.split())
+
+
+def test_features_of_another_kind_are_noted_once(hotshot, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat([f"class-{c}" for c in range(30)], 12)
+    X = np.repeat(rng.normal(size=(30, 16)), 12, axis=0) + 0.8 * rng.normal(size=(len(y), 16))
+    np.savez(tmp_path / "base.npz", X=X[:288], y=y[:288])
+    np.savez(tmp_path / "novel.npz", X=100 * X[288:], y=y[288:])
+    run = hotshot("evaluate", *data(tmp_path), *SMALL, "--methods", "ot-mean-cosine,centroid-cl2n", "--shots", "1")
+    assert run.returncode == 0, run.stderr
+    assert " ".join(run.stdout.split()).count("look unlike those of the base classes") == 1
+    as_json = hotshot("evaluate", *data(tmp_path), *SMALL, "--methods", "centroid-cl2n", "--shots", "1", "--json")
+    assert json.loads(as_json.stdout)["results"]
+    assert "look unlike those of the base classes" in " ".join(as_json.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -157,6 +189,10 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
         (["--base", "{}/base.npz", "--novel", "{}/nowhere.npz"], "There is no file"),
         (["--base", "{}/base.npz", "--novel", "{}/narrow.npz"], "extract both with the same model"),
         (["--base", "{}/base.npz", "--novel", "{}/mixed.npz"], "must not be base classes"),
+        (
+            ["--base", "{}/base.safetensors", "--novel", "{}/novel.safetensors"],
+            "The extractor is 'DINO' in the base file and 'CLIP' in the novel file: use one kind of features.",
+        ),
         (["--base", "{}/base.npz", "--novel", "{}/page.npz"], "is a web page"),
         (["--base", "{}/base.npz", "--novel", "{}/empty.npz"], "is empty"),
         (["--base", "{}/base.npz", "--novel", "{}/objects.npz"], "of Python objects"),

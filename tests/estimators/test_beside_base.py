@@ -71,7 +71,7 @@ def test_base_classes_are_those_of_a_model_fitted_to_their_samples(name):
     if name == "softmax calibration":
         # Base classes are not pulled.
         plain.set_params(alpha=1)
-    plain.fit(X_ALL[OLD], NAMES[LABELS[OLD]])
+    plain.fit(X_ALL[OLD], LABELS[OLD])
     found = model.decision_function(X_ALL)[:, ~model.is_new_]
     np.testing.assert_allclose(found, plain.decision_function(X_ALL), rtol=1e-6, atol=1e-6)
 

@@ -152,29 +152,6 @@ def test_fitted_attributes_tell_what_happened():
     assert model.power_ == 1
 
 
-def test_explanations_add_up_and_read_as_sentences():
-    (Xb, yb), (Xs, ys), (Xq, _) = split(*signed_features(), shots=2)
-    names = np.array([f"base-{b}" for b in yb])
-    model = HOTClassifier(BaseClasses.from_samples(Xb, names)).fit(Xs, ys)
-    explanation = model.explain(Xq[:3])
-    assert [loan.label for loan in explanation.loans] == list(model.classes_)
-    for loan, weights in zip(explanation.loans, model.transfer_weights_, strict=True):
-        assert sum(weight for _, weight in loan.lenders) == pytest.approx(1)
-        assert loan.lenders[0] == (f"base-{weights.argmax()}", pytest.approx(weights.max()))
-        assert f"`{loan.lenders[0][0]}`" in loan.in_words()
-    for reason, label in zip(explanation.reasons, model.predict(Xq[:3]), strict=True):
-        assert reason.label == label
-        assert reason.probability >= reason.rival_probability
-        evidence = [lender.evidence for lender in reason.lenders]
-        assert evidence == sorted(evidence, reverse=True)
-    assert str(explanation).count("\n") == 4 + 3 - 1
-    per_sample = HOTClassifier(model.base, per="sample").fit(Xs, ys).explain()
-    assert [loan.sample for loan in per_sample.loans] == list(range(8))
-    plain = HOTClassifier().fit(Xs, ys)
-    assert "nothing is borrowed" in str(plain.explain())
-    assert plain.explain(Xq[:1]).reasons[0].lenders == ()
-
-
 def test_without_base_it_is_logistic_regression_on_powers():
     from sklearn.linear_model import LogisticRegression
 

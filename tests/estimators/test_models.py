@@ -559,6 +559,26 @@ def test_every_tensor_of_another_shape_or_with_bad_numbers_is_refused_or_harmles
         check_refused(kind, folder)
 
 
+@pytest.mark.parametrize(
+    "name", ["support_", "own_parts_", "slopes_", "spectrum_", "calibrated_means_", "base_means_", "transfer_weights_"]
+)
+def test_what_explains_must_be_of_one_fit(name, sound_models, tmp_path):
+    for change in (lambda x: x[:-1], lambda x: x[None], lambda x: np.concatenate([x, x], axis=-1)):
+        shutil.copytree(sound_models / "hot", tmp_path / "one.model", dirs_exist_ok=True)
+        rewritten(tmp_path / "one.model", lambda tensors, change=change: tensors.update({name: change(tensors[name])}))
+        check_refused(HOTClassifier, tmp_path / "one.model", f"{name} is not of shape")
+
+
+@pytest.mark.parametrize("name", ["support_labels_", "target_labels_"])
+def test_labels_of_other_classes_are_refused(name, sound_models, tmp_path):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["fitted"][name]["text"][0] = "gull"
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model", "its labels are not those of its classes")
+
+
 def test_a_model_that_claims_to_be_huge_takes_no_memory(spoilt):
     kind, folder = spoilt
     description = json.loads((folder / "model.json").read_text())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from conftest import make_bank
@@ -50,6 +51,13 @@ def test_check_estimator_finds_no_failure(estimator):
     assert not failed
     # One check needs an environment variable of SciPy's; no other may be skipped.
     assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_a_calibrated_classifier_without_base_says_what_it_is():
+    assert repr(HOTClassifier(C=2.0)) == "HOTClassifier(C=2.0)  # no base classes: plain logistic regression"
+    assert eval(repr(HOTClassifier(C=2.0))).C == 2.0
+    assert repr(make_pipeline(HOTClassifier())) == "Pipeline(steps=[('hotclassifier', HOTClassifier())])"
+    assert "#" not in repr(with_bank())
 
 
 def with_bank(**parameters):

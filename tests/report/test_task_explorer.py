@@ -80,22 +80,31 @@ def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
             if reason.rival != own.query_labels[wrong["query"]]:
                 continue
             checked += 1
-            named = [BASE.names[b] for b, *_ in wrong["for_chosen"]]
+            assert wrong["parts"] == pytest.approx([reason.gap, reason.own, reason.lent, reason.rest], abs=1e-4)
+            named = [BASE.names[b] for b, *_ in wrong["for_chosen"]["lenders"]]
             assert named == [lender.name for lender in reason.lenders[: len(named)]]
-            for b, chosen, right, similarity in wrong["for_chosen"] + wrong["for_right"]:
-                lender = next(each for each in reason.lenders if each.name == BASE.names[b])
-                assert (chosen, right) == pytest.approx((lender.weight, lender.rival_weight), abs=1e-4)
-                assert similarity == pytest.approx(lender.similarity, abs=1e-3)
+            given = {BASE.names[b]: numbers for b, *numbers in wrong["for_right"]["lenders"]}
+            for lender in reason.lenders:
+                if lender.name in given:
+                    expected = lender.weight, lender.rival_weight, lender.contribution
+                    assert given[lender.name] == pytest.approx(expected, abs=1e-4)
+            for row, similarity, contribution in wrong["for_chosen"]["examples"] + wrong["for_right"]["examples"]:
+                example = next(each for each in reason.examples if own.support[each.index] == row)
+                assert (similarity, contribution) == pytest.approx((example.similarity, example.contribution), abs=1e-4)
     assert checked > 5
 
 
-def test_base_classes_named_for_a_class_are_evidence_for_it():
-    for task in explore(HOTClassifier(BASE), X, episodes(), range(10)):
+@pytest.mark.parametrize("kind", ["examples", "lenders"])
+def test_what_is_named_for_a_class_contributes_to_it(kind):
+    for task in explore(HOTClassifier(BASE), X, episodes(3), range(10)):
         for wrong in task["wrong"]:
-            for sign, key in ((1, "for_chosen"), (-1, "for_right")):
-                evidence = [sign * (chosen - right) * similarity for _, chosen, right, similarity in wrong[key]]
-                assert all(value > -1e-4 for value in evidence)
-                assert evidence == sorted(evidence, reverse=True) or np.ptp(evidence) < 1e-3
+            gap, *parts = wrong["parts"]
+            assert gap == pytest.approx(sum(parts), abs=1e-3)
+            assert gap >= 0
+            for sign, side in ((1, "for_chosen"), (-1, "for_right")):
+                given = [sign * numbers[-1] for numbers in wrong[side][kind]]
+                assert all(value > 0 for value in given)
+                assert given == sorted(given, reverse=True)
 
 
 @pytest.mark.parametrize("ways", [2, 3, 6])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from numbers import Integral
@@ -18,6 +18,7 @@ import numpy as np
 from hotshot.arrays import array_hash, check_features, check_labels, one_thread, slices
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
+from hotshot.base.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
 from hotshot.base.space import (
     ROWS_AT_ONCE,
     FeatureTransform,
@@ -31,13 +32,14 @@ from hotshot.base.space import (
 from hotshot.base.statistics import class_covariances, class_means, classifier_weights
 from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
 from hotshot.base.streaming import FORMS
-from hotshot.errors import ParameterError
+from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, replace_folder
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
-# What `about` says of them where the extractor was trained on these classes.
-SEEN = "seen_in_training"
+# What `about` says of the features: what they come from, what was done to them, and whether the extractor was trained
+# on these classes.
+EXTRACTOR, TRANSFORM, SEEN = "extractor", "transform", "seen_in_training"
 # Settings are chosen on banks of so many classes with so many samples.
 LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 
@@ -84,10 +86,19 @@ class BaseClasses:
         self.choices: dict[str, Any] = dict(stored.choices)
         if stored.fingerprint:
             self.__dict__["fingerprint"] = stored.fingerprint
+        if stored.feature_space is not None:
+            self.__dict__["feature_space"] = stored.feature_space
 
     @classmethod
     def from_samples(
-        cls, X: Any, y: Any, *, max_samples: int | None = None, seed: int = 0, seen_in_training: bool | None = None
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        max_samples: int | None = None,
+        seed: int = 0,
+        seen_in_training: bool | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> BaseClasses:
         """A bank from features (samples, V) and their labels.
 
@@ -104,6 +115,8 @@ class BaseClasses:
         seen_in_training : bool, optional
             Whether the extractor was trained on these very classes. They are then too easy to choose settings on, and
             only the power is chosen; where it is None, a test on held-out classes decides.
+        about : dict, optional
+            Where the features come from, to be kept with them; its "extractor" goes into saved models.
 
         Examples
         --------
@@ -124,8 +137,8 @@ class BaseClasses:
         counts = np.bincount(labels[order], minlength=len(names))
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
         sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
-        about = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
-        return cls(_of_samples(X if sorted_already else X[order], counts, names, about))
+        seen = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
+        return cls(_of_samples(X if sorted_already else X[order], counts, names, {**(about or {}), **seen}))
 
     @classmethod
     def from_batches(
@@ -265,8 +278,40 @@ class BaseClasses:
             fingerprint=fingerprint,
             about=self.about,
             choices=self.choices,
+            feature_space=self.feature_space,
         )
         write_bank(folder, stored)
+
+    def transform(self, f: Any) -> BaseClasses:
+        """The same classes with transformed samples, where novel samples are transformed too.
+
+        Parameters
+        ----------
+        f : fitted transformer or function
+            Of scikit-learn, or a function from features (samples, V) to as many transformed ones (samples, W).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.preprocessing import StandardScaler
+        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+        >>> scaler = StandardScaler().fit(base.samples)
+        >>> base.transform(scaler)
+        BaseClasses(2 classes, 20 samples, 4 features)
+        """
+        samples = self._needed_samples("a transform of features")
+        apply: Callable[[Any], Any] = getattr(f, "transform", f)
+        if not callable(apply) or isinstance(f, type):
+            raise ParameterError(f"f must be a fitted transformer or a function on arrays, got {f!r:.60}.")
+        name = getattr(f, "__name__", type(f).__name__)
+        found = check_features(apply(samples), f"The result of {name}")
+        if len(found) != len(samples):
+            raise InputError(
+                f"The result of {name} has {len(found)} rows for {len(samples)} samples: return one for each."
+            )
+        before = self.about.get(TRANSFORM)
+        about = {**self.about, TRANSFORM: name if before is None else f"{before}, {name}"}
+        return BaseClasses(_of_samples(found, self.counts, self.names, about))
 
     def __repr__(self) -> str:
         what = "samples" if self.samples is not None else "samples seen"
@@ -279,7 +324,7 @@ class BaseClasses:
         # What is large and quickly made again stays behind.
         kept = (
             "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices",
-            "_centres", "_smallest",
+            "feature_space", "_centres", "_smallest",
         )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
@@ -329,6 +374,18 @@ class BaseClasses:
         """Mean of each class by sample weight (B, V)."""
         samples = self._needed_samples("a mean by sample weight")
         return class_means(samples, self.counts, self.sample_weights(temperature))
+
+    @cached_property
+    @one_thread()
+    def feature_space(self) -> FeatureSpace | None:
+        """Where the samples lie, to tell features of another kind; None where too few classes or no samples tell."""
+        enough = self.samples is not None and len(self.names) >= LEAST_CLASSES
+        return feature_space(self._needed_samples("its space"), self.labels) if enough else None
+
+    @property
+    def extractor(self) -> str | None:
+        """What the features come from; None where nobody said so."""
+        return None if self.about.get(EXTRACTOR) is None else str(self.about[EXTRACTOR])
 
     @property
     def seen_in_training(self) -> bool | None:

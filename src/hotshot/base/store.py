@@ -4,6 +4,7 @@
 `bank.json`                 format, names and counts of the classes, spaces that are prepared, origin
 `samples.safetensors`       samples (sum(counts), V), class by class; absent in a bank of statistics
 `space-0.safetensors`, …    one prepared space each: transform, statistics, samples in its axes
+`features.safetensors`      where the samples lie, to tell features of another kind; absent in a bank of few classes
 ==========================  ==========================================================================
 
 Files may be torn, or edited by anyone, so all parts of a bank are checked to fit each other. Large arrays are not read
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.base.covariances import COVARIANCE_FORMS, Dense, Diagonal, Factored, Joined
+from hotshot.base.feature_space import FeatureSpace, check_feature_space
 from hotshot.base.space import FeatureTransform, PreparedBase, Space
 from hotshot.base.statistics import Bucket
 from hotshot.errors import InputError, ParameterError
@@ -29,7 +31,7 @@ from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
 WHAT, VERSION = "bank", 1
-DESCRIPTION, SAMPLES = "bank.json", "samples.safetensors"
+DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.safetensors"
 REMEDY = "make one with BaseClasses.save or hotshot convert"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
@@ -51,6 +53,7 @@ class StoredBank:
     fingerprint: str = ""
     about: dict[str, Any] = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
+    feature_space: FeatureSpace | None = None
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
@@ -68,6 +71,10 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
         plain = {name: to_json(value, name, {}) for name, value in asdict(space).items()}
         spaces.append({"file": f"space-{number}.safetensors", "space": plain})
+    features: dict[str, np.ndarray] = {}
+    feature_space = to_json(bank.feature_space, "features", features)
+    if features:
+        write_tensors(folder / FEATURES, features, {})
     description = {
         "format": f"hotshot {WHAT}",
         "version": VERSION,
@@ -81,6 +88,7 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "centres": {repr(float(power)): centre.tolist() for power, centre in bank.centres.items()},
         "about": bank.about,
         "choices": bank.choices,
+        "feature_space": feature_space,
         "counts": bank.counts.tolist(),
         "names": bank.names.tolist(),
     }
@@ -123,6 +131,12 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         space = _sound_space(entry["space"])
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = replace(prepared, names=names)
+    feature_space = None
+    # Older banks have none.
+    if description.get("feature_space") is not None:
+        tensors = map_tensors(file_in_folder(folder, FEATURES)).tensors
+        feature_space = from_json(description["feature_space"], tensors, {FeatureSpace.__name__: FeatureSpace})
+        check_feature_space(feature_space, width)
     _need(samples is not None or bool(spaces), "there are neither samples nor statistics")
     return StoredBank(
         names=names,
@@ -136,6 +150,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         fingerprint=description["fingerprint"],
         about=description["about"],
         choices=description.get("choices", {}),
+        feature_space=feature_space,
     )
 
 

@@ -108,6 +108,7 @@ def evaluate(
     # In the generalised setting methods choose on a part of the bank, and the run folder says what.
     settings = {} if asked is GENERALISED else chosen_settings(chosen, classes)
     if as_json:
+        print_notes(console, watching.notes)
         print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:

@@ -8,9 +8,11 @@ import typer
 
 from hotshot.arrays import check_numbers
 from hotshot.base import BaseClasses
-from hotshot.base.classes import SEEN, is_bank
+from hotshot.base.classes import is_bank
 from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
+from hotshot.evaluation.inspection.printed import filled
+from hotshot.evaluation.inspection.problems import FAULT, SENTENCES, class_overlap, origin_mismatches
 from hotshot.evaluation.tasks import check_queries, check_size
 from hotshot.evaluation.workers import count_jobs
 from hotshot.files import FeatureSource, open_features, read_features
@@ -84,28 +86,26 @@ def load_data(
     if base is None or novel is None:
         raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
     classes = load_base(base)
-    X, y = read_features(novel)
-    if classes.n_features != X.shape[1]:
+    file = read_features(novel)
+    if classes.n_features != file.X.shape[1]:
         raise InputError(
-            f"{novel} has {X.shape[1]} features where {base} has {classes.n_features}: "
+            f"{novel} has {file.X.shape[1]} features where {base} has {classes.n_features}: "
             "extract both with the same model."
         )
-    shared = np.intersect1d(classes.names.astype(str), y.astype(str))
-    if len(shared):
-        raise InputError(
-            f"{len(shared)} classes are in both {base} and {novel}, such as '{shared[0]}': "
-            "classes to evaluate on must not be base classes."
-        )
-    return classes, X, y
+    if file.about or len(np.intersect1d(classes.names.astype(str), file.y.astype(str))):
+        overlap = class_overlap(classes.names.tolist(), np.unique(file.y).tolist())
+        for code, values in (*origin_mismatches(classes.about, file.about), *overlap):
+            if code in SENTENCES[FAULT]:
+                raise InputError(filled(SENTENCES[FAULT][code], values))
+    return classes, file.X, file.y
 
 
 def load_base(path: Path) -> BaseClasses:
-    """Base classes from a bank or a file of features, whose header may say that its extractor was trained on them."""
+    """Base classes from a bank or a file of features, with what its header says of them."""
     if is_bank(path):
         return BaseClasses.load(path)
     file = read_features(path)
-    seen = file.about.get(SEEN)
-    return BaseClasses.from_samples(file.X, file.y, seen_in_training=seen if isinstance(seen, bool) else None)
+    return BaseClasses.from_samples(file.X, file.y, about=file.about)
 
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:

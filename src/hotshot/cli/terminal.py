@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotshot.errors import InterruptedRunError, ScaleWarning
+from hotshot.errors import HotshotWarning, InterruptedRunError
 from hotshot.estimators.choosing import telling
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tables import PUBLISHED, Table
@@ -100,8 +100,8 @@ class Watching:
 
     `total` is the number of tasks over all methods and shots; None where only the end will tell. After Ctrl-C, one
     sentence names `out`, the folder that keeps finished tasks, and what was being done. `done` tasks are finished, and
-    `known` of them were in the folder before. `notes` are what methods said of features whose scale their parameters
-    were not made for, each once.
+    `known` of them were in the folder before. `notes` are what methods said of features that hardly suit
+    them, each once.
     """
 
     def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
@@ -115,7 +115,7 @@ class Watching:
 
     def __enter__(self) -> Watching:
         self._caught = self._warnings.__enter__()
-        warnings.simplefilter("always", ScaleWarning)
+        warnings.simplefilter("always", HotshotWarning)
         self._progress.start()
         self._told = telling.set(lambda sentence: self._progress.update(self._task, description=sentence))
         return self
@@ -125,7 +125,7 @@ class Watching:
         self._progress.stop()
         self._warnings.__exit__(*raised)
         caught = self._caught or ()
-        self.notes = list(dict.fromkeys(str(w.message) for w in caught if w.category is ScaleWarning))
+        self.notes = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, HotshotWarning)))
         if isinstance(raised[1], KeyboardInterrupt):
             kept = (
                 "Nothing was kept without a run folder."

@@ -8,7 +8,7 @@ import typer
 
 from hotshot import evaluation
 from hotshot.cli.inputs import AnyQueries, Bank, Base, Jobs, Json, Scheduler, Seed, Shots, Ways, load_data, number
-from hotshot.cli.terminal import Console, Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
@@ -49,6 +49,7 @@ def tune(
         where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": run, "watch": watching}
         found = evaluation.tune(classes, X, y, grid=chosen, search=search, n_candidates=candidates, **size, **where)
     found.save(out)
+    print_notes(console, watching.notes)
     if as_json:
         print(json.dumps({"parameters": str(out), "candidates": _rows(found)}, indent=2))
         return

@@ -18,13 +18,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
+from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OpenWorld, check_joint
-from hotshot.method.fit import calibrate_tasks, fit_tasks
+from hotshot.estimators.open_world import OpenWorld
+from hotshot.method.calibration import class_targets, own_parts
+from hotshot.method.familiarity import SHRINKAGE, KnownClasses
+from hotshot.method.fit import fit_tasks
+from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
@@ -42,6 +47,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # What the features of the base classes come from and where they lie; models of older versions have neither.
+    extractor_: str | None = None
+    feature_space_: FeatureSpace | None = None
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
@@ -68,6 +76,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         _check_base(base, X.shape[1])
         if getattr(self, "include_base", False) and base is None:
             raise ParameterError("include_base needs base classes to answer: pass base.")
+        self._compare_to_base(X)
         if isinstance(base, BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
@@ -141,7 +150,22 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._finite_logits(validated(self, X, reset=False))
+        X = validated(self, X, reset=False)
+        if self.feature_space_ is not None:
+            warn_of_features(self.feature_space_, X)
+        return self._finite_logits(X)
+
+    def _compare_to_base(self, X: np.ndarray) -> None:
+        """Warn where the support can hardly be of novel classes in the space of the bank."""
+        base = getattr(self, "base", None)
+        bank = base if isinstance(base, BaseClasses) else None
+        self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
+        # Beside base classes such names are an error.
+        is_beside = getattr(self, "include_base", False)
+        if bank is not None and not is_beside and self.classes_.dtype.kind in "UO":
+            warn_of_shared_classes(bank, self.classes_)
+        if self.feature_space_ is not None:
+            warn_of_features(self.feature_space_, X)
 
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
@@ -172,6 +196,11 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     power: float | str
     random_state: Any
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn's, which prints estimators inside others by itself; with a comment it stays Python.
+        written = super().__repr__(N_CHAR_MAX)
+        return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
+
     def _space(self, settings: Mapping[str, Any]) -> Space:
         raise TypeError(f"{type(self).__name__} must define _space.")
 
@@ -193,22 +222,17 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        z, n_classes = base.transform(X), len(self.classes_)
-        names = self.classes_
-        self.support_, self.support_labels_ = X, names[labels]
+        names, support = self.classes_, base.transform(X)[None]
         if getattr(self, "include_base", False):
-            check_joint(self.base, base, method, names, getattr(self, "power_on_base", True))
-            transfer, gaussians = calibrate_tasks(base, z[None], labels[None], method, n_classes=n_classes)
-            theta, converged = self._fit_beside(self.base, base, method, gaussians, z, labels)
+            fitted = self._fit_beside(self.base, base, method, support, labels)
         else:
             seed = head_seed(self.random_state)
-            fitted = fit_tasks(base, z[None], labels[None], method, n_classes=n_classes, seeds=[seed])
-            transfer, gaussians = fitted.transfer, fitted.gaussians
-            theta, converged = fitted.theta[0], bool(fitted.converged[0])
-        self._set_converged(converged)
+            fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
+        transfer, gaussians = fitted.transfer, fitted.gaussians
+        self._set_converged(bool(fitted.converged[0]))
         self.power_ = base.transform.power
         self.transform_ = base.transform
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
         self.transfer_weights_ = transfer.weights[0].T
         self.target_labels_ = names[gaussians.labels[0]]
         self.calibrated_means_ = gaussians.means[0]
@@ -218,11 +242,56 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
         self.own_share_ = gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
-        self._learn_confidence(self.base, base, method, z, labels)
+        self.support_, self.support_labels_ = X.copy(), names[labels]
+        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
+        lent = transfer.weights[..., labels] if method.per == "class" else transfer.weights
+        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
+        self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
+        self.spectrum_ = gaussians.typical_spectrum(base)[0]
+        self._know_classes(base, support, labels)
+        if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
+            self._learn_confidence(self.base, base, method)
+
+    def _know_classes(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
+        """Means and sizes of all classes, by which samples of none of them are told."""
+        means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
+        if getattr(self, "include_base", False):
+            places = np.argsort(np.argsort(self.is_new_, kind="stable"))
+            means, sizes = (
+                np.concatenate([base.means, means])[places],
+                np.concatenate([self.base.counts, sizes])[places],
+            )
+        two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
+        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
+
+    def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """The likeliest class of each sample (samples,).
+
+        Parameters
+        ----------
+        X : array (samples, V)
+        reject : float, optional
+            Answer `unknown` for samples that fit no class, at the price of this share of the samples that do belong to
+            a class, such as 0.05. What fits was learned from held-out base classes.
+        unknown : object
+            The answer for these.
+        """
+        answers = super().predict(X)
+        return answers if reject is None else self._rejecting(X, answers, reject, unknown)
+
+    def confidence(self) -> Confidence | None:
+        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated."""
+        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
+
+    def _confidence(self, method: Method) -> Confidence | None:
+        bank = self.base
+        # A head that draws takes too long.
+        possible = bank is not None and HEADS[method.head].in_batches and (bank.can_hold_out or bank.choices)
+        return confidence_on(bank, self) if possible else None
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""
-        self.support_, self.support_labels_ = X, self.classes_[labels]
         self.power_ = choose_power(self.power, X.min())
         offset = getattr(self, "power_offset", 0.0)
         self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
@@ -235,6 +304,10 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         if len(self.classes_) == 2:
             theta = np.concatenate([-theta, theta]) / 2
         self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
+        self.slopes_ = softmax(self._logits(X))[0] - np.eye(len(self.classes_), dtype=X.dtype)[labels]
+        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
+        self.spectrum_ = np.zeros_like(self.coef_[0])
         self.transfer_weights_ = np.empty((0, 0))
         self.target_labels_ = self.classes_[:0]
         self.base_names_ = np.empty(0)
@@ -253,19 +326,27 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
 
-    def explain(self, X: Any = None) -> Explanation:
+    def explain(self, X: Any = None, names: Sequence[str] | None = None) -> Explanation:
         """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
+
+        Parameters
+        ----------
+        X : array (queries, V) or None
+        names : list of str or None
+            Names of the support samples, in the order of fit; None for "sample 0", "sample 1" and so on.
 
         Returns
         -------
         Explanation
-            `loans`, one per calibrated Gaussian, and `reasons`, one per query; `print` it to read it.
+            `loans`, one per calibrated Gaussian, and `reasons`, one per query, which split the gap between the logits
+            of the two likeliest classes into what support samples and base classes give to it; `print` it to read it,
+            `plot` it, or take `to_dict`.
         """
         check_is_fitted(self)
         if X is not None:
             X = cast(validated(self, X, reset=False), self.coef_.dtype)
             self._finite_logits(X)
-        return explain_model(self, X)
+        return explain_model(self, X, names)
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

@@ -29,7 +29,7 @@ from hotshot.estimators.held_out import (
     read_kept,
 )
 from hotshot.method.calibration import class_targets
-from hotshot.method.familiarity import class_ratios, two_covariances
+from hotshot.method.familiarity import SHRINKAGE, class_ratios
 from hotshot.method.heads.problem import softmax
 
 # Beginning of the names under which a bank keeps it.
@@ -121,7 +121,8 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
                 right = np.take_along_axis(logits, batch.labels[..., None], axis=2)
                 margins.append((logits - right).reshape(-1, n))
                 means, shots = class_targets(batch.support, batch.support_labels, n)
-                ratios = class_ratios(*two_covariances(batch.base), means, shots, batch.queries)
+                two, centre = batch.base.two_covariances(*SHRINKAGE), batch.base.means.mean(axis=0)
+                ratios = class_ratios(two, centre, means, shots, batch.queries)
                 scores.append(ratios.max(axis=2).ravel())
             found.append((np.concatenate(margins), np.concatenate(scores)))
         return found

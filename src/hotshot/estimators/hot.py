@@ -48,6 +48,9 @@ class HOTClassifier(CalibratedClassifier):
     that are "auto" below are chosen on held-out base classes, once per bank and in seconds, where the bank has samples
     of at least 20 classes; `hotshot.estimators.choosing` says how.
 
+    Without base classes, `HOTClassifier()`, it is plain logistic regression on power-transformed features. A transform
+    before it in a pipeline must be applied to the bank too, see `BaseClasses.transform`.
+
     Parameters
     ----------
     base : BaseClasses or None
@@ -137,12 +140,21 @@ class HOTClassifier(CalibratedClassifier):
     calibrated_means_ : array (targets, axes)
     base_names_, base_means_ : arrays (B,) and (B, axes)
         The base classes, as far as `explain` needs them.
+    support_, support_labels_ : arrays (samples, features) and (samples,)
+        What it was fitted to.
+    own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
+        What else `explain` needs, see `hotshot.method.attribution`: the part of a calibrated mean that is each sample's
+        own, derivatives of the loss in the logits of calibrated means and samples, and typical variances.
     learned_cost_, plan_ : arrays (B, targets)
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int
         How the transport problems of the fit ended.
     converged_ : bool
         Whether the head reached its minimum; a ConvergenceWarning says so where not.
+    extractor_ : str or None
+        What the features of the base classes come from, as far as the bank was told.
+    feature_space_ : FeatureSpace or None
+        Where the base samples lie; a FeatureSpaceWarning says where support or queries are elsewhere.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

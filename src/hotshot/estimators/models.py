@@ -10,9 +10,11 @@ import numpy as np
 import sklearn
 
 from hotshot.base import BaseClasses
+from hotshot.base.feature_space import FeatureSpace, check_feature_space
 from hotshot.base.space import FeatureTransform
 from hotshot.base.statistics import TwoCovariances
 from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.confidence import LEVELS
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
@@ -89,7 +91,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
             model.chosen_ = dict(content["chosen"])
         # Copies: a model is small, and its folder may go.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
-        types = {kind.__name__: kind for kind in (FeatureTransform, KnownClasses, TwoCovariances)}
+        types = {own.__name__: own for own in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
                 raise ValueError(f"{name} is no fitted attribute")
@@ -124,6 +126,10 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
         raise ValueError("its feature names do not fit its features")
+    if not isinstance(model.extractor_, (str, type(None))):
+        raise ValueError("its extractor has no name")
+    if model.feature_space_ is not None:
+        check_feature_space(model.feature_space_, width)
     scale = 1.0
     if hasattr(model, "transform_"):
         _check_transform(model.transform_, width, with_axes=model.base is not None)
@@ -139,11 +145,64 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
             raise ValueError("its numbers do not fit each other")
         if hasattr(model, "explain"):
+            if model.base is not None:
+                _check_known(model)
+            _check_trained_on(model, width)
             explanation = model.explain(sample)
-            shares = [loan.own_share for loan in explanation.loans]
-            evidence = [lender.evidence for reason in explanation.reasons for lender in reason.lenders]
-            if not (str(explanation) and np.isfinite([*shares, *evidence]).all()):
+            numbers = [loan.own_share for loan in explanation.loans]
+            numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
+            if not (str(explanation) and np.isfinite(numbers).all()):
                 raise ValueError("what it says of its base classes does not fit")
+
+
+def _check_known(model: Any) -> None:
+    """Raise unless what is known of its classes, and how sure it is of answers, are numbers of their kind."""
+    n_classes, axes = model.coef_.shape
+    known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
+    if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
+        raise ValueError("its temperature is no positive number")
+    shapes = {
+        "means": (known.means, (n_classes, axes)),
+        "sizes": (known.sizes, (n_classes,)),
+        "centre": (known.centre, (axes,)),
+        "deviations": (known.two.deviations, (axes,)),
+        "axes": (known.two.axes, (axes, axes)),
+        "ratios": (known.two.ratios, (axes,)),
+        "alarm_scores_": (np.zeros((n_classes, len(LEVELS))) if scores is None else scores, (n_classes, len(LEVELS))),
+    }
+    for name, (array, shape) in shapes.items():
+        if np.shape(array) != shape or array.dtype.kind != "f":
+            raise ValueError(f"{name} is not of shape {shape}")
+    if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
+        raise ValueError("what is known of its classes does not fit")
+    is_new = getattr(model, "is_new_", np.ones(n_classes, dtype=bool))
+    if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(getattr(model, "balance_", 0.0))):
+        raise ValueError("its new classes are not among its classes")
+
+
+def _check_trained_on(model: Any, width: int) -> None:
+    """Raise unless what explanations are made of belongs together."""
+    targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
+    new = model.classes_[getattr(model, "is_new_", slice(None))]
+    n_classes, axes = len(new), model.coef_.shape[1]
+    shapes = {
+        "support_": (samples, width),
+        "support_labels_": (samples,),
+        "target_labels_": (targets,),
+        "calibrated_means_": (targets, axes),
+        "own_parts_": (samples if targets else 0, axes),
+        "transfer_weights_": (targets, n_base),
+        "base_means_": (n_base, axes),
+        "spectrum_": (axes,),
+        "slopes_": (targets + samples, n_classes),
+        **({"beside_": (n_classes,)} if hasattr(model, "is_new_") else {}),
+    }
+    for name, shape in shapes.items():
+        if np.shape(getattr(model, name)) != shape and not (name == "slopes_" and model.slopes_ is None):
+            raise ValueError(f"{name} is not of shape {shape}")
+    known = [np.array_equal(np.unique(x), new) for x in (model.support_labels_, model.target_labels_)]
+    if not (known[0] and (known[1] or not targets) and targets in (0, n_classes, samples)):
+        raise ValueError("its labels are not those of its classes")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:

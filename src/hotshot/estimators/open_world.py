@@ -12,10 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.arrays import cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, Confidence, confidence_on, likeliest_temperature
-from hotshot.method.calibration import CalibratedGaussians, class_targets
-from hotshot.method.familiarity import KnownClasses, two_covariances
-from hotshot.method.heads import HEADS
+from hotshot.estimators.confidence import LEVELS, likeliest_temperature
+from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
 
@@ -28,21 +26,8 @@ class OpenWorld:
     # Rows to start from, by class, while a model grows.
     _rows: dict[Any, np.ndarray] | None = None
 
-    def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """The likeliest class of each sample (samples,).
-
-        Parameters
-        ----------
-        X : array (samples, V)
-        reject : float, optional
-            Answer `unknown` for samples that fit no class, at the price of this share of the samples that do belong to
-            a class, such as 0.05. What fits was learned from held-out base classes.
-        unknown : object
-            The answer for these.
-        """
-        found = super().predict(X)  # type: ignore[misc]
-        if reject is None:
-            return found
+    def _rejecting(self, X: Any, answers: np.ndarray, reject: Any, unknown: Any) -> np.ndarray:
+        """Answers, but `unknown` for samples that fit no class."""
         if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         if getattr(self, "alarm_scores_", None) is None:
@@ -55,11 +40,11 @@ class OpenWorld:
                 "The extractor looks trained on the base classes, which are then easier than new ones: more than "
                 f"{reject:g} of the samples of new classes may be rejected.",
                 OpenWorldWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         best, score = self._fit_of(X)
         limits = np.array([np.interp(reject, LEVELS, scores) for scores in self.alarm_scores_])
-        answers = found.astype(object)
+        answers = answers.astype(object)
         answers[score < limits[best]] = unknown
         return answers
 
@@ -123,64 +108,41 @@ class OpenWorld:
         return self
 
     def _fit_beside(
-        self,
-        bank: BaseClasses,
-        base: PreparedBase,
-        method: Method,
-        gaussians: CalibratedGaussians,
-        z: np.ndarray,
-        labels: np.ndarray,
-    ) -> tuple[np.ndarray, bool]:
-        """Rows of old and new classes (B + N, V + 1) in the order of `classes_`, and whether they converged."""
-        old = _old_classes(bank, base, method)
+        self, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
+    ) -> FittedTasks:
+        """Rows of old and new classes in the order of `classes_`, which are the new ones before; a batch of one."""
         names = self.classes_
-        start = None
+        _check_joint(bank, method, names, self.power_on_base)
+        transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
+        old, start = _old_classes(bank, base, method), None
         if self._rows is not None:
-            nothing = np.zeros(old.theta.shape[1], dtype=z.dtype)
+            nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
-        rows, converged = train_new(base, old, gaussians, z, labels, method, start)
-        self.balance_ = balance(old, rows, self.base_loss)
-        rows = rows.copy()
+        new = train_new(base, old, gaussians, support[0], labels, method, start)
+        self.balance_, self.beside_ = balance(old, new.theta, self.base_loss), new.beside
+        rows = new.theta.copy()
         rows[:, -1] += self.balance_
         everyone = np.concatenate([bank.names, names])
         order = np.argsort(everyone, kind="stable")
         self.classes_, self.is_new_ = everyone[order], order >= len(bank.names)
-        return np.concatenate([old.theta, rows])[order], converged
+        theta = np.concatenate([old.theta, rows])[order]
+        return FittedTasks(theta[None], np.array([new.converged]), transfer, gaussians, new.slopes[None])
 
-    def _learn_confidence(
-        self, bank: BaseClasses, base: PreparedBase, method: Method, z: np.ndarray, labels: np.ndarray
-    ) -> None:
+    def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
         """What fits a class, and the temperature of the probabilities."""
-        means, shots = (x[0] for x in class_targets(z[None], labels[None], int(labels.max()) + 1))
         confidence = self._confidence(method)
-        self.probability_temperature_ = 1.0
-        self.alarm_scores_ = None
         self.seen_in_training_ = self.choice().seen_in_training
+        is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
+        shots = self.known_.sizes[is_new]
         if confidence is not None:
             self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k) for k in shots])
             self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
-        old = None
-        if getattr(self, "include_base", False):
-            old, old_first = _old_classes(bank, base, method), np.argsort(np.argsort(self.is_new_, kind="stable"))
-            means, shots = (
-                np.concatenate([base.means, means])[old_first],
-                np.concatenate([bank.counts, shots])[old_first],
-            )
-        two, centre = two_covariances(base)
-        self.known_ = KnownClasses(two, centre, means.astype(np.float64), shots.astype(np.float64))
-        if old is not None and len(old.held_out):
-            self._judge_by_held_out(old)
+        if not is_new.all():
+            old = _old_classes(bank, base, method)
+            if len(old.held_out):
+                self._judge_by_held_out(old)
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
-
-    def confidence(self) -> Confidence | None:
-        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated."""
-        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
-
-    def _confidence(self, method: Method) -> Confidence | None:
-        # A head that draws takes too long.
-        possible = HEADS[method.head].in_batches and (self.base.can_hold_out or self.base.choices)
-        return confidence_on(self.base, self) if possible else None
 
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
@@ -196,7 +158,7 @@ class OpenWorld:
         self.probability_temperature_ = likeliest_temperature(margins)
 
 
-def check_joint(bank: BaseClasses, base: PreparedBase, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
     """Raise where old and new classes cannot be answered together."""
     needed_samples(bank)
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.arrays import cast, one_thread, slices
 from hotshot.base import BaseClasses, PreparedBase
-from hotshot.errors import HotshotError, InputError, ParameterError, ScaleWarning
+from hotshot.errors import HotshotError, HotshotWarning, InputError, ParameterError, SharedClassWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
 from hotshot.estimators.confidence import Confidence
 from hotshot.evaluation.measures import Measure
@@ -215,6 +215,12 @@ class EstimatorRunner:
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
+        with warnings.catch_warnings():
+            # They were heard once, when the method was tried.
+            warnings.simplefilter("ignore", HotshotWarning)
+            return self._run(tasks, seeds)
+
+    def _run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         correct, confidence = [], []
         measured: list[dict[str, float]] = []
         stopped_early = 0
@@ -224,7 +230,6 @@ class EstimatorRunner:
             model = _seeded(clone(self.estimator), seed)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", ConvergenceWarning)
-                warnings.simplefilter("ignore", ScaleWarning)
                 model.fit(self.novel[task.support], task.support_labels)
             stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
             queries = self.novel[task.query]
@@ -261,10 +266,13 @@ def make_runner(
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HotshotWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
             # One shot of each of many classes is what was asked for.
             warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            # Of all classes, not of those in a trial, where a run begins.
+            warnings.simplefilter("ignore", SharedClassWarning)
             for trial in trials:
                 model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
                 answers = model.predict(X[trial.query])
@@ -277,6 +285,8 @@ def make_runner(
         raise type(error)(f"Method '{name}': {error}") from None
     except (ValueError, TypeError, MemoryError) as error:
         raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
+    for kind, said in {warning.category: warning.message for warning in reversed(caught)}.items():
+        warnings.warn(str(said), kind, stacklevel=2)
     batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
     if not batched or measure is not None or getattr(estimator, "include_base", False):
         own = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)

@@ -30,7 +30,7 @@ def split_base(base: BaseClasses, seed: int) -> tuple[BaseClasses, np.ndarray, n
             f"No base class has {ONE_OF} samples, a fifth of which would be base queries: pass classes with more."
         )
     labels = base.names[base.labels]
-    rest = BaseClasses.from_samples(base.samples[~away], labels[~away], seen_in_training=base.seen_in_training)
+    rest = BaseClasses.from_samples(base.samples[~away], labels[~away], about=base.about)
     return rest, base.samples[away], labels[away]
 
 

@@ -14,6 +14,7 @@ import sklearn
 
 from hotshot.arrays import array_hash, check_features, check_labels, check_numbers, one_thread
 from hotshot.base import BaseClasses
+from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
@@ -130,9 +131,9 @@ def evaluate(
             draw = partial(OpenEpisodes, y)
         elif asked is GENERALISED:
             check_numbers(seed=seed)
-            bank = bank_of(estimators, base)
-            rest, X, y_base = joint_samples(bank, X, y, seed)
-            estimators, data["base"] = beside_base(estimators, rest), bank.fingerprint
+            whole = bank_of(estimators, base)
+            rest, X, y_base = joint_samples(whole, X, y, seed)
+            estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
             draw = partial(JointEpisodes, y, y_base)
         episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
     reference = check_reference(reference, estimators)
@@ -145,6 +146,10 @@ def evaluate(
         **({} if asked is CLOSED else {"setting": asked.name}),
     )
     chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, asked.chunk)]
+    banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
+    for bank in banks.values():
+        if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
+            warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name))

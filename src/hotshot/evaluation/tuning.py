@@ -18,6 +18,7 @@ import numpy as np
 
 from hotshot.arrays import LIMITS, array_hash, check_features, check_labels, check_number, check_numbers
 from hotshot.base import BaseClasses, Space
+from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
@@ -124,6 +125,7 @@ def tune(
     X = check_features(X_val, "X_val")
     names, labels = check_labels(y_val, len(X), "y_val")
     y = names[labels]
+    warn_of_shared_classes(base, names)
     grid = dict(DEFAULT_GRID if grid is None else grid)
     check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)

@@ -53,6 +53,11 @@ class CalibratedGaussians:
         mixed = base.covariances.mixtures(xp.reshape(self.weights, (tasks * n_gaussians, n_classes)))
         return xp.reshape(mixed, (tasks, n_gaussians, *mixed.shape[1:]))
 
+    def typical_spectrum(self, base: PreparedBase) -> tuple[Array, Array | None]:
+        """Variances of a typical covariance along the axes (V,), and the ray (V + 1,) that a shift may add to it."""
+        spectrum = base.spectrum * namespace(self.weights).sum(self.weights[0, 0, :])
+        return (spectrum, None) if self.shift is None else self.shift.in_metric(spectrum)
+
     def covariances(self, base: PreparedBase) -> Array:
         """Dense covariances (tasks, Gaussians, V, V)."""
         mixed = self.mixed_covariances(base)
@@ -223,6 +228,13 @@ def calibrate(
     joint = MEAN_RULES[method.mean_rule](base, borrowed, method)
     shift = None if method.alpha == 0 else ALPHA_RULES[method.alpha_rule](base, method.alpha)
     return CalibratedGaussians(joint.means, joint.own_share, joint.weights, shift, labels)
+
+
+def own_parts(base: PreparedBase, targets: Array, shots: Array, transfer: Array, method: Method) -> Array:
+    """The targets' own parts of calibrated means (tasks, Gaussians, V): what the rule gives where nothing is lent."""
+    weights = namespace(targets, transfer).matrix_transpose(transfer)
+    nothing = namespace(targets).zeros_like(targets)
+    return MEAN_RULES[method.mean_rule](base, Borrowed(weights, nothing, targets, shots), method).means
 
 
 def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Covariances, Array | None]:

@@ -16,18 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.arrays import Array, namespace, slices
-from hotshot.base import PreparedBase
 from hotshot.base.statistics import TwoCovariances
 
-# Shrinkage of S_w and of S_b, and factor of S_b.
+# Shrinkage of S_w and of S_b, and factor of S_b, for `PreparedBase.two_covariances`.
 SHRINKAGE = 0.7, 0.5, 0.5
 # Samples whose ratios are in memory together.
 ROWS_AT_ONCE = 2**12
-
-
-def two_covariances(base: PreparedBase) -> tuple[TwoCovariances, Array]:
-    """The covariances of the model, and the mean of the base classes (V,)."""
-    return base.two_covariances(*SHRINKAGE), namespace(base.means).mean(base.means, axis=0)
 
 
 def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array, x: Array) -> Array:

@@ -25,13 +25,15 @@ NUMBERS = ("alpha", "C", "n_generated", "support_weight")
 class FittedTasks:
     """Classifiers of a batch of tasks and what led to them.
 
-    `theta` is (tasks, N, V + 1), intercepts last; `converged` (tasks,) tells whose head reached its minimum.
+    `theta` is (tasks, N, V + 1), intercepts last; `converged` (tasks,) tells whose head reached its minimum; `slopes`
+    are those of `FittedHeads`.
     """
 
     theta: Array
     converged: Array
     transfer: Transfer
     gaussians: CalibratedGaussians
+    slopes: Array | None
 
     def decision(self, queries: Array) -> Array:
         """Logits (tasks, queries, N) of queries (tasks, queries, V) in the space of the bank."""
@@ -96,7 +98,7 @@ def fit_tasks(
         if not isinstance(error, FloatingPointError) and "LinAlgError" not in type(error).__name__:
             raise
         raise _out_of_range(base, method) from error
-    return FittedTasks(fitted.theta, fitted.converged, transfer, gaussians)
+    return FittedTasks(fitted.theta, fitted.converged, transfer, gaussians, fitted.slopes)
 
 
 def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:

@@ -68,6 +68,26 @@ class OldClasses:
 
 
 @dataclass(frozen=True)
+class NewRows:
+    """Rows of new classes, and what explains them.
+
+    Attributes
+    ----------
+    theta : array (N, V + 1)
+    converged : bool
+    slopes : array (G + S, N)
+        Derivatives of the loss in the logits of the new classes, at the means and at the support samples.
+    beside : array (N,)
+        Those in the logits of old classes, summed over them and over the means of each new class.
+    """
+
+    theta: np.ndarray
+    converged: bool
+    slopes: np.ndarray
+    beside: np.ndarray
+
+
+@dataclass(frozen=True)
 class RowsProblem:
     """Training problem of N rows beside B others that stay.
 
@@ -148,8 +168,8 @@ def train_new(
     labels: np.ndarray,
     method: Method,
     start: np.ndarray | None = None,
-) -> tuple[np.ndarray, bool]:
-    """Rows of new classes (N, V + 1) and whether they converged, from a batch of one task.
+) -> NewRows:
+    """Rows of new classes, from a batch of one task.
 
     Parameters
     ----------
@@ -186,7 +206,16 @@ def train_new(
     many = n_classes * support.shape[1] ** 2 > MOST_ENTRIES
     metric = _shared_metric(problem) if many else _class_metric(problem, start)
     found = minimise(problem, rows_objective, start[None], tolerance=EXACT[np.dtype(dtype)], metric=metric)
-    return found.theta[0], bool(found.converged[0])
+    rows = found.theta[0]
+    at_points = _probabilities(problem, rows)[0][len(old.points) :] - problem.members[len(old.points) :]
+    margins = _gaussian_margins(problem, rows)[0]
+    at_means = np.exp(margins - _log_sum(margins)[:, None])
+    at_means[np.arange(len(owners)), len(old.theta) + owners] -= 1
+    slopes = np.concatenate(
+        [problem.gaussian_counts[:, None] * at_means[:, len(old.theta) :], method.support_weight * at_points]
+    )
+    beside = np.bincount(owners, problem.gaussian_counts * at_means[:, : len(old.theta)].sum(axis=1))
+    return NewRows(rows, bool(found.converged[0]), slopes, beside)
 
 
 def balance(old: OldClasses, new: np.ndarray, base_loss: float | None) -> float:
@@ -221,7 +250,8 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
     if len(problem.means):
         of_gaussians, slope = _gaussian_part(problem, rows)
         value, gradient = value + of_gaussians, gradient + slope
-    return LocalModel(np.array([value]), gradient[None], gradient[None], gradient[None])
+    nothing = np.empty((1, 0, 0))
+    return LocalModel(np.array([value]), gradient[None], nothing, nothing, nothing)
 
 
 def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

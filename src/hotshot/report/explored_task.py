@@ -1,4 +1,4 @@
-"""Single tasks looked into: which base classes lent to which class, which queries went wrong, and on what evidence."""
+"""Single tasks looked into: which base classes lent to which class, which queries went wrong, and why."""
 
 import warnings
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from hotshot.errors import ScaleWarning
+from hotshot.errors import HotshotWarning
 from hotshot.estimators.classifier import CalibratedClassifier
-from hotshot.estimators.explanation import Explanation, Reason
+from hotshot.estimators.explanation import Explanation, Reason, explain_model
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
 
-# Base classes named for a class, base classes named on each side of a wrong query, wrong queries of a task.
-TOP_LENDERS, TOP_EVIDENCE, MOST_WRONG = 8, 4, 40
+# Base classes named for a class, samples and base classes named on each side of a wrong query, wrong queries of a task.
+TOP_LENDERS, TOP_REASONS, MOST_WRONG = 8, 4, 40
 AnyEpisodes = Episodes | FrozenEpisodes
 
 
@@ -37,19 +37,20 @@ def explore(
 def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, index: int) -> dict[str, Any]:
     task = episodes[index]
     with warnings.catch_warnings(), threadpool_limits(1):
-        for category in (ConvergenceWarning, ScaleWarning):
+        for category in (ConvergenceWarning, HotshotWarning):
             warnings.simplefilter("ignore", category)
         model.fit(X[task.support], task.support_labels)
-        explanation = model.explain(X[task.query])
         probabilities = model.predict_proba(X[task.query])
     classes = model.classes_
     truth = np.searchsorted(classes, task.query_labels)
-    chosen = np.searchsorted(classes, [reason.label for reason in explanation.reasons])
+    chosen = probabilities.argmax(axis=1)
     # (classes, B): the mean over the support samples where each has its own transfer weights.
     weights = np.stack([model.transfer_weights_[model.target_labels_ == c].mean(axis=0) for c in classes])
     wrong = np.flatnonzero(chosen != truth)
     # The most confident mistakes first.
     wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
+    shown = wrong[:MOST_WRONG]
+    explanation = explain_model(model, X[task.query[shown]] if len(shown) else None, rivals=truth[shown])
     support, queries = _project(model, X[task.support], X[task.query])
     return {
         "index": int(index),
@@ -67,11 +68,11 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpiso
         "wrong": [
             {
                 "query": int(i),
-                "chosen_probability": _rounded(probabilities[i, chosen[i]]),
-                "right_probability": _rounded(probabilities[i, truth[i]]),
-                **_evidence(explanation.reasons[i], weights[chosen[i]], weights[truth[i]], model.base_names_),
+                "chosen_probability": _rounded(reason.probability),
+                "right_probability": _rounded(reason.rival_probability),
+                **_why(reason, task.support, {name: b for b, name in enumerate(model.base_names_)}),
             }
-            for i in wrong[:MOST_WRONG].tolist()
+            for i, reason in zip(shown, explanation.reasons, strict=True)
         ],
         "n_wrong": len(wrong),
     }
@@ -103,19 +104,22 @@ def _class_of(
     }
 
 
-def _evidence(reason: Reason, chosen: np.ndarray, right: np.ndarray, names: np.ndarray) -> dict[str, list[list[float]]]:
-    """Base classes by their evidence for the class chosen over the right one, as `Reason` has it over the rival."""
-    similar = {lender.name: lender.similarity for lender in reason.lenders}
-    similarity = np.array([similar.get(name, 0.0) for name in names])
-    evidence = (chosen - right) * similarity
-    order = np.argsort(-evidence, kind="stable")
-
-    def row(b: int) -> list[float]:
-        return [int(b), _rounded(chosen[b]), _rounded(right[b]), round(float(similarity[b]), 3)]
-
+def _why(reason: Reason, rows: np.ndarray, numbers: dict[Any, int]) -> dict[str, Any]:
+    """What the gap between the class chosen and the right one is made of, and what gives most to either side of it."""
+    examples = [[int(rows[e.index]), _rounded(e.similarity), _rounded(e.contribution)] for e in reason.examples]
+    lenders = [
+        [numbers[x.name], _rounded(x.weight), _rounded(x.rival_weight), _rounded(x.contribution)]
+        for x in reason.lenders
+    ]
     return {
-        "for_chosen": [row(b) for b in order[:TOP_EVIDENCE] if evidence[b] > 0],
-        "for_right": [row(b) for b in order[::-1][:TOP_EVIDENCE] if evidence[b] < 0],
+        "parts": [_rounded(part) for part in (reason.gap, reason.own, reason.lent, reason.rest)],
+        **{
+            side: {
+                "examples": [x for x in examples[::step] if step * x[-1] > 0][:TOP_REASONS],
+                "lenders": [x for x in lenders[::step] if step * x[-1] > 0][:TOP_REASONS],
+            }
+            for side, step in (("for_chosen", 1), ("for_right", -1))
+        },
     }
 
 

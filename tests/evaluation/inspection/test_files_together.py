@@ -94,11 +94,12 @@ def test_numbers_for_names_are_told_how_to_differ():
     assert "give names to classes that only share a number" in found.findings[0].sentence
 
 
-@pytest.mark.parametrize("key", ["extractor", "transform"])
-def test_other_provenance_is_said(key):
+@pytest.mark.parametrize(("key", "severity"), [("extractor", "fault"), ("transform", "warning")])
+def test_other_provenance_is_said(key, severity):
     found = inspected((*classes(), {key: "resnet", "date": "1"}), (*novel(), {key: "clip", "date": "2"}))
     assert codes(found) == {f"{key}-mismatch"}
     assert "'resnet'" in found.findings[0].sentence
+    assert found.findings[0].severity == severity
     assert inspected((*classes(), {key: "clip"}), (*novel(), {})).findings == ()
 
 

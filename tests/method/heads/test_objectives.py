@@ -281,7 +281,8 @@ def random_metric(problem, seed=0):
     tasks, n_points, width = problem.points.shape
     diagonal = rng.uniform(0.5, 2, size=(tasks, problem.n_classes, width))
     rays = rng.uniform(size=(tasks, problem.n_classes, n_points))
-    return LocalModel(np.zeros(tasks), np.zeros_like(diagonal), diagonal, rays)
+    slopes = np.zeros((tasks, n_points, problem.n_classes))
+    return LocalModel(np.zeros(tasks), np.zeros_like(diagonal), diagonal, rays, slopes)
 
 
 @pytest.mark.parametrize("shots", [1, 4, 12])
@@ -290,7 +291,7 @@ def test_metric_is_the_inverse_of_the_diagonal_plus_the_rays(xp, shots):
     metric, x = random_metric(problem), random_theta(problem)
     reference = xp.asarray([0.0], dtype=xp.float64)
     there = replace(problem, points=like(problem.points, reference))
-    at = LocalModel(*(like(getattr(metric, f), reference) for f in ("value", "gradient", "diagonal", "rays")))
+    at = map_arrays(metric, lambda x: like(x, reference))
     got = to_numpy(apply_metric(there, at, like(x, reference)))
     for t in range(2):
         for c in range(3):

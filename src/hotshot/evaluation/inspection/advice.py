@@ -22,7 +22,7 @@ WITHOUT_BASE = CENTROID + DIRECTIONS + LINEAR
 EVALUATE = ("hotshot evaluate",)
 
 # Findings after which two files hardly belong together.
-MISMATCHED = {"scale-mismatch", "power-mismatch", "extractor-mismatch", "transform-mismatch"}
+MISMATCHED = {"scale-mismatch", "power-mismatch", "transform-mismatch"}
 # Base samples times classes times features that the base classifier takes about a minute for.
 SLOW_CLASSIFIER = 8e9
 # Median norms between which a penalty of C = 1 is neither too strong nor too weak.

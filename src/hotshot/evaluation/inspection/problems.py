@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hotshot.base.classes import EXTRACTOR, TRANSFORM
 from hotshot.estimators.classifier import USUAL_DEVIATION
 from hotshot.evaluation.inspection.measure import InspectedFile, shared_rows
 from hotshot.evaluation.inspection.printed import filled
@@ -39,6 +40,7 @@ SENTENCES = {
         "width-mismatch": "The base file has {own:feature} and the novel file {features}: use the same extractor.",
         "row-overlap": "{n:row|rows} of the novel file also in the base file, such as row {row:d} (row {twin:d} "
         "there): remove from one file, or results will be too good.",
+        "extractor-mismatch": ORIGIN,
         "class-overlap": "{n:class|classes} in both files, such as '{name:name}', but novel classes must not be base "
         "classes: remove from one file{also}.",
     },
@@ -62,7 +64,6 @@ SENTENCES = {
         "follows the base file: check that both were extracted the same way.",
         "scale-mismatch": "The median norm is {own} in the base file and {other} in the novel file: normalise alike.",
         "similar-classes": ALIKE + ": remove from one file what is the same class.",
-        "extractor-mismatch": ORIGIN,
         "transform-mismatch": ORIGIN,
         "epsilon-large": f"The transport hardly prefers any base class ({LENDERS}): if the classes differ, pass a "
         "smaller epsilon to hot or let tune choose it.",
@@ -180,16 +181,25 @@ def _pair_problems(base: InspectedFile, novel: InspectedFile) -> Iterator[Proble
         yield from _feature_mismatches(base, novel)
     else:
         yield "width-mismatch", {"own": base.values["features"]}
-    # As `evaluate` compares them, a number and the same number as text are one name.
-    known = {str(name) for name in base.class_names}
-    shared = [name for name in novel.class_names if str(name) in known]
+    yield from class_overlap(base.class_names, novel.class_names)
+    yield from _similar("similar-classes", base.class_names, novel.class_names, "a base class")
+    yield from origin_mismatches(base.values["about"], novel.values["about"])
+
+
+def class_overlap(base: Sequence[Any], novel: Sequence[Any]) -> Iterator[Problem]:
+    """Names of novel classes that base classes have; a number and the same number as text are one name."""
+    known = {str(name) for name in base}
+    shared = [name for name in novel if str(name) in known]
     if shared:
-        numbers = "text" not in (base.values["classes"]["labels"], novel.values["classes"]["labels"])
+        numbers = not any(isinstance(name, str) for name in (*base, *novel))
         also = ", or give names to classes that only share a number" if numbers else ""
         yield "class-overlap", {"n": len(shared), "name": shared[0], "also": also}
-    yield from _similar("similar-classes", base.class_names, novel.class_names, "a base class")
-    for key in ("extractor", "transform"):
-        own, other = base.values["about"].get(key), novel.values["about"].get(key)
+
+
+def origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the headers of two files say differently of where their features come from."""
+    for key in (EXTRACTOR, TRANSFORM):
+        own, other = base.get(key), novel.get(key)
         if own is not None and other is not None and own != other:
             yield f"{key}-mismatch", {"key": key, "own": own, "other": other}
 

@@ -59,10 +59,15 @@ class Training:
 
 @dataclass(frozen=True)
 class FittedHeads:
-    """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,)."""
+    """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,).
+
+    `slopes` (tasks, P, N) are the derivatives of the loss in the logits of the points of a `HeadProblem`, there; None
+    where a head solves another problem.
+    """
 
     theta: Array
     converged: Array
+    slopes: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,7 @@ def head_problem(training: Training) -> HeadProblem:
     points = xp.concat([gaussians.means, support], axis=1)
     points = xp.concat([points, xp.ones_like(points[..., :1])], axis=2)
     covariances, mixing = head_covariances(training.base, gaussians)
-    spectrum = training.base.spectrum * xp.sum(gaussians.weights[0, 0, :])
-    shift = gaussians.shift
-    spectrum, shift_ray = (spectrum, None) if shift is None else shift.in_metric(spectrum)
+    spectrum, shift_ray = gaussians.typical_spectrum(training.base)
     return HeadProblem(
         points=points,
         members=xp.concat([members, support_members], axis=1),
@@ -206,12 +209,14 @@ class LocalModel:
     """Value (tasks,), gradient (tasks, N, V + 1) and metric of a head's problem at one point theta.
 
     The metric is a positive diagonal (tasks, N, V + 1) and the curvature along each ray (tasks, N, P or P + 1).
+    `slopes` (tasks, P, N) is the gradient in the logits of the points.
     """
 
     value: Array
     gradient: Array
     diagonal: Array
     rays: Array
+    slopes: Array
 
 
 def softmax(logits: Array) -> tuple[Array, Array]:
@@ -257,7 +262,7 @@ def assemble(
     along = xp.matrix_transpose(rays)
     if problem.shift_ray is not None:
         along = xp.concat([along, class_curvature[..., None]], axis=2)
-    return LocalModel(value, gradient, diagonal, along)
+    return LocalModel(value, gradient, diagonal, along, logit_gradient)
 
 
 def apply_metric(problem: HeadProblem, at: LocalModel, x: Array) -> Array:
@@ -283,11 +288,12 @@ def apply_metric(problem: HeadProblem, at: LocalModel, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a minimisation ended: theta (tasks, N, V + 1), iterations, which tasks converged (tasks,)."""
+    """Where a minimisation ended: theta (tasks, N, V + 1), iterations, which tasks converged (tasks,), and slopes."""
 
     theta: Array
     iterations: int
     converged: Array
+    slopes: Array
 
 
 def minimise(
@@ -342,12 +348,13 @@ def minimise(
             xp.where(kept, there.gradient, here.gradient),
             xp.where(kept, there.diagonal, here.diagonal),
             xp.where(kept, there.rays, here.rays),
+            xp.where(kept, there.slopes, here.slopes),
         )
         direction = xp.where(kept, _direction(partial(metric, problem, here), here, memory), direction)
         slope = xp.where(accepted, _dot(here.gradient, direction), slope)
         length = xp.where(accepted, one, length * SHORTEN)
         converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
-    return Minimum(theta, iteration, converged)
+    return Minimum(theta, iteration, converged, here.slopes)
 
 
 def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum) -> FittedHeads:
@@ -357,7 +364,8 @@ def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], Loca
     resolved = bool(xp.all(found.converged)) and float(problem.C * curvature) < LARGEST_SINGLE_CURVATURE
     if is_single(found.theta) and not resolved:
         found = minimise(in_double(problem), objective, xp.astype(found.theta, xp.float64))
-    return FittedHeads(xp.astype(found.theta, dtype, copy=False), found.converged)
+    theta, slopes = (xp.astype(x, dtype, copy=False) for x in (found.theta, found.slopes))
+    return FittedHeads(theta, found.converged, slopes)
 
 
 def check_finite(x: Array) -> None:

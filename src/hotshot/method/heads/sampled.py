@@ -75,8 +75,10 @@ def fit_sampled(training: Training) -> FittedHeads:
     shift = gaussians.shift if gaussians.shift is None else map_arrays(gaussians.shift, to_numpy)
     tasks = zip(*(to_numpy(x) for x in arrays), training.seeds, strict=True)
     fitted = [_fit_task(_Task(training.method, training.n_classes, shift, *task)) for task in tasks]
-    thetas, converged = zip(*fitted, strict=True)
-    return FittedHeads(like(np.stack(thetas), support), indices(np.array(converged), support))
+    thetas, converged, slopes = zip(*fitted, strict=True)
+    return FittedHeads(
+        like(np.stack(thetas), support), indices(np.array(converged), support), like(np.concatenate(slopes), support)
+    )
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,8 @@ class _Task:
     seed: int
 
 
-def _fit_task(task: _Task) -> tuple[np.ndarray, bool]:
-    """Weights and intercepts (N, V + 1) of one task, eq. 12, and whether the fit converged.
+def _fit_task(task: _Task) -> tuple[np.ndarray, bool, np.ndarray]:
+    """Weights and intercepts (N, V + 1) of one task, eq. 12, whether the fit converged, and slopes (1, P, N).
 
     Each of the K Gaussians of a class gives n_generated / K features. scikit-learn's fit is started close to its
     end, which saves most of its time: plain Newton steps know nothing of where the features come from.
@@ -124,7 +126,7 @@ def _fit_task(task: _Task) -> tuple[np.ndarray, bool]:
     if n_classes == 2:
         theta = np.concatenate([-theta, theta]) / 2
     # A line search that failed is a warning too.
-    return theta, not any(issubclass(w.category, (UserWarning, RuntimeWarning)) for w in caught)
+    return theta, not any(issubclass(w.category, (UserWarning, RuntimeWarning)) for w in caught), start.slopes
 
 
 def sampled_objective(

@@ -205,23 +205,27 @@ function classCard(data, task, c, scale) {
   return card;
 }
 
-function evidence(data, title, lenders, chosen, right) {
-  const box = element("div", {}, element("h6", {}, "Evidence for ", name(short(title, 60))));
+const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
+
+function reasons(data, title, { examples, lenders }, chosen, right) {
+  const box = element("div", {}, element("h6", {}, "For ", name(short(title, 60))));
+  const named = examples.map(([row, similarity, given]) => `row ${row} ${signed(given)} (similarity ${similarity.toFixed(2).replace("-", "−")})`);
+  box.append(element("p", { class: "fact", text: `Support samples: ${named.join(", ") || "none"}` }));
   if (!lenders.length) {
-    box.append(element("p", { class: "fact", text: "None." }));
+    box.append(element("p", { class: "fact", text: "Base classes: none" }));
     return box;
   }
   const largest = Math.max(...lenders.flatMap((l) => [l[1], l[2]]), 1e-9);
   const head = element("tr", {}, element("th", { scope: "col", text: "base class" }),
     element("th", { scope: "col" }, "lends to ", name(short(chosen[0], 24))),
     element("th", { scope: "col" }, "lends to ", name(short(right[0], 24))),
-    element("th", { scope: "col", class: "number", text: "similarity" }));
+    element("th", { scope: "col", class: "number", text: "contribution" }));
   const body = element("tbody");
-  for (const [b, toChosen, toRight, similarity] of lenders) {
+  for (const [b, toChosen, toRight, given] of lenders) {
     body.append(element("tr", {}, element("th", { scope: "row" }, name(data.base[b])),
       element("td", {}, small(toChosen), bar(toChosen / largest, colour(chosen[1]))),
       element("td", {}, small(toRight), bar(toRight / largest, colour(right[1]))),
-      element("td", { class: "number", text: similarity.toFixed(2).replace("-", "−") })));
+      element("td", { class: "number", text: signed(given) })));
   }
   box.append(element("table", {}, element("thead", {}, head), body));
   return box;
@@ -234,9 +238,10 @@ function errors(data, task, prefix) {
     return box;
   }
   box.append(element("h5", { text: task.n_wrong === 1 ? "One query is wrong" : `${task.n_wrong} queries are wrong` }));
-  box.append(element("p", { class: "note", text: "The most confident mistakes first. A base class is evidence for one class over another where it "
-    + "lends more to it and the query is similar to the base class, or lends less and the query is dissimilar (similarity is the "
-    + "cosine between the query and the mean of the base class)." }));
+  box.append(element("p", { class: "note", text: "The most confident mistakes first. The gap is the logit of the class chosen minus that of the right "
+    + "class. Support samples of both classes contribute to it, and so do base classes through the means that they lend; positive "
+    + "contributions are for the class chosen, negative ones for the right class. The rest is other classes, covariances and "
+    + "intercepts. Similarity is the cosine between the query and the sample." }));
   const label = (c) => data.classes[task.names[c]];
   const list = element("div", { class: "list" });
   task.wrong.forEach((wrong, i) => {
@@ -244,9 +249,11 @@ function errors(data, task, prefix) {
     const heading = element("summary", {}, `Row ${row}: `, element("b", {}, name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
       element("b", { class: "taken" }, name(short(label(chosen), 60))), ` (${percent(wrong.chosen_probability, 0)})`);
     const names = [[label(chosen), chosen], [label(truth), truth]];
+    const [gap, own, lent, rest] = wrong.parts.map(signed);
     const why = element("div", { class: "why" },
-      evidence(data, label(chosen), wrong.for_chosen, ...names),
-      evidence(data, label(truth), wrong.for_right, ...names));
+      element("p", { class: "fact", text: `Of the gap of ${gap}, support samples make ${own}, lent means ${lent}, the rest ${rest}.` }),
+      reasons(data, label(chosen), wrong.for_chosen, ...names),
+      reasons(data, label(truth), wrong.for_right, ...names));
     const detail = element("details", { id: `${prefix}-query-${wrong.query}` }, heading, why);
     detail.hidden = i >= SHOWN_ERRORS;
     list.append(detail);

@@ -1,0 +1,57 @@
+"""How well the parts of an explanation tell the decision: their rank correlation with the gap to the runner-up.
+
+    python -m benchmarks.explanations [--tasks 40] [--seed 0]
+
+5-way tasks of 15 queries from the novel classes of the embedded bank banking77. A part that is the reason of a decision
+is large where the gap is large (Spearman's correlation over all queries of all tasks), and the rest should be small.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import spearmanr
+
+from hotshot.base.embedded import load_bank
+from hotshot.estimators import HOTClassifier
+from hotshot.evaluation.tasks import Episodes
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "mean_rule='mix'": {"mean_rule": "mix"},
+    "per='sample'": {"per": "sample"},
+    "head='expected'": {"head": "expected"},
+    "head='sampled'": {"head": "sampled", "random_state": 0},
+    "base=None": {"base": None},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    bank = load_bank("banking77")
+    table = Table("settings", "shots", "correlation of examples", "lent means", "rest", "mean of each", "mean gap")
+    for name, settings in SETTINGS.items():
+        for shots in (1, 5):
+            episodes = Episodes(bank.y_novel, ways=5, shots=shots, queries=15, seed=asked.seed)
+            reasons = []
+            for task in (episodes[i] for i in range(asked.tasks)):
+                model = HOTClassifier(**{"base": bank.base, **settings})
+                model.fit(bank.X_novel[task.support], task.support_labels)
+                reasons += model.explain(bank.X_novel[task.query]).reasons
+            parts = np.array([[r.own, r.lent, r.rest] for r in reasons])
+            gaps = np.array([r.gap for r in reasons])
+            correlations = [f"{spearmanr(part, gaps)[0]:.2f}" if np.ptp(part) else "–" for part in parts.T]
+            means = " ".join(f"{mean:.2f}" for mean in parts.mean(axis=0))
+            table.add_row(name, str(shots), *correlations, means, f"{gaps.mean():.2f}")
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

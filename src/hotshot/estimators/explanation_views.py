@@ -1,0 +1,129 @@
+"""Explanations as a table in HTML, as a figure and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.formatting import shortened, whole_percentage, with_interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from hotshot.estimators.explanation import Explanation
+
+# The parts of a gap, as attributes of `Reason`, and their colours (of Okabe and Ito).
+PARTS = {"own": ("examples", "#0072B2"), "lent": ("lent means", "#E69F00"), "rest": ("rest", "#8C8C8C")}
+INK, TEXT, LONGEST = "#222222", 8.0, 28
+# Rows of a table, and the width of its longest bar in pixels.
+MOST_ROWS, BAR = 50, 90
+
+
+def named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
+    """`a` 31%, `b` 12%."""
+    return ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in lenders)
+
+
+def as_dict(explanation: Explanation) -> dict[str, Any]:
+    """Plain data, with the sums of each reason beside its parts."""
+    found = _plain(asdict(explanation))
+    for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
+        plain.update(own=reason.own, lent=reason.lent)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """The same without tuples and NumPy's types."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def as_html(explanation: Explanation) -> str:
+    """Two tables: what each class borrows and, where there are queries, what the gap of each is made of."""
+    loans = [
+        [_name(loan.label if loan.name is None else f"{loan.label} ({loan.name})"),
+         escape(whole_percentage(loan.own_share)),
+         ", ".join(f"{_name(name)} {escape(whole_percentage(weight))}" for name, weight in loan.lenders[:3])]
+        for loan in explanation.loans[:MOST_ROWS]
+    ]  # fmt: skip
+    reasons = explanation.reasons[:MOST_ROWS]
+    largest = max((abs(getattr(reason, part)) for reason in reasons for part in PARTS), default=1.0)
+    rows = [
+        [str(r.index), f"{_name(r.label)} {escape(whole_percentage(r.probability))}",
+         f"{_name(r.rival)} {escape(whole_percentage(r.rival_probability))}", with_interval(r.gap)]
+        + [_bar(getattr(r, part), largest, colour, with_interval(getattr(r, part), signed=True))
+           for part, (_, colour) in PARTS.items()]
+        for r in reasons
+    ]  # fmt: skip
+    tables = _table(["class", "own share of its mean", "largest lenders"], loans)
+    tables += _table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
+    hidden = max(len(explanation.loans), len(explanation.reasons)) - MOST_ROWS
+    more = f"<p>The first {MOST_ROWS} rows of each table.</p>" if hidden > 0 else ""
+    return f"<div>{tables or escape(str(explanation))}{more}</div>"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    """Cells are HTML."""
+    if not rows:
+        return ""
+    body = "".join("<tr>" + "".join(f"<td style='text-align:left'>{x}</td>" for x in row) + "</tr>" for row in rows)
+    names = "".join(f"<th style='text-align:left'>{x}</th>" for x in head)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _name(name: Any) -> str:
+    return escape(shortened(name))
+
+
+def _bar(value: float, largest: float, colour: str, text: str) -> str:
+    """A bar from the middle to the right where the value is positive, to the left where it is negative."""
+    width = round(BAR / 2 * min(abs(value) / (largest or 1), 1))
+    left = BAR // 2 - (width if value < 0 else 0)
+    return (
+        f"<span style='display:inline-block;width:{BAR}px'><span style='display:inline-block;height:0.7em;"
+        f"margin-left:{left}px;width:{width}px;background:{colour}'></span></span> {escape(text)}"
+    )
+
+
+def as_figure(explanation: Explanation, n: int) -> Figure:
+    """Stacked bars, one per query: parts that speak for the prediction to the right, parts against it to the left."""
+    if not explanation.reasons:
+        raise InputError("This explanation has no queries to plot: pass X to explain.")
+    if n < 1:
+        raise ParameterError(f"n must be at least 1, got {n}.")
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    reasons = explanation.reasons[:n]
+    # Class names may hold dollar signs; nothing here is mathematics.
+    with matplotlib.rc_context({"font.size": TEXT, "text.color": INK, "text.parse_math": False}):
+        figure = Figure(figsize=(7.0, 1.1 + 0.28 * len(reasons)), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        places = np.arange(len(reasons))
+        ends = {True: np.zeros(len(reasons)), False: np.zeros(len(reasons))}
+        for part, (name, colour) in PARTS.items():
+            values = np.array([getattr(reason, part) for reason in reasons])
+            start = np.where(values > 0, ends[True], ends[False])
+            axes.barh(places, values, left=start, height=0.7, color=colour, label=name)
+            for positive in (True, False):
+                ends[positive] += np.where((values > 0) == positive, values, 0)
+        axes.plot([r.gap for r in reasons], places, "D", color=INK, markersize=4, label="gap, the sum")
+        axes.axvline(0, color=INK, linewidth=0.6)
+        labels = [f"{r.index}: {shortened(r.label, LONGEST)} – {shortened(r.rival, LONGEST)}" for r in reasons]
+        axes.set_yticks(places, labels)
+        axes.invert_yaxis()
+        axes.set_xlabel("Contribution to the gap between the two logits")
+        axes.set_ylabel("Query: class – runner-up")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside upper left", ncols=4, frameon=False)
+    return figure
