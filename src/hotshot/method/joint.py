@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.arrays import one_hot
 from hotshot.base import PreparedBase
 from hotshot.method.calibration import CalibratedGaussians, DiagonalShift
 from hotshot.method.heads.problem import LocalModel, minimise
@@ -95,8 +94,8 @@ class RowsProblem:
     ----------
     points : array (P, V + 1)
         Samples, with a last entry of 1.
-    members : array (P, N)
-        One-hot classes of the points; none for those of old classes.
+    labels : array (P,)
+        Classes of the points, from 0 to N - 1; -1 for those of old classes.
     counts, levels : arrays (P,)
         Their weights, and what the old classes count there; minus infinity where there are none.
     means, variances : arrays (G, V + 1) and (G, V)
@@ -104,11 +103,13 @@ class RowsProblem:
     owners, gaussian_counts : arrays (G,)
         Their classes, from 0 to N - 1, and their weights.
     old : array (B, V + 1)
+    n_classes : int
+        N.
     C : float
     """
 
     points: np.ndarray
-    members: np.ndarray
+    labels: np.ndarray
     counts: np.ndarray
     levels: np.ndarray
     means: np.ndarray
@@ -116,7 +117,14 @@ class RowsProblem:
     owners: np.ndarray
     gaussian_counts: np.ndarray
     old: np.ndarray
+    n_classes: int
     C: float
+
+    @property
+    def members(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points of new classes, and their classes."""
+        rows = np.flatnonzero(self.labels >= 0)
+        return rows, self.labels[rows]
 
 
 def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -142,7 +150,7 @@ def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, metho
     n_classes, width, dtype = len(counts), points.shape[1], points.dtype
     problem = RowsProblem(
         points=_with_ones(points),
-        members=one_hot(labels, n_classes, dtype).T,
+        labels=labels,
         counts=weights,
         levels=np.full(len(rows), -np.inf, dtype=dtype),
         means=np.empty((0, width + 1), dtype=dtype),
@@ -150,6 +158,7 @@ def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, metho
         owners=np.empty(0, dtype=np.int64),
         gaussian_counts=np.empty(0, dtype=dtype),
         old=np.empty((0, width + 1), dtype=dtype),
+        n_classes=n_classes,
         C=method.C,
     )
     start = np.zeros((1, n_classes, width + 1), dtype=dtype)
@@ -186,10 +195,9 @@ def train_new(
     if isinstance(gaussians.shift, DiagonalShift):
         variances = variances + gaussians.shift.variances
     points = np.concatenate([old.points, support])
-    members = np.concatenate([np.zeros((len(old.points), n_classes), dtype), one_hot(labels, n_classes, dtype).T])
     problem = RowsProblem(
         points=_with_ones(points),
-        members=members,
+        labels=np.concatenate([np.full(len(old.points), -1), labels]),
         counts=np.concatenate([old.weights, np.full(len(support), method.support_weight, dtype=dtype)]),
         levels=np.concatenate([old.levels(old.points), old.levels(support)]),
         means=_with_ones(gaussians.means[0]),
@@ -197,6 +205,7 @@ def train_new(
         owners=owners,
         gaussian_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype),
         old=old.theta,
+        n_classes=n_classes,
         C=method.C,
     )
     if start is None:
@@ -207,7 +216,8 @@ def train_new(
     metric = _shared_metric(problem) if many else _class_metric(problem, start)
     found = minimise(problem, rows_objective, start[None], tolerance=EXACT[np.dtype(dtype)], metric=metric)
     rows = found.theta[0]
-    at_points = _probabilities(problem, rows)[0][len(old.points) :] - problem.members[len(old.points) :]
+    at_points = _probabilities(problem, rows)[0][len(old.points) :]
+    at_points[np.arange(len(labels)), labels] -= 1
     margins = _gaussian_margins(problem, rows)[0]
     at_means = np.exp(margins - _log_sum(margins)[:, None])
     at_means[np.arange(len(owners)), len(old.theta) + owners] -= 1
@@ -239,11 +249,9 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
     """Value and gradient at theta (1, N, V + 1); the metric is not part of it."""
     rows = theta[0]
     weights = rows[:, :-1]
-    own = np.sum((problem.points @ rows.T) * problem.members, axis=1)
     probabilities, losses = _probabilities(problem, rows)
-    losses = losses - np.where(problem.members.any(axis=1), own, problem.levels)
     value = problem.counts @ losses + np.sum(weights * weights) / (2 * problem.C)
-    probabilities -= problem.members
+    probabilities[problem.members] -= 1
     probabilities *= problem.counts[:, None]
     gradient = probabilities.T @ problem.points
     gradient[:, :-1] += weights / problem.C
@@ -255,14 +263,16 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
 
 
 def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the new classes at the points (P, N), and the log of all summed exponentials (P,)."""
+    """Of the new classes at the points (P, N), and the loss of each point (P,)."""
     found = problem.points @ rows.T
+    own = problem.levels.copy()
+    own[problem.members[0]] = found[problem.members]
     peak = np.maximum(problem.levels, found.max(axis=1))
     found -= peak[:, None]
     np.exp(found, out=found)
     total = np.exp(problem.levels - peak) + found.sum(axis=1)
     found /= total[:, None]
-    return found, peak + np.log(total)
+    return found, peak + np.log(total) - own
 
 
 def _gaussian_margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -293,10 +303,10 @@ def _gaussian_part(problem: RowsProblem, rows: np.ndarray) -> tuple[float, np.nd
 
 def _shared_metric(problem: RowsProblem) -> Metric:
     """One curvature for all classes: that where none is preferred."""
-    share = 1 / (len(problem.old) + problem.members.shape[1])
+    share = 1 / (len(problem.old) + problem.n_classes)
     curvature = (problem.points * (share * problem.counts)[:, None]).T @ problem.points
     if len(problem.means):
-        per_class = np.sum(problem.gaussian_counts) / problem.members.shape[1]
+        per_class = np.sum(problem.gaussian_counts) / problem.n_classes
         np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + per_class * problem.variances.mean(axis=0))
     inverse = np.linalg.inv(_with_penalty(problem, curvature)).astype(problem.points.dtype)
     return lambda problem, at, x: x @ inverse

@@ -1,0 +1,215 @@
+"""Old and new classes together, classes that come and go, and samples of no class."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
+from hotshot.errors import InputError, OpenWorldWarning, ParameterError
+
+WIDTH, OLD = 12, 24
+# Settings that need no choosing.
+SET = {"mean_rule": "posterior", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def samples(classes, per_class, seed, spread=0.25):
+    """Samples of classes around random centres, which depend on the class alone."""
+    rng = np.random.default_rng(seed)
+    centres = np.stack([np.random.default_rng([7, c]).normal(size=WIDTH) for c in classes])
+    X = np.repeat(centres, per_class, axis=0) + spread * rng.normal(size=(len(centres) * per_class, WIDTH))
+    return X, np.repeat([f"class {c:02d}" for c in classes], per_class)
+
+
+def bank(dtype=np.float64, **kwargs):
+    X, y = samples(range(OLD), 20, seed=0, **kwargs)
+    return BaseClasses.from_samples(X.astype(dtype), y)
+
+
+NEW = range(OLD, OLD + 6)
+
+
+def test_old_and_new_classes_are_answered_together():
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    assert model.classes_.tolist() == [f"class {c:02d}" for c in range(OLD + 6)]
+    assert model.is_new_.tolist() == [False] * OLD + [True] * 6
+    queries, labels = samples(range(OLD + 6), 10, seed=2)
+    probabilities = model.predict_proba(queries)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert np.mean(model.predict(queries) == labels) > 0.95
+
+
+def test_one_new_class_is_enough():
+    X, y = samples([OLD], 3, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    queries, labels = samples([0, OLD], 10, seed=2)
+    assert np.mean(model.predict(queries) == labels) > 0.9
+
+
+def test_old_classes_are_told_apart_as_without_new_ones():
+    base = bank(spread=0.8)
+    queries, _ = samples(range(OLD), 20, seed=3, spread=0.8)
+    answers = []
+    for classes in ([OLD], NEW):
+        model = HOTClassifier(base, include_base=True, **SET).fit(*samples(classes, 2, seed=1))
+        answers.append(model.decision_function(queries)[:, ~model.is_new_].argmax(axis=1))
+    assert np.array_equal(*answers)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.02, 0.2])
+def test_old_classes_lose_at_most_what_was_allowed(limit):
+    base = bank(spread=0.9)
+    queries, labels = samples(range(OLD), 200, seed=3, spread=0.9)
+    model = HOTClassifier(base, include_base=True, base_loss=limit, **SET).fit(*samples(NEW, 1, seed=1, spread=0.9))
+    logits = model.decision_function(queries)
+    alone = model.classes_[~model.is_new_][logits[:, ~model.is_new_].argmax(axis=1)] == labels
+    together = model.predict(queries) == labels
+    # Judged by 4 samples of each class, so not exactly.
+    assert alone.mean() - together.mean() <= 1.5 * limit + 0.05
+    free = HOTClassifier(base, include_base=True, base_loss=None, **SET).fit(*samples(NEW, 1, seed=1, spread=0.9))
+    assert free.balance_ == 0
+
+
+@pytest.mark.parametrize("include_base", [False, True])
+def test_a_model_that_grew_is_the_one_that_was_fitted_at_once(include_base, tmp_path):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    queries, _ = samples(range(OLD + 6), 5, seed=2, spread=0.6)
+    whole = HOTClassifier(base, include_base=include_base, **SET).fit(X, y)
+    first = np.isin(y, np.unique(y)[:4])
+    model = HOTClassifier(base, include_base=include_base, **SET).fit(X[first][::2], y[first][::2])
+    model.add_samples(X[first][1::2], y[first][1::2])
+    model.save(tmp_path / "one.model")
+    model = HOTClassifier.load(tmp_path / "one.model", base=base)
+    model.add_classes(X[~first], y[~first])
+    np.testing.assert_allclose(model.predict_proba(queries), whole.predict_proba(queries), atol=1e-6)
+    model.remove_classes(np.unique(y)[4:])
+    before = HOTClassifier(base, include_base=include_base, **SET).fit(X[first], y[first])
+    np.testing.assert_allclose(model.predict_proba(queries), before.predict_proba(queries), atol=1e-6)
+
+
+def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    model = HOTClassifier(base, include_base=True, **SET).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(InputError, match="'class 24' is a class of this model already: use add_samples"):
+        model.add_classes(X[:2], y[:2])
+    with pytest.raises(InputError, match="'class 00' is no new class of this model: use add_classes"):
+        model.add_samples(X[:2], ["class 00"] * 2)
+    with pytest.raises(InputError, match="'class 00' is no new class"):
+        model.remove_classes("class 00")
+    with pytest.raises(InputError, match="No new class would be left"):
+        model.remove_classes(np.unique(y))
+    with pytest.raises(InputError, match="NaN"):
+        model.add_classes(np.full((2, WIDTH), np.nan), ["x", "y"])
+    assert np.array_equal(model.predict_proba(X), before)
+    model.save(tmp_path / "one.model")
+    with pytest.raises(ParameterError, match="pass base to load"):
+        HOTClassifier.load(tmp_path / "one.model").remove_classes("class 24")
+
+
+def test_shared_and_unlike_names_are_refused():
+    X, _ = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET)
+    with pytest.raises(InputError, match="named alike"):
+        model.fit(X, np.repeat(range(6), 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match="'class 03' is a base class and a new class"):
+            model.fit(X, np.repeat([f"class {c:02d}" for c in range(3, 9)], 2))
+
+
+@pytest.mark.parametrize("changes", [{"head": "expected"}, {"alpha": 0.2}, {"power_on_base": False}])
+def test_settings_that_do_not_go_together_are_refused(changes):
+    with pytest.raises(ParameterError, match="include_base goes with"):
+        HOTClassifier(bank(), include_base=True, **SET | changes).fit(*samples(NEW, 2, seed=1))
+
+
+def test_a_bank_without_samples_cannot_be_answered(tmp_path):
+    bank().save(tmp_path / "small.bank", samples=False, covariance="diagonal")
+    model = HOTClassifier(BaseClasses.load(tmp_path / "small.bank"), include_base=True, cost="mean-cosine", **SET)
+    with pytest.raises(ParameterError, match="include_base needs a bank with samples"):
+        model.fit(*samples(NEW, 2, seed=1))
+
+
+@pytest.mark.parametrize("include_base", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_samples_of_no_class_are_told_and_rejected(include_base, dtype):
+    X, y = samples(NEW, 3, seed=1)
+    model = HOTClassifier(bank(dtype), include_base=include_base, **SET).fit(X.astype(dtype), y)
+    queries, labels = samples(NEW, 40, seed=2)
+    strangers, _ = samples(range(40, 60), 10, seed=3)
+    queries, strangers = queries.astype(dtype), strangers.astype(dtype)
+    known, strange = model.outlier_score(queries), model.outlier_score(strangers)
+    assert np.mean(known[:, None] < strange) > 0.97
+    answers = model.predict(queries, reject=0.05)
+    assert np.mean([answer is None for answer in answers]) < 0.2
+    kept = answers != None  # noqa: E711
+    assert np.mean(answers[kept] == labels[kept]) > 0.95
+    assert np.mean(model.predict(strangers, reject=0.05, unknown="?") == "?") > 0.8
+    more = [np.mean(model.predict(queries, reject=share, unknown="?") == "?") for share in (0.01, 0.1, 0.5)]
+    assert more == sorted(more)
+
+
+def test_false_alarms_are_those_asked_for_where_new_classes_are_like_base_classes():
+    base, alarms = bank(spread=0.5), []
+    for seed in range(8):
+        classes = range(30 + 6 * seed, 36 + 6 * seed)
+        model = HOTClassifier(base, **SET).fit(*samples(classes, 5, seed=seed, spread=0.5))
+        queries, _ = samples(classes, 60, seed=100 + seed, spread=0.5)
+        alarms.append(np.mean(model.predict(queries, reject=0.1, unknown="?") == "?"))
+    assert 0.03 < np.mean(alarms) < 0.3
+
+
+def test_rejecting_needs_a_bank_and_a_share():
+    X, y = samples(NEW, 2, seed=1)
+    few = BaseClasses.from_samples(*samples(range(6), 20, seed=0))
+    with pytest.raises(ParameterError, match="at least 20 classes"):
+        HOTClassifier(few, **SET).fit(X, y).predict(X, reject=0.05)
+    assert HOTClassifier(few, **SET).fit(X, y).outlier_score(X).shape == (12,)
+    with pytest.raises(ParameterError, match="without base classes knows no outliers"):
+        HOTClassifier().fit(X, y).outlier_score(X)
+    model = HOTClassifier(bank(), **SET).fit(X, y)
+    for reject in (0, 1.0, -0.1, "much", float("nan")):
+        with pytest.raises(ParameterError, match="reject must be a share"):
+            model.predict(X, reject=reject)
+
+
+def test_a_bank_seen_in_training_warns_of_more_false_alarms():
+    X, y = samples(range(OLD), 20, seed=0)
+    base = BaseClasses.from_samples(X, y, seen_in_training=True)
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(base).fit(X, y)
+    with pytest.warns(OpenWorldWarning, match="looks trained on the base classes"):
+        model.predict(X, reject=0.05)
+
+
+def test_probabilities_come_true_more_often_when_calibrated():
+    base = bank(spread=0.9)
+    errors = {}
+    for calibrated in (True, False):
+        confidence, right = [], []
+        for seed in range(6):
+            classes = range(30 + 6 * seed, 36 + 6 * seed)
+            model = HOTClassifier(base, calibrate_probabilities=calibrated, **SET)
+            model.fit(*samples(classes, 1, seed=seed, spread=0.9))
+            queries, labels = samples(classes, 40, seed=100 + seed, spread=0.9)
+            confidence.append(model.predict_proba(queries).max(axis=1))
+            right.append(model.predict(queries) == labels)
+        errors[calibrated] = abs(np.mean(np.concatenate(confidence)) - np.mean(np.concatenate(right)))
+    assert errors[True] < errors[False]
+
+
+def test_other_classifiers_with_a_bank_know_outliers_too():
+    X, y = samples(NEW, 2, seed=1)
+    model = FreeLunchClassifier(
+        BaseClasses.from_samples(np.abs(samples(range(OLD), 20, seed=0)[0]), np.repeat(range(OLD), 20))
+    )
+    assert model.fit(np.abs(X), y).outlier_score(np.abs(X)).shape == (12,)

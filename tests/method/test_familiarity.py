@@ -1,0 +1,40 @@
+"""Ratios of likelihoods under the two-covariance model, against densities of SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import multivariate_normal
+
+from few_shot_problems import prepared_bank
+from hotshot.method.familiarity import SHRINKAGE, KnownClasses, class_ratios
+
+
+def dense_covariances(two):
+    within = np.diag(two.deviations**2)
+    rotated = two.deviations[:, None] * two.axes
+    return within, rotated * two.ratios @ rotated.T
+
+
+def test_ratios_are_those_of_dense_gaussians():
+    base = prepared_bank()
+    two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
+    within, between = dense_covariances(two)
+    rng = np.random.default_rng(0)
+    means, x, shots = rng.normal(size=(3, 6)), rng.normal(size=(4, 6)), np.array([1.0, 2.0, 7.0])
+    got = class_ratios(two, centre, means, shots, x)
+    for c, (mean, k) in enumerate(zip(means, shots, strict=True)):
+        pull = between @ np.linalg.inv(between + within / k)
+        own = multivariate_normal(centre + pull @ (mean - centre), within + between - pull @ between)
+        expected = own.logpdf(x) - multivariate_normal(centre, within + between).logpdf(x)
+        np.testing.assert_allclose(got[:, c], expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_best_class_is_that_of_the_largest_ratio_however_many_rows():
+    base = prepared_bank()
+    known = KnownClasses(base.two_covariances(*SHRINKAGE), base.means.mean(axis=0), base.means, np.ones(6))
+    x = np.random.default_rng(0).normal(size=(5000, 6))
+    places, scores = known.best(x)
+    ratios = known.ratios(x)
+    assert np.array_equal(places, ratios.argmax(axis=1))
+    np.testing.assert_allclose(scores, ratios.max(axis=1))
+    assert [len(found) for found in known.best(x[:0])] == [0, 0]

@@ -1,0 +1,121 @@
+"""Old and new classes in one head: the minimum, its independence of the start, and what old classes may lose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from few_shot_problems import method_with, ragged_bank
+from hotshot.base import Space
+from hotshot.method.fit import calibrate_tasks
+from hotshot.method.joint import (
+    MOST_BIAS,
+    OldClasses,
+    RowsProblem,
+    balance,
+    logits,
+    rows_objective,
+    train_new,
+    train_old,
+)
+
+METHOD = method_with()
+
+
+def random_problem(seed, n_points=20, n_new=3, n_old=5, width=4):
+    rng = np.random.default_rng(seed)
+    ones = np.ones((n_points, 1))
+    return RowsProblem(
+        points=np.concatenate([rng.normal(size=(n_points, width)), ones], axis=1),
+        labels=rng.integers(-1, n_new, n_points),
+        counts=rng.random(n_points),
+        levels=rng.normal(size=n_points),
+        means=np.concatenate([rng.normal(size=(4, width)), ones[:4]], axis=1),
+        variances=rng.random((4, width)),
+        owners=np.array([0, 1, 2, 1]),
+        gaussian_counts=1 + rng.random(4),
+        old=rng.normal(size=(n_old, width + 1)),
+        n_classes=n_new,
+        C=1.3,
+    )
+
+
+@given(seed=st.integers(0, 2**31))
+def test_the_gradient_is_that_of_the_value(seed):
+    problem = random_problem(seed)
+    rng = np.random.default_rng(seed + 1)
+    theta, step = rng.normal(size=(2, 1, 3, 5))
+    step *= 1e-5
+    found = rows_objective(problem, theta)
+    ends = [rows_objective(problem, theta + sign * step).value[0] for sign in (1, -1)]
+    np.testing.assert_allclose(ends[0] - ends[1], 2 * np.sum(found.gradient * step), rtol=1e-4, atol=1e-10)
+
+
+def test_the_value_is_the_cross_entropy_of_all_classes():
+    """Without variances a Gaussian is a point, and all old rows count, not only their level."""
+    problem = replace(random_problem(0), variances=np.zeros((4, 4)))
+    levels = np.log(np.sum(np.exp(problem.points @ problem.old.T), axis=1))
+    problem = replace(problem, levels=levels)
+    rows = np.random.default_rng(1).normal(size=(3, 5))
+    everyone = np.concatenate([problem.old, rows])
+
+    def losses(points, labels):
+        z = points @ everyone.T
+        total = np.log(np.exp(z).sum(axis=1))
+        own = np.where(labels >= 0, z[np.arange(len(z)), labels + len(problem.old)], levels[: len(z)])
+        return total - own
+
+    expected = problem.counts @ losses(problem.points, problem.labels)
+    expected += problem.gaussian_counts @ losses(problem.means, problem.owners)
+    expected += np.sum(rows[:, :-1] ** 2) / (2 * problem.C)
+    np.testing.assert_allclose(rows_objective(problem, rows[None]).value, [expected], rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    bank = ragged_bank(sizes=(30, 40, 25, 30, 30), width=5, spread=0.3)
+    base = bank.prepare(Space(power=1.0, n_components=None))
+    rng = np.random.default_rng(1)
+    support = base.transform(rng.normal(size=(3, 5))[[0, 0, 1, 2]] + 0.1 * rng.normal(size=(4, 5)))
+    labels = np.array([0, 0, 1, 2])
+    old = train_old(base, bank.samples, bank.counts, METHOD)
+    _, gaussians = calibrate_tasks(base, support[None], labels[None], METHOD, n_classes=3)
+    return base, old, gaussians, support, labels, bank
+
+
+def test_new_rows_do_not_depend_on_the_start(fitted):
+    base, old, gaussians, support, labels, _ = fitted
+    first = train_new(base, old, gaussians, support, labels, METHOD)
+    assert first.converged
+    rng = np.random.default_rng(0)
+    for scale in (0.1, 3.0):
+        start = scale * rng.normal(size=first.theta.shape)
+        again = train_new(base, old, gaussians, support, labels, METHOD, start)
+        np.testing.assert_allclose(again.theta, first.theta, atol=1e-5)
+
+
+def test_old_classes_are_told_apart_by_their_samples_alone(fitted):
+    _, old, *_, bank = fitted
+    assert old.theta.shape[0] == len(bank.names)
+    right = logits(old.theta, old.held_out).argmax(axis=1) == old.labels
+    assert right.mean() > 0.9
+    # A fifth of each class is held out, and none of it is trained on.
+    assert np.bincount(old.labels).tolist() == [count // 5 for count in bank.counts]
+    assert not np.isin(old.held_out[:, 0], old.points[:, 0]).any()
+
+
+@given(seed=st.integers(0, 2**31), share=st.floats(0, 0.3))
+def test_old_classes_lose_no_more_than_was_allowed(seed, share):
+    rng = np.random.default_rng(seed)
+    theta, held_out = rng.normal(size=(4, 4)), rng.normal(size=(40, 3))
+    old = OldClasses(theta, held_out, np.ones(40), held_out, logits(theta, held_out).argmax(axis=1))
+    new = rng.normal(size=(3, 4))
+    bias = balance(old, new, share)
+    stolen = logits(new, held_out).max(axis=1) + bias > logits(theta, held_out).max(axis=1) + 1e-12
+    assert stolen.mean() <= share
+    assert bias <= MOST_BIAS
+    assert balance(old, new, None) == 0
