@@ -55,6 +55,44 @@ def test_evaluate_prints_tables_and_goes_on_with_its_own_folder(hotshot, files, 
     ]
 
 
+@pytest.mark.parametrize(
+    ("setting", "texts"),
+    [
+        ("generalised", ("6-way-1-shot, 2 tasks", "harmonic mean", "base alone")),
+        ("open", ("3-way-1-shot, 2 tasks", "AUROC", "false alarms")),
+    ],
+)
+def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot, files, setting, texts):
+    size = ["--queries", "4", "--tasks", "2", "--jobs", "1", "--shots", "1"] + ["--ways", "3"] * (setting == "open")
+    arguments = ["evaluate", *data(files), *size, "--methods", "hot,lda", "--setting", setting]
+    first = hotshot(*arguments)
+    assert first.returncode == 0, first.stderr
+    shown = " ".join(first.stdout.split())
+    for text in texts:
+        assert all(word in shown for word in text.split()), text
+    assert "beyond the mean" not in first.stdout
+    second = hotshot(*arguments, "--json")
+    rows = json.loads(second.stdout)["results"]
+    assert [row["setting"] for row in rows] == [setting] * 2
+    third = hotshot(*arguments)
+    assert "4 tasks were in" in third.stdout
+    assert hotshot(*arguments[:-2]).stdout != third.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
+        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks are for the closed setting"),
+        (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
+    ],
+)
+def test_settings_that_cannot_be_asked_are_refused(hotshot, files, arguments, message):
+    run = hotshot("evaluate", *data(files), "--queries", "4", "--methods", "lda", "--shots", "1", *arguments)
+    assert run.returncode != 0
+    assert message in " ".join(run.stderr.split())
+
+
 def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files, tmp_path):
     out = tmp_path / "run"
     run = hotshot("evaluate", *data(files), *SMALL, "--methods", "hot,ridge", "--shots", "1", "--out", out, "--json")

@@ -55,6 +55,18 @@ def test_the_same_folder_gives_the_same_bytes(folder):
     assert first.startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.parametrize(("setting", "measure"), [("generalised", "Harmonic mean"), ("open", "AUROC")])
+def test_other_settings_have_tables_of_their_measures(fresh, setting, measure):
+    ways = {} if setting == "open" else {"ways": None}
+    run = make_run(fresh, methods=("hot", "lda"), setting=setting, **{"tasks": 2, **ways})
+    text = make_report([run], read, tasks=2)
+    assert f"{measure} of hot" in text
+    assert "over tasks and hold for these classes only" in text
+    assert "Tasks by accuracy" not in text
+    assert f"<dt>Setting</dt><dd><bdi>{setting}</bdi>" in text
+    assert (MISSING in text) == (setting == "generalised")
+
+
 def test_a_report_names_nothing_to_load_and_allows_nothing(folder):
     text = make_report([folder / "run", folder / "paper"], read, tasks=3)
     policy = html.unescape(re.search(r'Content-Security-Policy" content="(.*?)"', text)[1])

@@ -18,8 +18,8 @@ from hotshot.estimators import METHOD_NAMES
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
 from hotshot.evaluation import Evaluation
-from hotshot.evaluation.tables import accuracy_table, detail_table, unsolved
-from hotshot.evaluation.tasks import check_shots, freeze_tasks
+from hotshot.evaluation.tables import accuracy_table, detail_table, measure_table, unsolved
+from hotshot.evaluation.tasks import CLOSED, GENERALISED, SETTINGS, check_setting, check_shots, freeze_tasks
 from hotshot.files.atomic import real
 
 
@@ -33,10 +33,19 @@ def evaluate(
             help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
         ),
     ] = "hot,free-lunch,logistic,centroid-cl2n",
-    ways: inputs.Ways = "5",
+    setting: Annotated[
+        str,
+        typer.Option(
+            help=f"What is asked: {', '.join(SETTINGS)}. Generalised has queries of base classes too, open has queries "
+            "of no class."
+        ),
+    ] = CLOSED.name,
+    ways: inputs.Ways = None,
     shots: inputs.Shots = "1,5",
     queries: inputs.AnyQueries = "15",
-    tasks: Annotated[int, inputs.number("Tasks for each number of shots.")] = 10_000,
+    tasks: Annotated[
+        int | None, inputs.number("Tasks for each number of shots. Default: 10,000, 30 in the generalised setting.")
+    ] = None,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
     scheduler: inputs.Scheduler = None,
@@ -57,11 +66,16 @@ def evaluate(
     """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
+    asked = check_setting(setting)
+    if asked is not CLOSED and (save_tasks is not None or load_tasks is not None):
+        raise ParameterError("--save-tasks and --load-tasks are for the closed setting: leave them out.")
+    tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
     chosen = method_names(methods)
     classes, X, y = inputs.load_data(base, novel, bank)
     console = Console(stderr=as_json)
-    size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
+    own_ways = asked.ways if ways is None else ways
+    size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
     # A file of tasks that was made elsewhere knows their number, we do not yet.
     total = None if load_tasks is not None else tasks * len(wanted) * len(chosen)
     if save_tasks is not None:
@@ -71,17 +85,28 @@ def evaluate(
     if out is None:
         request = {
             "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
-            "numbers": [ways, wanted, queries, tasks, seed],
+            "numbers": [own_ways, wanted, queries, tasks, seed],
             "methods": chosen,
+            **({} if asked is CLOSED else {"setting": asked.name}),
         }
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
     with Watching(console, total, out) as watching:
         where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out, "watch": watching}
         about = {"source": source_of(base, novel, bank, load_tasks)}
         found = evaluation.evaluate(
-            chosen, X, y, base=classes, **size, frozen=load_tasks, reference=reference, about=about, **where
+            chosen,
+            X,
+            y,
+            base=classes,
+            setting=asked.name,
+            **size,
+            frozen=load_tasks,
+            reference=reference,
+            about=about,
+            **where,
         )
-    settings = chosen_settings(chosen, classes)
+    # In the generalised setting methods choose on a part of the bank, and the run folder says what.
+    settings = {} if asked is GENERALISED else chosen_settings(chosen, classes)
     if as_json:
         print_notes(console, watching.notes)
         print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
@@ -89,7 +114,8 @@ def evaluate(
     if watching.known:
         console.print(f"{watching.known} tasks were in {out} already.", markup=False)
     print_accuracies(console, found)
-    console.print(to_rich(detail_table(found, threshold)))
+    if asked is CLOSED:
+        console.print(to_rich(detail_table(found, threshold)))
     for sentence in settings_in_words(settings):
         console.print(sentence, markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
@@ -98,7 +124,8 @@ def evaluate(
 
 def print_accuracies(console: Console, found: Evaluation) -> None:
     """One table for each number of shots, and what their intervals hold for."""
-    tables = [accuracy_table(found, shots) for shots in found.shots]
+    table_of = measure_table if found.setting.compared else accuracy_table
+    tables = [table_of(found, shots) for shots in found.shots]
     for table in tables:
         console.print(to_rich(table))
     for note in dict.fromkeys(note for table in tables for note in table.notes):

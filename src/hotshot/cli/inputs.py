@@ -48,7 +48,12 @@ def ways_option(text: str) -> Any:
 Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
 Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
 Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
-Ways = Annotated[str, ways_option("Classes per task, or a range such as 5-20 to draw them from.")]
+Ways = Annotated[
+    str | None,
+    ways_option(
+        "Classes per task, or a range such as 5-20 to draw them from. Default: 5, all in the generalised setting."
+    ),
+]
 Shots = Annotated[
     str,
     typer.Option(help="Support samples per class, several in turn; of a range such as 1-10 each class draws its own."),

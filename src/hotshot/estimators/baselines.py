@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
 from hotshot.base.space import choose_power, power_transform
+from hotshot.estimators.beside_base import BesideBase
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.transport.costs import squared_euclidean
 
@@ -24,7 +25,7 @@ def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return class_means(X[order], np.bincount(labels))
 
 
-class CentroidClassifier(FewShotClassifier):
+class CentroidClassifier(BesideBase):
     """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
 
     Parameters
@@ -34,10 +35,14 @@ class CentroidClassifier(FewShotClassifier):
     power : float or "auto"
         Of the power transform; "auto" is chosen on the base classes, as in `HOTClassifier`.
     normalize : {"centre-l2", None}
+    include_base : bool
+        Whether base classes are answered too, by the means of their samples.
 
     Attributes
     ----------
     classes_ : array (N,)
+    is_new_ : array (N,)
+        With `include_base`: which classes are new.
     centroids_ : array (N, V)
     centre_ : array (V,)
         Zero without normalisation.
@@ -51,15 +56,22 @@ class CentroidClassifier(FewShotClassifier):
         "base": "no_validation",
         "power": POWER,
         "normalize": [StrOptions({"centre-l2"}), None],
+        "include_base": ["boolean"],
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"power": POWERS}
 
     def __init__(
-        self, base: BaseClasses | None = None, *, power: float | str = "auto", normalize: str | None = "centre-l2"
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        normalize: str | None = "centre-l2",
+        include_base: bool = False,
     ) -> None:
         self.base = base
         self.power = power
         self.normalize = normalize
+        self.include_base = include_base
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.base is None:
@@ -70,6 +82,10 @@ class CentroidClassifier(FewShotClassifier):
             centre = self.base.centre(self.power_)
         self.centre_ = np.zeros(X.shape[1]) if self.normalize is None else centre
         self.centroids_ = means_by_class(self._transformed(X), labels)
+        if self.include_base:
+            samples, of_base = self._base_samples()
+            old = means_by_class(self._transformed(samples), of_base)
+            self.centroids_ = np.concatenate([old, self.centroids_])[self._join_base()]
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         X = power_transform(X.astype(np.float64), self.power_) - self.centre_
@@ -77,6 +93,11 @@ class CentroidClassifier(FewShotClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return -squared_euclidean(self._transformed(X), self.centroids_)
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Minus the largest cosine similarity to a centroid (samples,): the larger, the rather of no class."""
+        z = self._transformed(self._validated(X))
+        return -(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1)
 
 
 class _DirectionClassifier(FewShotClassifier):

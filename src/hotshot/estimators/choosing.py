@@ -173,6 +173,8 @@ class HeldOut:
 
             def of_fold(fold: Fold) -> np.ndarray:
                 own = clone(estimator).set_params(base=fold.base)
+                if hasattr(own, "include_base"):
+                    own.set_params(include_base=False)
                 return np.stack([_accuracies(own, fold, k, slice(start, tasks)) for k in SHOTS])
 
             with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:

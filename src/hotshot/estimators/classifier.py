@@ -72,9 +72,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2 and not getattr(self, "include_base", False):
             raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
-        _check_base(getattr(self, "base", None), X.shape[1])
+        base = getattr(self, "base", None)
+        _check_base(base, X.shape[1])
+        if getattr(self, "include_base", False) and base is None:
+            raise ParameterError("include_base needs base classes to answer: pass base.")
         self._compare_to_base(X)
-        if isinstance(getattr(self, "base", None), BaseClasses):
+        if isinstance(base, BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)
@@ -157,7 +160,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         base = getattr(self, "base", None)
         bank = base if isinstance(base, BaseClasses) else None
         self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
-        if bank is not None and self.classes_.dtype.kind in "UO":
+        # Beside base classes such names are an error.
+        is_beside = getattr(self, "include_base", False)
+        if bank is not None and not is_beside and self.classes_.dtype.kind in "UO":
             warn_of_shared_classes(bank, self.classes_)
         if self.feature_space_ is not None:
             warn_of_features(self.feature_space_, X)

@@ -160,12 +160,23 @@ class OpenWorld:
 
 def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
     """Raise where old and new classes cannot be answered together."""
-    if bank.samples is None:
-        raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
+    needed_samples(bank)
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base goes with head='bound', power_on_base=True and alpha=0: leave these as they are."
         )
+    check_names(bank, names)
+
+
+def needed_samples(bank: BaseClasses) -> np.ndarray:
+    """The samples of a bank (samples, V); raise where it has none."""
+    if bank.samples is None:
+        raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
+    return bank.samples
+
+
+def check_names(bank: BaseClasses, names: np.ndarray) -> None:
+    """Raise unless the names of base classes and of new classes (N,) are of one kind, and no name is both."""
     kinds = {array.dtype.kind for array in (bank.names, names)}
     if len(kinds) > 1 and not kinds <= set("iufb"):
         raise InputError(

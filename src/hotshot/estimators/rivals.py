@@ -12,12 +12,12 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from hotshot.arrays import cast, unit_vectors
+from hotshot.arrays import cast, slices, unit_vectors
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power, power_transform
 from hotshot.errors import InputError
 from hotshot.estimators.baselines import POWER, POWERS, means_by_class
-from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.beside_base import BesideBase
 from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import squared_euclidean
 
@@ -26,12 +26,16 @@ POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
 SHARE = [Interval(Real, 0, 1, closed="both"), AUTO]
 # Smallest variance, in units of the mean variance.
 SMALLEST_VARIANCE = 1e-9
+# Differences of samples and class means that are in memory together.
+MOST_DIFFERENCES = 2**24
+# Samples of base classes that logistic regression is trained on, in all; of each class at least some.
+MOST_POINTS, LEAST_POINTS = 2**13, 8
+INCLUDE_BASE: list[Any] = ["boolean"]
 
 
-class _RivalClassifier(FewShotClassifier):
+class _RivalClassifier(BesideBase):
     """What the rivals share: a bank, and a power that may be chosen."""
 
-    base: BaseClasses | None
     power: float | str
 
     def _chosen_power(self, settings: Mapping[str, Any], X: np.ndarray) -> float:
@@ -62,10 +66,15 @@ class LogisticClassifier(_RivalClassifier):
         Subtract the mean of the base samples before scaling to unit norm, or scale alone.
     C : float or "auto"
         Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    include_base : bool
+        Whether base classes are answered too. It is then trained on samples of them and the support together, all
+        classes weighted alike.
 
     Attributes
     ----------
     classes_ : array (N,)
+    is_new_ : array (N,)
+        With `include_base`: which classes are new.
     coef_, intercept_ : arrays (N, V) and (N,)
         On normalised features.
     centre_ : array (V,)
@@ -86,6 +95,7 @@ class LogisticClassifier(_RivalClassifier):
         "power": POWER,
         "normalize": [StrOptions({"centre-l2", "l2", "auto"})],
         "C": POSITIVE,
+        "include_base": INCLUDE_BASE,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "C": (3.0, 1.0, 10.0, 100.0),
@@ -100,11 +110,13 @@ class LogisticClassifier(_RivalClassifier):
         power: float | str = "auto",
         normalize: str = "auto",
         C: float | str = "auto",
+        include_base: bool = False,
     ) -> None:
         self.base = base
         self.power = power
         self.normalize = normalize
         self.C = C
+        self.include_base = include_base
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         settings = self.settings()
@@ -112,12 +124,19 @@ class LogisticClassifier(_RivalClassifier):
         self.centre_ = np.zeros(X.shape[1])
         if self.base is not None and settings["normalize"] == "centre-l2":
             self.centre_ = self.base.centre(self.power_)
-        # The penalty keeps the weights in the span of the support, where the problem is small.
-        axes, coordinates = np.linalg.qr(self._transformed(X).T)
+        z, weights, tolerance = self._transformed(X), None, 1e-14
+        if self.include_base and self.base is not None:
+            samples, of_base = self._base_samples(max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
+            labels = np.concatenate([of_base, len(self.base.names) + labels])
+            # From places among base and new classes to places among all in order.
+            labels = np.argsort(self._join_base())[labels]
+            z, tolerance = np.concatenate([self._transformed(samples), z]), 1e-9
+            weights = (len(z) / len(self.classes_) / np.bincount(labels))[labels]
+        # The penalty keeps the weights in the span of the samples, where the problem is small.
+        axes, coordinates = np.linalg.qr(z.T)
         members = np.eye(len(self.classes_))[labels]
-        theta, self.converged_ = fit_logistic(
-            coordinates.T, members, symmetric_penalty(settings["C"], members.shape[1])
-        )
+        penalty = symmetric_penalty(settings["C"], members.shape[1])
+        theta, self.converged_ = fit_logistic(coordinates.T, members, penalty, weights, tolerance)
         if not self.converged_:
             warnings.warn(
                 "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=3
@@ -130,9 +149,15 @@ class LogisticClassifier(_RivalClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self._transformed(X) @ self.coef_.T + self.intercept_
 
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Minus the largest probability of each sample (samples,): the larger, the rather of no class."""
+        return -self.predict_proba(X).max(axis=1)
 
-def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarray, bool]:
-    r""":math:`\min_{W, c} \sum_n \ell(W x_n + c, y_n) + \lVert W \rVert^2 / (2 C)`.
+
+def fit_logistic(
+    X: np.ndarray, members: np.ndarray, C: float, weights: np.ndarray | None = None, tolerance: float = 1e-14
+) -> tuple[np.ndarray, bool]:
+    r""":math:`\min_{W, c} \sum_n w_n \ell(W x_n + c, y_n) + \lVert W \rVert^2 / (2 C)`.
 
     scikit-learn's LogisticRegression has the same minimum and takes several times as long on a few samples.
 
@@ -140,6 +165,10 @@ def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarr
     ----------
     X, members : arrays (samples, V) and (samples, N)
         Features and one-hot classes.
+    weights : array (samples,), optional
+        Of the samples; all 1 by default.
+    tolerance : float
+        Smallest relative decrease of the objective in a step.
 
     Returns
     -------
@@ -149,6 +178,8 @@ def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarr
     """
     points = np.concatenate([X, np.ones((len(X), 1))], axis=1)
     shape = members.shape[1], points.shape[1]
+    counts = np.ones((len(X), 1)) if weights is None else weights[:, None]
+    members = counts * members
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         theta = flat.reshape(shape)
@@ -158,10 +189,10 @@ def fit_logistic(X: np.ndarray, members: np.ndarray, C: float) -> tuple[np.ndarr
         totals = exponentials.sum(axis=1, keepdims=True)
         penalty = theta / C
         penalty[:, -1] = 0
-        value = np.log(totals).sum() - np.vdot(logits, members) + np.vdot(penalty, theta) / 2
-        return value, ((exponentials / totals - members).T @ points + penalty).ravel()
+        value = (counts * np.log(totals)).sum() - np.vdot(logits, members) + np.vdot(penalty, theta) / 2
+        return value, ((counts * (exponentials / totals) - members).T @ points + penalty).ravel()
 
-    options = {"gtol": 1e-6, "ftol": 1e-14, "maxcor": 20, "maxiter": 1000}
+    options = {"gtol": 1e-6, "ftol": tolerance, "maxcor": 20, "maxiter": 1000}
     found = minimize(objective, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B", options=options)
     # As close as scikit-learn asks for; beyond that, rounding may end the search.
     return found.x.reshape(shape), bool(np.abs(found.jac).max() <= 1e-4 * len(X))
@@ -182,17 +213,27 @@ class _NormalisedClassifier(_RivalClassifier):
         else:
             prepared = self.base.prepare(Space(power=self.power_))
             self.transform_ = prepared.transform
-        means = means_by_class(self._transformed(X), labels)
-        self._fit_means(means, np.bincount(labels), prepared, settings)
+        means, counts = means_by_class(self._transformed(X), labels), np.bincount(labels)
+        is_new = np.ones(len(means), dtype=bool)
+        if self.include_base and self.base is not None and prepared is not None:
+            order = self._join_base()
+            means = np.concatenate([prepared.means.astype(np.float64), means])[order]
+            counts, is_new = np.concatenate([self.base.counts, counts])[order], self.is_new_
+        self._fit_means(means, counts, is_new, prepared, settings)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         dtype = np.asarray(self.transform_.centre).dtype
         return self.transform_(cast(X, dtype)).astype(np.float64)
 
     def _fit_means(
-        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+        self,
+        means: np.ndarray,
+        shots: np.ndarray,
+        is_new: np.ndarray,
+        prepared: PreparedBase | None,
+        settings: Mapping[str, Any],
     ) -> None:
-        """Learn from the class means (N, axes) of normalised features, and the samples (N,) of each class."""
+        """Learn from the class means (N, axes) of normalised features, the samples (N,) of each, and which are new."""
         raise TypeError(f"{type(self).__name__} must define _fit_means.")
 
 
@@ -213,12 +254,16 @@ class DiscriminantClassifier(_NormalisedClassifier):
         Of the power transform.
     shrinkage : float or "auto"
         How far the covariance is shrunk towards its mean variance, 0 to 1.
+    include_base : bool
+        Whether base classes are answered too, by the means of their samples.
 
     Attributes
     ----------
     classes_ : array (N,)
+    is_new_ : array (N,)
+        With `include_base`: which classes are new.
     means_ : array (N, axes)
-        Of the support, on features taken through `transform_`.
+        Of the samples of each class, on features taken through `transform_`.
     variances_ : array (axes,)
         The diagonal of S, in the axes of the pooled covariance.
     transform_ : FeatureTransform
@@ -230,18 +275,34 @@ class DiscriminantClassifier(_NormalisedClassifier):
     .. [1] Friedman: Regularized Discriminant Analysis. Journal of the American Statistical Association 84, 1989.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {"base": "no_validation", "power": POWER, "shrinkage": SHARE}
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "base": "no_validation",
+        "power": POWER,
+        "shrinkage": SHARE,
+        "include_base": INCLUDE_BASE,
+    }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.9, 0.5, 0.8, 0.97), "power": POWERS}
 
     def __init__(
-        self, base: BaseClasses | None = None, *, power: float | str = "auto", shrinkage: float | str = "auto"
+        self,
+        base: BaseClasses | None = None,
+        *,
+        power: float | str = "auto",
+        shrinkage: float | str = "auto",
+        include_base: bool = False,
     ) -> None:
         self.base = base
         self.power = power
         self.shrinkage = shrinkage
+        self.include_base = include_base
 
     def _fit_means(
-        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+        self,
+        means: np.ndarray,
+        shots: np.ndarray,
+        is_new: np.ndarray,
+        prepared: PreparedBase | None,
+        settings: Mapping[str, Any],
     ) -> None:
         self.means_ = means
         self.variances_ = np.ones(means.shape[1])
@@ -276,10 +337,14 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         How far S_w and S_b are shrunk, 0 to 1.
     scale : float or "auto"
         Factor of S_b: novel classes may differ less, or more, than base classes do.
+    include_base : bool
+        Whether base classes are answered too, as classes of which many samples are seen.
 
     Attributes
     ----------
     classes_ : array (N,)
+    is_new_ : array (N,)
+        With `include_base`: which classes are new.
     projection_ : array (axes, axes)
         Takes features that went through `transform_` to axes where S_w is the identity and S_b diagonal.
     means_, variances_ : arrays (N, axes)
@@ -300,6 +365,7 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         "within": SHARE,
         "between": SHARE,
         "scale": POSITIVE,
+        "include_base": INCLUDE_BASE,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "scale": (0.25, 0.5, 1.0),
@@ -316,15 +382,22 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         within: float | str = "auto",
         between: float | str = "auto",
         scale: float | str = "auto",
+        include_base: bool = False,
     ) -> None:
         self.base = base
         self.power = power
         self.within = within
         self.between = between
         self.scale = scale
+        self.include_base = include_base
 
     def _fit_means(
-        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+        self,
+        means: np.ndarray,
+        shots: np.ndarray,
+        is_new: np.ndarray,
+        prepared: PreparedBase | None,
+        settings: Mapping[str, Any],
     ) -> None:
         if prepared is None:
             self.projection_ = np.eye(means.shape[1])
@@ -341,8 +414,11 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         z = self._transformed(X) @ self.projection_
-        difference = z[:, None] - self.means_
-        return -np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2
+        found = []
+        for rows in slices(len(z), max(1, MOST_DIFFERENCES // max(1, self.means_.size))):
+            difference = z[rows, None] - self.means_
+            found.append(-np.sum(difference**2 / self.variances_ + np.log(self.variances_), axis=2) / 2)
+        return np.concatenate(found)
 
 
 class SoftmaxCalibrationClassifier(_NormalisedClassifier):
@@ -367,10 +443,14 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
         Sharpness of the softmax.
     scale : float
         Logits are scale * cos(z, c').
+    include_base : bool
+        Whether base classes are answered too, by their own means.
 
     Attributes
     ----------
     classes_ : array (N,)
+    is_new_ : array (N,)
+        With `include_base`: which classes are new.
     directions_ : array (N, axes)
         Unit vectors, on features taken through `transform_`.
     transform_ : FeatureTransform
@@ -391,6 +471,7 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
         "alpha": SHARE,
         "tau": POSITIVE,
         "scale": [Interval(Real, 0, None, closed="neither")],
+        "include_base": INCLUDE_BASE,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "alpha": (0.7, 0.3, 0.5, 0.9),
@@ -406,21 +487,29 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
         alpha: float | str = "auto",
         tau: float | str = "auto",
         scale: float = 10.0,
+        include_base: bool = False,
     ) -> None:
         self.base = base
         self.power = power
         self.alpha = alpha
         self.tau = tau
         self.scale = scale
+        self.include_base = include_base
 
     def _fit_means(
-        self, means: np.ndarray, shots: np.ndarray, prepared: PreparedBase | None, settings: Mapping[str, Any]
+        self,
+        means: np.ndarray,
+        shots: np.ndarray,
+        is_new: np.ndarray,
+        prepared: PreparedBase | None,
+        settings: Mapping[str, Any],
     ) -> None:
         if prepared is not None:
             lenders = prepared.means.astype(np.float64)
             cosines = unit_vectors(means) @ unit_vectors(lenders).T
             lent = softmax(settings["tau"] * cosines)[0] @ lenders
-            means = settings["alpha"] * means + (1 - settings["alpha"]) * lent
+            pulled = settings["alpha"] * means + (1 - settings["alpha"]) * lent
+            means = np.where(is_new[:, None], pulled, means)
         self.directions_ = unit_vectors(means)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:

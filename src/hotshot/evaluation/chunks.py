@@ -23,7 +23,8 @@ from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import HotshotError, HotshotWarning, InputError, ParameterError, SharedClassWarning
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
 from hotshot.estimators.confidence import Confidence
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
+from hotshot.evaluation.measures import Measure
+from hotshot.evaluation.tasks import CHUNK_TASKS, Episodes, FrozenEpisodes, OpenTask, Task
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
@@ -31,7 +32,6 @@ from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
 
-CHUNK_TASKS = 20
 CALIBRATION_BINS = 15
 # Entries of the dense covariances of the tasks that are fitted together.
 BATCH_ENTRIES = 2**25
@@ -53,7 +53,8 @@ class Record:
 
     `classes`, `queries` and `correct` have a list for each task: its classes, as indices, how many queries each class
     had, and how many of these were predicted right. `bins` are (count, confidence, correct) per bin of confidence, or
-    None without probabilities; `statuses` counts transport problems by status.
+    None without probabilities; `statuses` counts transport problems by status. `measures` are what else the setting
+    measures, one number per task; a closed one has None.
     """
 
     chunk: Chunk
@@ -64,10 +65,13 @@ class Record:
     statuses: dict[str, int]
     stopped_early: int
     seconds: float
+    measures: dict[str, list[float]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain lists and numbers."""
         found = asdict(self)
+        if self.measures is None:
+            del found["measures"]
         return {"unit": found.pop("chunk"), **found}
 
     @classmethod
@@ -91,10 +95,23 @@ class Record:
             and bins.shape == (CALIBRATION_BINS, 3)
             and all(isinstance(n, int) for n in (*record.statuses.values(), record.stopped_early))
             and record.seconds >= 0
+            and _are_measures(record.measures, len(ways[0]))
         )
         if not sound:
             raise ValueError(f"the record of {record.chunk.method} from task {record.chunk.start} on holds no counts")
         return record
+
+
+def _are_measures(found: Any, tasks: int) -> bool:
+    """Whether these are finite numbers under names, one for each task; or none at all."""
+    if found is None:
+        return True
+    return isinstance(found, dict) and all(
+        isinstance(values, list)
+        and len(values) == tasks
+        and all(type(value) in (int, float) and np.isfinite(value) for value in values)
+        for values in found.values()
+    )
 
 
 @dataclass(frozen=True)
@@ -110,12 +127,15 @@ class Predictions:
         How many transport problems ended in each `Status`.
     stopped_early : int
         Heads that stopped before their minimum.
+    measures : dict of str to list of float, or None
+        What else is measured in each task.
     """
 
     correct: list[np.ndarray]
     confidence: list[np.ndarray] | None
     statuses: dict[int, int]
     stopped_early: int = 0
+    measures: dict[str, list[float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -191,6 +211,7 @@ class EstimatorRunner:
     novel: np.ndarray
     # Spaces of its bank that it uses, which a copy of the bank in another process would prepare again.
     spaces: Mapping[Any, PreparedBase] = field(default_factory=dict)
+    measure: Measure | None = None
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
@@ -201,6 +222,7 @@ class EstimatorRunner:
 
     def _run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         correct, confidence = [], []
+        measured: list[dict[str, float]] = []
         stopped_early = 0
         if self.spaces:
             self.estimator.base.adopt(self.spaces)
@@ -216,7 +238,10 @@ class EstimatorRunner:
             if hasattr(model, "predict_proba"):
                 place = np.searchsorted(model.classes_, predicted)
                 confidence.append(model.predict_proba(queries)[np.arange(len(queries)), place])
-        return Predictions(correct, confidence or None, {}, stopped_early)
+            if self.measure is not None and isinstance(task, OpenTask):
+                measured.append(self.measure(model, self.novel, task, correct[-1]))
+        measures = {name: [own[name] for own in measured] for name in measured[0]} if measured else None
+        return Predictions(correct, confidence or None, {}, stopped_early, measures)
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -225,11 +250,18 @@ Transformed = tuple[PreparedBase, np.ndarray]
 
 
 def make_runner(
-    name: str, estimator: Any, X: np.ndarray, trials: Sequence[Task], seed: int, transformed: list[Transformed]
+    name: str,
+    estimator: Any,
+    X: np.ndarray,
+    trials: Sequence[Task],
+    seed: int,
+    transformed: list[Transformed],
+    measure: Measure | None = None,
 ) -> Runner:
     """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 
-    `transformed` keeps the novel samples in each space for the runners that follow.
+    `transformed` keeps the novel samples in each space for the runners that follow. What `measure` measures takes
+    models that are fitted one by one.
     """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
@@ -237,11 +269,15 @@ def make_runner(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", HotshotWarning)
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # One shot of each of many classes is what was asked for.
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
             # Of all classes, not of those in a trial, where a run begins.
             warnings.simplefilter("ignore", SharedClassWarning)
             for trial in trials:
                 model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
-                model.predict(X[trial.query])
+                answers = model.predict(X[trial.query])
+                if measure is not None and isinstance(trial, OpenTask):
+                    measure(model, X, trial, answers == trial.query_labels)
             if isinstance(model, FewShotClassifier):
                 # A sample that no task may hold is better named now.
                 model.predict(X)
@@ -252,9 +288,10 @@ def make_runner(
     for kind, said in {warning.category: warning.message for warning in reversed(caught)}.items():
         warnings.warn(str(said), kind, stacklevel=2)
     batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
-    if not batched or getattr(estimator, "include_base", False):
+    if not batched or measure is not None or getattr(estimator, "include_base", False):
         own = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
-        return EstimatorRunner(estimator, X, model.base.prepared_by(getattr(model, "transform_", None)) if own else {})
+        spaces = model.base.prepared_by(getattr(model, "transform_", None)) if own else {}
+        return EstimatorRunner(estimator, X, spaces, measure)
     X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)
@@ -276,10 +313,10 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**missing) if missing else estimator
 
 
-def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int) -> list[Chunk]:
+def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int, size: int = CHUNK_TASKS) -> list[Chunk]:
     """All chunks of tasks [start, stop), chunk by chunk so that the methods stay level."""
-    starts = range(start - start % CHUNK_TASKS, stop, CHUNK_TASKS)
-    return [Chunk(shots, s, min(s + CHUNK_TASKS, stop), method) for s in starts for method in methods]
+    starts = range(start - start % size, stop, size)
+    return [Chunk(shots, s, min(s + size, stop), method) for s in starts for method in methods]
 
 
 def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk) -> Record:
@@ -311,6 +348,7 @@ def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk)
         statuses={str(status): count for status, count in found.statuses.items()},
         stopped_early=found.stopped_early,
         seconds=round(time.perf_counter() - begin, 6),
+        measures=found.measures,
     )
 
 

@@ -7,7 +7,7 @@ kind.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy import sparse, stats
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.chunks import Record
+from hotshot.evaluation.tasks import CLOSED, Setting
 from hotshot.formatting import setting_in_words, with_interval
 from hotshot.transport import Status
 
@@ -197,6 +198,9 @@ class MethodResult:
         Fits that stopped before their minimum.
     seconds_per_task : float
         Of one core: draw, fit and predict.
+    measures : dict of str to array (tasks,)
+        What else the setting measures in each task, in [-1, 1]; empty in the closed one. Accuracies are those of the
+        queries of the novel classes of a task.
     """
 
     method: str
@@ -208,6 +212,7 @@ class MethodResult:
     statuses: dict[Status, int]
     stopped_early: int
     seconds_per_task: float
+    measures: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def accuracy(self) -> Estimate:
@@ -245,6 +250,7 @@ class Evaluation:
     ways: int | str
     tasks: int
     reference: str
+    setting: Setting = CLOSED
 
     def __getitem__(self, key: tuple[str, int | str]) -> MethodResult:
         for result in self.results:
@@ -262,10 +268,17 @@ class Evaluation:
         """Names of the methods, in the order asked for."""
         return list(dict.fromkeys(result.method for result in self.results))
 
-    def difference(self, method: str, shots: int | str, reference: str | None = None) -> Estimate:
-        """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval over tasks."""
-        other = self[self.reference if reference is None else reference, shots]
-        return paired_difference(other.accuracies, self[method, shots].accuracies)
+    def difference(
+        self, method: str, shots: int | str, reference: str | None = None, *, measure: str | None = None
+    ) -> Estimate:
+        """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval over tasks.
+
+        With `measure` it is the difference of that one.
+        """
+        own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
+        if measure is not None:
+            return paired_difference(other.measures[measure], own.measures[measure])
+        return paired_difference(other.accuracies, own.accuracies)
 
     def difference_over_classes(self, method: str, shots: int | str, reference: str | None = None) -> Estimate:
         """The same difference with its 95% interval over classes: whether it holds for new classes of this kind."""
@@ -273,14 +286,20 @@ class Evaluation:
         return class_interval(other.accuracies - own.accuracies, own.classes)
 
     def leads(self, shots: int | str) -> dict[str, Estimate]:
-        """The difference over classes of each method but the reference; `verdicts` of it says which are significant."""
+        """The difference over classes of each method but the reference; `verdicts` of it says which are significant.
+
+        In other settings than the closed one it is that of the measure they compare by, over tasks.
+        """
         others = [method for method in self.methods if method != self.reference]
+        if self.setting.compared:
+            return {method: self.difference(method, shots, measure=self.setting.compared) for method in others}
         return {method: self.difference_over_classes(method, shots) for method in others}
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
         """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON.
 
-        Half widths are those of 95% intervals over tasks, and with `class` in their names over classes.
+        Half widths are those of 95% intervals over tasks, and with `class` in their names over classes. Other settings
+        than the closed one have their measures too, in percent, and `reference_is` goes by the one they compare by.
         """
         found = []
         for shots in self.shots:
@@ -292,7 +311,8 @@ class Evaluation:
                     "ways": self.ways,
                     "shots": result.shots,
                     "tasks": len(result.accuracies),
-                    **self._statistics(result, leads.get(result.method)),
+                    **self._statistics(result),
+                    **self._measures(result),
                     "reference_is": standing.get(result.method),
                     "share_below_threshold": result.share_below(threshold),
                     "threshold": threshold,
@@ -307,10 +327,13 @@ class Evaluation:
             ]
         return found
 
-    def _statistics(self, result: MethodResult, lead: Estimate | None) -> dict[str, Any]:
-        """Accuracy and difference of one row, in percent; `lead` is None for the reference."""
+    def _statistics(self, result: MethodResult) -> dict[str, Any]:
+        """Accuracy and difference of one row, in percent."""
         own, of_classes = result.accuracy, result.accuracy_over_classes
         difference = self.difference(result.method, result.shots)
+        lead = None
+        if result.method != self.reference:
+            lead = self.difference_over_classes(result.method, result.shots)
         return {
             "classes": of_classes.n,
             "accuracy": 100 * own.mean,
@@ -322,11 +345,30 @@ class Evaluation:
             "reference_minus_this_class_half_width": None if lead is None else _finite(100 * lead.half_width),
         }
 
+    def _measures(self, result: MethodResult) -> dict[str, Any]:
+        """Measures of one row and how far the reference is ahead in them, in percent."""
+        found: dict[str, Any] = {"setting": self.setting.name} if self.setting.compared else {}
+        for name, values in result.measures.items():
+            own = mean_interval(values)
+            found[name] = 100 * own.mean
+            found[f"{name}_half_width"] = _finite(100 * own.half_width)
+            if name in self[self.reference, result.shots].measures:
+                difference = self.difference(result.method, result.shots, measure=name)
+                found[f"reference_minus_this_{name}"] = 100 * difference.mean
+                found[f"reference_minus_this_{name}_half_width"] = _finite(100 * difference.half_width)
+        return found
+
     def __str__(self) -> str:
         lines = []
         for result in self.results:
             name, shots = result.method, result.shots
             line = f"{setting_in_words(self.ways, shots)}  {name:<22} "
+            if self.setting.compared:
+                estimates = {"accuracy": result.accuracy} if self.setting.has_accuracy else {}
+                estimates |= {self.setting.measures[m]: mean_interval(own) for m, own in result.measures.items()}
+                told = (f"{what} {with_interval(100 * e.mean, 100 * e.half_width)}" for what, e in estimates.items())
+                lines.append(line + ", ".join(told))
+                continue
             line += _both(result.accuracy_over_classes, result.accuracy)
             if name != self.reference:
                 lead = _both(self.difference_over_classes(name, shots), self.difference(name, shots), signed=True)
@@ -359,6 +401,8 @@ def summarise(method: str, shots: int | str, records: Iterable[Record], names: n
     statuses: Counter[Status] = Counter()
     for record in records:
         statuses.update({Status(int(status)): count for status, count in record.statuses.items()})
+    measured = [record.measures or {} for record in records]
+    measures = [name for name in measured[0] if all(name in own for own in measured)]
     return MethodResult(
         method=method,
         shots=shots,
@@ -369,6 +413,7 @@ def summarise(method: str, shots: int | str, records: Iterable[Record], names: n
         statuses=dict(sorted(statuses.items())),
         stopped_early=sum(record.stopped_early for record in records),
         seconds_per_task=sum(record.seconds for record in records) / len(correct),
+        measures={name: np.concatenate([own[name] for own in measured]) for name in measures},
     )
 
 

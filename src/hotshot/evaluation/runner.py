@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,25 @@ from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
-from hotshot.evaluation.chunks import CHUNK_TASKS, Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
+from hotshot.evaluation.chunks import Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal
+from hotshot.evaluation.measures import MEASURES, Measure, bank_of, beside_base, check_outlier_scores
+from hotshot.evaluation.open_tasks import JointEpisodes, OpenEpisodes, joint_samples
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
-from hotshot.evaluation.tasks import QUERIES, Episodes, FrozenEpisodes, check_shots, labels_hash, load_tasks
+from hotshot.evaluation.tasks import (
+    CLOSED,
+    GENERALISED,
+    OPEN,
+    QUERIES,
+    Episodes,
+    FrozenEpisodes,
+    Setting,
+    check_setting,
+    check_shots,
+    labels_hash,
+    load_tasks,
+)
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import write_json
 from hotshot.version import __version__
@@ -36,10 +51,11 @@ def evaluate(
     y_novel: Any,
     *,
     base: BaseClasses | None = None,
-    ways: int | str = 5,
+    setting: str = CLOSED.name,
+    ways: int | str | None = None,
     shots: int | str | Sequence[int | str] = (1, 5),
     queries: int | str = QUERIES,
-    tasks: int = 10_000,
+    tasks: int | None = None,
     seed: int = 0,
     frozen: str | Path | None = None,
     reference: str | None = None,
@@ -60,12 +76,17 @@ def evaluate(
         Samples of the novel classes, from which the tasks are drawn.
     base : BaseClasses, optional
         For methods given by name.
+    setting : {"closed", "generalised", "open"}
+        "closed" asks which of the classes of a task a query belongs to. "generalised" has queries of base classes too,
+        a fifth of the samples of the bank, and methods answer base and novel classes together. "open" has as many
+        queries of other classes than those of the task, which methods are to tell by their outlier scores.
     ways, shots, queries : int or str
         Classes per task, support and query samples per class; several numbers of shots are evaluated in turn. Tasks of
         unequal sizes: ways="5-20" is drawn for every task, shots="1-10" for every class of a task, and
-        queries="dirichlet:2" divides 15 per class by proportions from that distribution.
+        queries="dirichlet:2" divides 15 per class by proportions from that distribution. By default 5 ways, and all
+        novel classes in the generalised setting; there `queries` is the most that a class has.
     tasks : int
-        For each number of shots.
+        For each number of shots; 10,000 by default, and 30 in the generalised setting.
     seed : int
         Task i depends on the seed and on i alone.
     frozen : path, optional
@@ -92,36 +113,53 @@ def evaluate(
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
     y = names[labels]
-    if frozen is None:
-        episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
-    else:
+    asked = check_setting(setting)
+    estimators = resolve_methods(methods, base)
+    data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
+    episodes: dict[int | str, Episodes | FrozenEpisodes]
+    request: dict[str, Any]
+    if frozen is not None:
+        if asked is not CLOSED:
+            raise ParameterError(f"Frozen tasks are of the closed setting, got setting={setting!r}: leave out one.")
         kept, digest = load_tasks(frozen, y)
         episodes, tasks = dict(kept.items()), len(next(iter(kept.values())))
-        request = {"frozen": digest, "chunk": CHUNK_TASKS}
-    estimators = resolve_methods(methods, base)
+        request = {"frozen": digest, "chunk": asked.chunk}
+    else:
+        draw: Callable[..., Episodes] = partial(Episodes, y)
+        if asked is OPEN:
+            check_outlier_scores(estimators)
+            draw = partial(OpenEpisodes, y)
+        elif asked is GENERALISED:
+            check_numbers(seed=seed)
+            whole = bank_of(estimators, base)
+            rest, X, y_base = joint_samples(whole, X, y, seed)
+            estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
+            draw = partial(JointEpisodes, y, y_base)
+        episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
     reference = check_reference(reference, estimators)
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
         methods={} if out is None else {name: estimator_to_json(own) for name, own in estimators.items()},
-        data={"X_novel": array_hash(X), "y_novel": labels_hash(y)},
+        data=data,
         hotshot=__version__,
+        **({} if asked is CLOSED else {"setting": asked.name}),
     )
-    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks)]
+    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, asked.chunk)]
     banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
-        runners = make_runners(estimators, X, episodes)
+        runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name))
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
             summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
             for k in episodes
             for name in estimators
         )
-        found = Evaluation(results, first.ways, tasks, reference)
+        found = Evaluation(results, first.ways, tasks, reference, asked)
         if journal is not None:
             journal.check_kept()
             write_results(journal.folder, found)
@@ -130,13 +168,16 @@ def evaluate(
 
 @one_thread()
 def make_runners(
-    estimators: Mapping[str, Any], X: np.ndarray, episodes: Mapping[int | str, Episodes | FrozenEpisodes]
+    estimators: Mapping[str, Any],
+    X: np.ndarray,
+    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
+    measure: Measure | None = None,
 ) -> dict[str, Runner]:
     """The runner of each method, tried on tasks of each number of shots; those of one space share samples."""
     transformed: list[Transformed] = []
     trials = [task for drawn in episodes.values() for task in drawn.trials()]
     seed = task_seed(next(iter(episodes.values())).seed, 0)
-    return {name: make_runner(name, own, X, trials, seed, transformed) for name, own in estimators.items()}
+    return {name: make_runner(name, own, X, trials, seed, transformed, measure) for name, own in estimators.items()}
 
 
 def open_journal(
@@ -186,14 +227,21 @@ def collect(
 
 
 def draw_episodes(
-    y: np.ndarray, ways: int | str, shots: Any, queries: int | str, tasks: int, seed: int
+    draw: Callable[..., Episodes],
+    ways: int | str | None,
+    shots: Any,
+    queries: int | str,
+    tasks: int | None,
+    seed: int,
+    setting: Setting = CLOSED,
 ) -> tuple[dict[int | str, Episodes | FrozenEpisodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
+    ways, tasks = setting.ways if ways is None else ways, setting.tasks if tasks is None else tasks
     check_numbers(tasks=tasks)
-    drawn = {k: Episodes(y, ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)}
+    drawn = {k: draw(ways=ways, shots=k, queries=queries, seed=seed) for k in check_shots(shots)}
     first = next(iter(drawn.values()))
     sizes = {"ways": first.ways, "queries": first.queries, "tasks": int(tasks), "seed": int(seed)}
-    return {**drawn}, int(tasks), {"shots": list(drawn), **sizes, "chunk": CHUNK_TASKS}
+    return {**drawn}, int(tasks), {"shots": list(drawn), **sizes, "chunk": setting.chunk}
 
 
 def estimator_to_json(estimator: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hotshot.errors import InputError
 from hotshot.evaluation.chunks import Chunk, Record
 from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
 from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
-from hotshot.evaluation.tasks import check_queries, check_shots, check_size
+from hotshot.evaluation.tasks import CLOSED, Setting, check_queries, check_setting, check_shots, check_size
 from hotshot.files.objects import read_object, refuse_damage
 
 RESULTS = "results.json"
@@ -75,12 +75,13 @@ def load_run(folder: str | Path) -> StoredRun:
             )
         if rows is None:
             raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
-        results = _results(records, request, rows, shots, tasks)
+        setting = check_setting(request.get("setting", CLOSED.name))
+        results = _results(records, request, rows, shots, tasks, setting)
         ways = check_size("ways", request.get("ways", len(records[0].classes[0])))
         if "queries" in request:
             check_queries(request["queries"])
         reference = check_reference(rows[0]["reference"], request["methods"])
-        return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference))
+        return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference, setting))
 
 
 def _sound_records(documents: list[dict[str, Any]]) -> tuple[list[Record], list[Exception]]:
@@ -104,7 +105,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _results(
-    records: list[Record], request: dict[str, Any], rows: list[dict[str, Any]], shots: list[int | str], tasks: int
+    records: list[Record],
+    request: dict[str, Any],
+    rows: list[dict[str, Any]],
+    shots: list[int | str],
+    tasks: int,
+    setting: Setting,
 ) -> tuple[MethodResult, ...]:
     results = []
     kept = {(row["method"], row["shots"]): row for row in rows}
@@ -123,8 +129,18 @@ def _results(
             same = np.isclose(list(result.recall.values()), list(row["recall"].values()), rtol=0, atol=1e-9)
             if not (abs(100 * result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
                 raise ValueError(f"{RESULTS} and {JOURNAL} differ in {method}")
+            _check_measures(result, row, setting)
             results.append(result)
     return tuple(results)
+
+
+def _check_measures(result: MethodResult, row: dict[str, Any], setting: Setting) -> None:
+    """Raise unless a result has the measures of its setting, and those of its row."""
+    known = [name for name in setting.measures if name in result.measures]
+    if setting.compared not in [*known, ""] or len(known) < len(result.measures):
+        raise ValueError(f"the measures of {result.method} are not those of the {setting.name} setting")
+    if any(abs(100 * result.measures[name].mean() - row[name]) >= 1e-6 for name in known):
+        raise ValueError(f"{RESULTS} and {JOURNAL} differ in {result.method}")
 
 
 def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:

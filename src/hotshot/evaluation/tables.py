@@ -161,6 +161,52 @@ def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, interval_notes(found, shots))
 
 
+def measure_table(found: Evaluation, shots: int | str) -> Table:
+    """Methods at one number of shots by what their setting measures, and the reference's paired lead."""
+    leads = found.leads(shots)
+    standing = verdicts(leads)
+    rows = [_measured(found, method, shots, leads.get(method), standing.get(method)) for method in found.methods]
+    title = f"{_title(found, shots)}, in percent"
+    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), (measure_note(found),))
+
+
+def _measured(
+    found: Evaluation, method: str, shots: int | str, lead: Estimate | None, standing: str | None
+) -> dict[str, Cell]:
+    """A row by its columns; measures behind the one that methods are compared by have no interval."""
+    setting, result = found.setting, found[method, shots]
+    cells: dict[str, Cell] = {"method": _name(found, method)}
+    if setting.has_accuracy:
+        cells["accuracy"] = percent(result.accuracy)
+    for name, title in setting.measures.items():
+        values, is_behind = result.measures.get(name), "reference is" in cells
+        if values is None:
+            cells[title] = None
+        else:
+            cells[title] = Number(100 * float(values.mean())) if is_behind else percent(mean_interval(values))
+        if name == setting.compared:
+            number = None if lead is None else percent(lead, signed=True)
+            difference = Entry(REFERENCE, kind=REFERENCE)
+            if number is not None:
+                difference = Entry(str(number), number.mean, kind=standing or "")
+            cells |= {f"{found.reference} minus it": difference, "reference is": standing}
+    if setting.has_accuracy:
+        error = result.calibration_error
+        cells["calibration error"] = None if error is None else Number(error, places=3)
+    return cells
+
+
+def measure_note(found: Evaluation) -> str:
+    """What the intervals of a table of measures hold for."""
+    if found.tasks == 1:
+        return "A single task has no interval."
+    return (
+        f"Differences to {found.reference} are those of the {found.setting.measures[found.setting.compared]}, paired. "
+        "Intervals are 95% over tasks and hold for these classes only; ahead and behind are corrected for the number "
+        "of methods (Holm)."
+    )
+
+
 def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
     """What the intervals of a table hold for, in sentences."""
     own = found[found.reference, shots].accuracy_over_classes

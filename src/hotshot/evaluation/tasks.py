@@ -26,6 +26,68 @@ EXAMPLES = {"ways": "5-20", "shots": "1-10"}
 
 
 @dataclass(frozen=True)
+class Setting:
+    """What methods are asked in an evaluation.
+
+    Attributes
+    ----------
+    name : str
+    ways : int or None
+        Classes per task where nothing is said; None is all of them.
+    tasks : int
+        For each number of shots, where nothing is said.
+    chunk : int
+        Tasks in a chunk.
+    measures : dict of str to str
+        What is measured in each task beside the accuracy, as shares, and what a table calls it.
+    compared : str
+        The measure that the reference is compared by; "" is the accuracy.
+    has_accuracy : bool
+        Whether tables have the accuracy too; a measure may say the same.
+    """
+
+    name: str
+    ways: int | None
+    tasks: int
+    chunk: int
+    measures: dict[str, str]
+    compared: str = ""
+    has_accuracy: bool = True
+
+
+CHUNK_TASKS = 20
+CLOSED = Setting("closed", 5, 10_000, CHUNK_TASKS, {})
+# Old and new classes are answered together; a fit takes seconds.
+GENERALISED = Setting(
+    "generalised",
+    None,
+    30,
+    1,
+    {
+        "base_accuracy": "base",
+        "novel_accuracy": "novel",
+        "harmonic_mean": "harmonic mean",
+        "base_alone": "base alone",
+        "base_loss": "base loss",
+    },
+    "harmonic_mean",
+    has_accuracy=False,
+)
+# Some queries belong to no class.
+OPEN = Setting(
+    "open", 5, 10_000, CHUNK_TASKS, {"auroc": "AUROC", "false_alarms": "false alarms", "found": "found"}, "auroc"
+)
+SETTINGS = {setting.name: setting for setting in (CLOSED, GENERALISED, OPEN)}
+
+
+def check_setting(name: Any) -> Setting:
+    """The setting of this name."""
+    if not isinstance(name, str) or name not in SETTINGS:
+        raise ParameterError(f"setting must be one of {', '.join(SETTINGS)}, got {name!r:.60}.")
+    return SETTINGS[name]
+
+
+@dataclass(frozen=True)
 class Task:
     """Row numbers of the support (S,) and query (Q,) samples, class by class, and their labels."""
 
@@ -33,6 +95,14 @@ class Task:
     support_labels: np.ndarray
     query: np.ndarray
     query_labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class OpenTask(Task):
+    """A task with queries of other classes than those of the support: row numbers (O,) and labels."""
+
+    others: np.ndarray
+    other_labels: np.ndarray
 
 
 def check_size(name: str, size: Any) -> int | str:
@@ -90,7 +160,7 @@ def check_queries(queries: Any) -> int | str:
     return f"dirichlet:{np.format_float_positional(alpha, trim='-')}:{per_class}"
 
 
-def _bounds(size: int | str) -> tuple[int, int]:
+def size_bounds(size: int | str) -> tuple[int, int]:
     """The least and the largest number of a size that was checked."""
     low, _, high = str(size).partition("-")
     return int(low), int(high or low)
@@ -132,7 +202,7 @@ class Episodes:
         self.queries, self.seed = check_queries(queries), seed
         self.names, labels = check_labels(y, len(y))
         self.members = [np.flatnonzero(labels == c) for c in range(len(self.names))]
-        most_ways, most_shots = _bounds(self.ways)[1], _bounds(self.shots)[1]
+        most_ways, most_shots = size_bounds(self.ways)[1], size_bounds(self.shots)[1]
         if most_ways > len(self.names):
             raise InputError(
                 f"{most_ways}-way tasks need {most_ways} classes, got {len(self.names)}: "
@@ -158,8 +228,8 @@ class Episodes:
     def __getitem__(self, index: int) -> Task:
         # A size that is one number takes no draw of its own.
         rng = np.random.default_rng([self.seed, index])
-        classes = rng.choice(len(self.names), _draw(rng, self.ways)[0], replace=False)
-        shots = _draw(rng, self.shots, len(classes))
+        classes = rng.choice(len(self.names), draw_size(rng, self.ways)[0], replace=False)
+        shots = draw_size(rng, self.shots, len(classes))
         alpha, per_class = _shares(self.queries)
         queries = np.full(len(classes), per_class)
         if alpha is not None:
@@ -183,14 +253,14 @@ class Episodes:
         tasks = [self[0]]
         for end in () if self.is_equal else (0, 1):
             extreme = copy(self)
-            extreme.ways, extreme.shots = _bounds(self.ways)[end], _bounds(self.shots)[end]
+            extreme.ways, extreme.shots = size_bounds(self.ways)[end], size_bounds(self.shots)[end]
             tasks.append(extreme[0])
         return tasks
 
 
-def _draw(rng: np.random.Generator, size: int | str, n: int = 1) -> np.ndarray:
+def draw_size(rng: np.random.Generator, size: int | str, n: int = 1) -> np.ndarray:
     """Numbers (n,) of a size."""
-    low, high = _bounds(size)
+    low, high = size_bounds(size)
     return np.full(n, low) if low == high else rng.integers(low, high + 1, n)
 
 

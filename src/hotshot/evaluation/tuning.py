@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
-from hotshot.evaluation.tasks import QUERIES, labels_hash
+from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -128,7 +129,7 @@ def tune(
     grid = dict(DEFAULT_GRID if grid is None else grid)
     check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
-    episodes, tasks, request = draw_episodes(y, ways, shots, queries, tasks, seed)
+    episodes, tasks, request = draw_episodes(partial(Episodes, y), ways, shots, queries, tasks, seed)
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
         n_candidates=n_candidates,

@@ -10,20 +10,31 @@ from markupsafe import Markup
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import recall_table, result_table, transport_table
-from hotshot.evaluation.tasks import check_queries
+from hotshot.evaluation.tables import measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import histogram
 from hotshot.paper.figures.style import file_content
-from hotshot.report.sentences import beyond_the_mean, summary
+from hotshot.report.sentences import beyond_the_mean, beyond_the_measures, measure_summary, summary
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg
 from hotshot.report.task_explorer import explorer_or_reason, run_explorer
 
 # Width of a bin of the histogram, in percent.
 STEP = 5
+RESULTS_NOTE = (
+    "Every method saw the same tasks, so differences are paired task by task. Intervals are 95%. Ahead and behind are "
+    "decided by the differences over classes and corrected for the number of methods (Holm), so that an interval may "
+    "leave out 0 and the difference still be undecided. Click a heading to sort."
+)
+MEASURES_NOTE = (
+    "Every method saw the same tasks, so differences are paired task by task. Intervals are 95%, over tasks. Ahead and "
+    "behind are corrected for the number of methods (Holm), so that an interval may leave out 0 and the difference "
+    "still be undecided. Click a heading to sort."
+)
 # Entries of a request, and what the page calls them.
 REQUESTED = {
+    "setting": "Setting",
     "ways": "Ways",
     "shots": "Shots",
     "queries": "Queries per class",
@@ -60,7 +71,10 @@ def run_part(
     found = run.evaluation
     if reference is not None:
         found = replace(found, reference=check_reference(reference, found.methods))
-    explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
+    if found.setting == GENERALISED:
+        explorer, why_not = None, "Tasks of the generalised setting have none."
+    else:
+        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return Part(
@@ -73,15 +87,33 @@ def run_part(
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
-        content={
-            "summaries": {title: summary(found, k) for k, title in titles.items()},
-            "beyond": beyond_the_mean(found, threshold),
-            "results": [result_table(found, k, threshold) for k in found.shots],
-            "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
+        content=_content(found, titles, part_id, threshold),
+    )
+
+
+def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, threshold: float) -> dict[str, Any]:
+    """What the template shows of a run; settings with measures of their own have other words and tables."""
+    if found.setting.compared:
+        return {
+            "summaries": {title: measure_summary(found, k) for k, title in titles.items()},
+            "beyond": beyond_the_measures(found),
+            "note": MEASURES_NOTE,
+            "results": [measure_table(found, k) for k in found.shots],
+            "sorted_by": None,
+            "histograms": {},
             "transport": transport_table(found),
             "recall": [recall_table(found, k) for k in found.shots],
-        },
-    )
+        }
+    return {
+        "summaries": {title: summary(found, k) for k, title in titles.items()},
+        "beyond": beyond_the_mean(found, threshold),
+        "note": RESULTS_NOTE,
+        "results": [result_table(found, k, threshold) for k in found.shots],
+        "sorted_by": 1,
+        "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
+        "transport": transport_table(found),
+        "recall": [recall_table(found, k) for k in found.shots],
+    }
 
 
 def _lead(run: StoredRun) -> str:

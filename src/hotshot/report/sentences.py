@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hotshot.evaluation import Estimate, Evaluation
+from hotshot.evaluation import Estimate, Evaluation, mean_interval
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdicts
 from hotshot.evaluation.tables import LONGEST_NAME, percent, unsolved
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
@@ -27,7 +27,38 @@ def summary(found: Evaluation, shots: int | str) -> list[str]:
         return [*sentences, "One task cannot show a difference between methods."]
     if not math.isfinite(own.half_width):
         return [*sentences, "Every task has all classes, which cannot show a difference on others."]
-    differences = found.leads(shots)
+    sentences += _compared(found.leads(shots), others)
+    best = max(found.methods, key=lambda name: found[name, shots].accuracy.mean)
+    if best != reference:
+        highest = percent(found[best, shots].accuracy_over_classes)
+        sentences.append(f"The highest mean is that of {best}: {highest}%.")
+    return sentences
+
+
+def measure_summary(found: Evaluation, shots: int | str) -> list[str]:
+    """How the reference compares to every other method by the measure of the setting, on these classes."""
+    reference, measure = found.reference, found.setting.compared
+    means = {name: mean_interval(found[name, shots].measures[measure]) for name in found.methods}
+    what = found.setting.measures[measure]
+    sentences = [f"{what[:1].upper()}{what[1:]} of {reference}: {percent(means[reference])}%."]
+    others = [name for name in found.methods if name != reference]
+    if not others:
+        return sentences
+    if found.tasks == 1:
+        return [*sentences, "One task cannot show a difference between methods."]
+    sentences += _compared(found.leads(shots), others)
+    best = max(found.methods, key=lambda name: means[name].mean)
+    return sentences if best == reference else [*sentences, f"The highest is that of {best}: {percent(means[best])}%."]
+
+
+def beyond_the_measures(found: Evaluation) -> list[str]:
+    """Time, and whether every problem was solved."""
+    return [_time(found), *_all_solved(found), *unsolved(found)]
+
+
+def _compared(differences: dict[str, Estimate], others: list[str]) -> list[str]:
+    """A sentence for each verdict on some of the differences to the reference."""
+    sentences = []
     standing = verdicts(differences)
     for which, opening in OPENINGS.items():
         names = [name for name in others if standing[name] == which]
@@ -36,10 +67,6 @@ def summary(found: Evaluation, shots: int | str) -> list[str]:
         if names:
             every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
             sentences.append(f"{opening} {every}{_with_distances(names, differences, which)}.")
-    best = max(found.methods, key=lambda name: found[name, shots].accuracy.mean)
-    if best != reference:
-        highest = percent(found[best, shots].accuracy_over_classes)
-        sentences.append(f"The highest mean is that of {best}: {highest}%.")
     return sentences
 
 

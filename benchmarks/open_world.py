@@ -1,0 +1,111 @@
+"""H-OT and its rivals beyond a closed set of new classes: old and new classes together, and queries of no class.
+
+    python -m benchmarks.open_world DATA [--sets miniimagenet] [--tasks 30] [--settings open] [--out FOLDER]
+
+DATA is the folder that `benchmarks.accuracy` takes. banking77 has 47 base and 30 novel classes, miniimagenet 64 and 16,
+and of the Omniglot bank that comes with hotshot 200 base and 50 novel classes are drawn. In the open setting the
+outlier score of H-OT is also compared to its own largest probability; the cosine is the score of centroid-cl2n, and the
+Mahalanobis distance that of lda.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.accuracy import Data, banking77, miniimagenet, omniglot
+from hotshot import BaseClasses, HOTClassifier, evaluate
+from hotshot.cli.terminal import Watching
+from hotshot.errors import ScaleWarning
+from hotshot.estimators.named import named_method
+from hotshot.evaluation.results import Evaluation
+from hotshot.evaluation.tables import measure_table
+
+METHODS = ("hot", "centroid-cl2n", "logistic-tuned", "lda", "plda", "softmax-calibration")
+OMNIGLOT_BASE, OMNIGLOT_NOVEL = 200, 50
+
+
+class MaximumProbability(HOTClassifier):
+    """H-OT with minus its largest probability for an outlier score."""
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Minus the largest probability (samples,)."""
+        return -self.predict_proba(X).max(axis=1)
+
+
+def small_omniglot(seed: int) -> Data:
+    """Some of the base classes and some of the novel ones."""
+    base, X, y = omniglot()
+    assert base.samples is not None
+    rng = np.random.default_rng(seed)
+    old = np.isin(base.labels, rng.choice(len(base.names), OMNIGLOT_BASE, replace=False))
+    new = np.isin(y, rng.choice(np.unique(y), OMNIGLOT_NOVEL, replace=False))
+    names = base.names[base.labels]
+    kept = BaseClasses.from_samples(base.samples[old], names[old], about=base.about)
+    return kept, X[new], y[new]
+
+
+def sets_of(options: argparse.Namespace) -> dict[str, Callable[[], Data]]:
+    known: dict[str, Callable[[], Data]] = {
+        "banking77": lambda: banking77(options.data, options.seed),
+        "miniimagenet": lambda: miniimagenet(options.data),
+        "omniglot": lambda: small_omniglot(options.seed),
+    }
+    return {name: known[name] for name in (known if options.sets == "all" else options.sets.split(","))}
+
+
+def run(name: str, setting: str, data: Data, options: argparse.Namespace, console: Console) -> Evaluation:
+    base, X, y = data
+    methods: dict[str, Any] = {method: named_method(method, base) for method in options.methods.split(",")}
+    if setting == "open":
+        methods["hot, largest probability"] = MaximumProbability(base)
+    # Characters of Omniglot have 20 samples.
+    queries = min(15, int(np.unique(y, return_counts=True)[1].min()) - 5)
+    with Watching(console, 2 * options.tasks * len(methods)) as watching, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ScaleWarning)
+        return evaluate(
+            methods,
+            X,
+            y,
+            base=base,
+            setting=setting,
+            queries=queries,
+            tasks=options.tasks,
+            seed=options.seed,
+            n_jobs=options.jobs,
+            out=options.out and options.out / f"{name}-{setting}",
+            watch=watching,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--sets", default="all", help="names with commas, or all")
+    parser.add_argument("--settings", default="generalised,open")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--tasks", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--out", type=Path, help="folder for the runs, so that they can be continued")
+    options = parser.parse_args()
+    console = Console(width=150)
+    for name, load in sets_of(options).items():
+        data = load()
+        for setting in options.settings.split(","):
+            found = run(name, setting, data, options, console)
+            for shots in found.shots:
+                table = measure_table(found, shots)
+                console.print(f"{name}, {setting}, {table.title}, seed {options.seed}", style="bold")
+                console.print(table.to_markdown(), markup=False, soft_wrap=True)
+            console.print(*measure_table(found, found.shots[0]).notes, markup=False)
+
+
+if __name__ == "__main__":
+    main()
