@@ -248,19 +248,17 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
         self.spectrum_ = gaussians.typical_spectrum(base)[0]
-        self._know_classes(base, support, labels)
+        self._know_classes(self.base, base, support, labels)
         if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
             self._learn_confidence(self.base, base, method)
 
-    def _know_classes(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
+    def _know_classes(self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
         """Means and sizes of all classes, by which samples of none of them are told."""
         means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
         if getattr(self, "include_base", False):
             places = np.argsort(np.argsort(self.is_new_, kind="stable"))
-            means, sizes = (
-                np.concatenate([base.means, means])[places],
-                np.concatenate([self.base.counts, sizes])[places],
-            )
+            means = np.concatenate([base.means, means])[places]
+            sizes = np.concatenate([bank.counts, sizes])[places]
         two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
         self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
         self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
@@ -287,8 +285,9 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     def _confidence(self, method: Method) -> Confidence | None:
         bank = self.base
         # A head that draws takes too long.
-        possible = bank is not None and HEADS[method.head].in_batches and (bank.can_hold_out or bank.choices)
-        return confidence_on(bank, self) if possible else None
+        if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
+            return None
+        return confidence_on(bank, self)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""

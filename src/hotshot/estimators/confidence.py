@@ -87,16 +87,11 @@ class Confidence:
 def _confidence_from(found: Any) -> Confidence | None:
     """What `to_json` wrote, unless it is damaged."""
     with suppress(LookupError, TypeError, ValueError):
-        sizes = [tuple(int(n) for n in found[name]) for name in ("ways", "shots")]
-        known = Confidence(*sizes, *(np.array(found[name], dtype=float) for name in ("temperatures", "scores")))
+        ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
+        known = Confidence(ways, shots, np.array(found["temperatures"], float), np.array(found["scores"], float))
         shape = len(known.ways), len(known.shots)
         sound = known.temperatures.shape == shape and known.scores.shape == (*shape, len(LEVELS))
-        if (
-            sound
-            and np.isfinite(known.scores).all()
-            and (known.temperatures > 0).all()
-            and min(*sizes[0], *sizes[1]) > 0
-        ):
+        if sound and np.isfinite(known.scores).all() and (known.temperatures > 0).all() and min(*ways, *shots) > 0:
             return known
     return None
 

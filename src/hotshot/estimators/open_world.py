@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.arrays import cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, likeliest_temperature
+from hotshot.estimators.confidence import LEVELS, Confidence, likeliest_temperature
+from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
@@ -21,8 +23,25 @@ from hotshot.method.parameters import Method
 class OpenWorld:
     """What classifiers with a bank know beyond a closed set of classes."""
 
+    # What the classifier that this is a part of has.
     base: Any
+    base_loss: float | None
+    power_on_base: bool
+    support_: np.ndarray
+    support_labels_: np.ndarray
     classes_: np.ndarray
+    is_new_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    balance_: float
+    known_: KnownClasses
+    alarm_scores_: np.ndarray | None
+    probability_temperature_: float
+    transform_: Any
+    choice: Callable[[], Any]
+    _confidence: Callable[[Method], Confidence | None]
+    _learn: Callable[[np.ndarray, np.ndarray], None]
+    _validated: Callable[..., Any]
     # Rows to start from, by class, while a model grows.
     _rows: dict[Any, np.ndarray] | None = None
 
@@ -30,7 +49,8 @@ class OpenWorld:
         """Answers, but `unknown` for samples that fit no class."""
         if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
-        if getattr(self, "alarm_scores_", None) is None:
+        scores = getattr(self, "alarm_scores_", None)
+        if scores is None:
             raise ParameterError(
                 "reject needs a bank to learn from, of at least 20 classes with 10 samples each: pass such a bank, or "
                 "choose a threshold for outlier_score yourself."
@@ -43,7 +63,7 @@ class OpenWorld:
                 stacklevel=3,
             )
         best, score = self._fit_of(X)
-        limits = np.array([np.interp(reject, LEVELS, scores) for scores in self.alarm_scores_])
+        limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
         answers = answers.astype(object)
         answers[score < limits[best]] = unknown
         return answers
@@ -149,8 +169,9 @@ class OpenWorld:
         scores = np.quantile(self.known_.best(old.held_out)[1], LEVELS)
         of_new = self.alarm_scores_
         if of_new is not None:
-            self.alarm_scores_ = np.tile(scores, (len(self.classes_), 1))
-            self.alarm_scores_[self.is_new_] = of_new
+            everyone = np.tile(scores, (len(self.classes_), 1))
+            everyone[self.is_new_] = of_new
+            self.alarm_scores_ = everyone
         theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
         margins = logits(theta, old.held_out).astype(np.float64)
         places = np.flatnonzero(~self.is_new_)[old.labels]
