@@ -50,5 +50,5 @@ class ScaleWarning(HotshotWarning):
     """The features are far from the scale a scale-dependent parameter set was made for."""
 
 
-class OpenWorldWarning(UserWarning):
+class OpenWorldWarning(HotshotWarning):
     """Samples of new classes may be rejected more often than was asked for."""
