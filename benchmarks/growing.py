@@ -1,0 +1,71 @@
+"""Old and new classes in one model, at scale: time and memory of a fit, of one more class, and how equal both ends are.
+
+    python -m benchmarks.growing [--base 1000] [--samples 50] [--new 100] [--shots 5] [--features 384] [--double]
+
+Classes are Gaussians with one covariance of falling spectrum. The first fit prepares the bank and trains the rows of
+the base classes, the second finds both; settings are the constants, so that none are chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hotshot import BaseClasses, HOTClassifier
+
+CONSTANTS: dict[str, Any] = {"mean_rule": "posterior", "power": 1.0, "epsilon": 0.02}
+CONSTANTS |= {"n_generated": 300, "support_weight": 20.0}
+
+
+def timed(what: str, run: Callable[[], Any]) -> tuple[Any, float]:
+    begin = time.perf_counter()
+    found = run()
+    seconds = time.perf_counter() - begin
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{what}: {seconds:.2f} s, largest memory so far {memory:.2f} GiB", flush=True)
+    return found, seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, value in {"base": 1000, "samples": 50, "new": 100, "shots": 5, "features": 384}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--double", action="store_true")
+    options = parser.parse_args()
+    rng = np.random.default_rng(0)
+    n_classes, width = options.base + options.new, options.features
+    spectrum = np.exp(-np.arange(width) / (width / 4))
+    centres = rng.normal(size=(n_classes, width)) * spectrum
+    dtype = np.float64 if options.double else np.float32
+
+    def draw(classes: range, n: int) -> tuple[np.ndarray, np.ndarray]:
+        labels = np.repeat(list(classes), n)
+        X = centres[labels] + 0.8 * rng.normal(size=(len(labels), width)) * spectrum
+        return X.astype(dtype), labels
+
+    base = BaseClasses.from_samples(*draw(range(options.base), options.samples))
+    new = range(options.base, n_classes)
+    (X, y), (queries, labels) = draw(new, options.shots), draw(range(n_classes), 4)
+
+    def model() -> HOTClassifier:
+        return HOTClassifier(base, include_base=True, **CONSTANTS)
+
+    whole, _ = timed("first fit", lambda: model().fit(X, y))
+    whole, fresh = timed("second fit", lambda: model().fit(X, y))
+    is_last = y == y[-1]
+    growing = model().fit(X[~is_last], y[~is_last])
+    _, added = timed("one more class", lambda: growing.add_classes(X[is_last], y[is_last]))
+    print(f"A fit takes {fresh / added:.1f} times as long as adding a class.")
+    difference = np.abs(growing.predict_proba(queries) - whole.predict_proba(queries)).max()
+    print(f"Largest difference of probabilities: {difference:.1e}")
+    right, is_new = whole.predict(queries) == labels, labels >= options.base
+    print(f"Accuracy: base classes {100 * right[~is_new].mean():.2f}%, new classes {100 * right[is_new].mean():.2f}%")
+
+
+if __name__ == "__main__":
+    main()
