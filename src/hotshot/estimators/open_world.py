@@ -139,7 +139,8 @@ class OpenWorld:
             nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
         new = train_new(base, old, gaussians, support[0], labels, method, start)
-        self.balance_, self.beside_ = balance(old, new.theta, self.base_loss), new.beside
+        self.beside_ = new.beside
+        self.balance_ = balance(old, new.theta, self.base_loss, underrated=self.choice().seen_in_training)
         rows = new.theta.copy()
         rows[:, -1] += self.balance_
         everyone = np.concatenate([bank.names, names])

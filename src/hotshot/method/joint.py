@@ -27,7 +27,7 @@ from hotshot.method.parameters import Method
 MOST_POINTS, LEAST_POINTS = 2**14, 8
 # Share of a class that is held out, to see what the new classes take from it.
 HELD_OUT_SHARE = 0.2
-# In favour of new classes, however little old ones lose: e^3 to one.
+# In favour of new classes that training underrates, however little old ones lose: e^3 to one.
 MOST_BIAS = 3.0
 # Old rows are kept and the same for all: a rough minimum does. New ones are not to depend on where they start from.
 ROUGH = 1e-5
@@ -228,18 +228,19 @@ def train_new(
     return NewRows(rows, bool(found.converged[0]), slopes, beside)
 
 
-def balance(old: OldClasses, new: np.ndarray, base_loss: float | None) -> float:
+def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrated: bool) -> float:
     """What to add to the intercepts of new rows (N, V + 1), so that old classes lose at most this share of answers.
 
-    It is judged by held-out samples of the old classes that were answered right.
+    It is judged by held-out samples of the old classes that were answered right. It favours new classes only where
+    these are `underrated`: an extractor that was trained on the base classes knows these too well.
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
     before = logits(old.theta, old.held_out)
     right = before.argmax(axis=1) == old.labels
     gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
-    allowed = int(base_loss * len(old.labels))
-    return MOST_BIAS if allowed >= len(gaps) else min(MOST_BIAS, -float(gaps[allowed]))
+    allowed, most = int(base_loss * len(old.labels)), MOST_BIAS if underrated else 0.0
+    return most if allowed >= len(gaps) else min(most, -float(gaps[allowed]))
 
 
 Metric = Callable[[RowsProblem, LocalModel, np.ndarray], np.ndarray]
