@@ -38,6 +38,8 @@ from hotshot.formatting import (
         (whole_percentage(0), "0%"),
         (whole_percentage(0.004), "<1%"),
         (whole_percentage(0.0095), "1%"),
+        (whole_percentage(0.994), "99%"),
+        (whole_percentage(0.9951), ">99%"),
         (whole_percentage(1), "100%"),
         (bounded_percentage(0), "0%"),
         (bounded_percentage(1e-6), "under 0.1%"),

@@ -33,7 +33,9 @@ def percentage(share: float, places: int = 1) -> str:
 
 
 def whole_percentage(share: float) -> str:
-    """A share in whole percent; a small one is `<1%`, so that only nothing is `0%`."""
+    """A share in whole percent; only nothing is `0%`, and only all is `100%`."""
+    if 0.995 <= share < 1:
+        return ">99%"
     return percentage(share, 0) if share >= 0.0095 or share == 0 else "<1%"
 
 
