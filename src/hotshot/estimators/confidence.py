@@ -137,7 +137,8 @@ def likeliest_temperature(margins: np.ndarray) -> float:
     def loss(log_temperature: float) -> float:
         return float(np.mean(softmax(margins / np.exp(log_temperature))[1]))
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x))
+    # So exact that models which differ by rounding have the same probabilities.
+    return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded", options={"xatol": 1e-9}).x))
 
 
 def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
