@@ -11,6 +11,7 @@ import pytest
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
+from hotshot.estimators.confidence import TEMPERATURES, likeliest_temperature
 
 WIDTH, OLD = 12, 24
 # Settings that need no choosing.
@@ -229,3 +230,18 @@ def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(second.replace("a class", "class 30"), names)
     assert "class 30" not in names["model"].classes_
+
+
+def test_the_likeliest_temperature_is_that_of_the_labels():
+    """Labels drawn from softmax(logits / T) ask for T."""
+    rng = np.random.default_rng(0)
+    for temperature in (0.5, 1.0, 3.0):
+        logits = 3 * rng.normal(size=(20000, 6))
+        noise = rng.gumbel(size=logits.shape)
+        labels = np.argmax(logits / temperature + noise, axis=1)
+        margins = logits - logits[np.arange(len(labels)), labels][:, None]
+        assert likeliest_temperature(margins) == pytest.approx(temperature, rel=0.05)
+    always_right = -np.abs(rng.normal(size=(50, 3))) - 1
+    always_right[:, 0] = 0
+    assert likeliest_temperature(always_right) == pytest.approx(np.exp(TEMPERATURES[0]))
+    assert likeliest_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))

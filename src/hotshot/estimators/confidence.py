@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 from sklearn.base import clone
 
 from hotshot.arrays import one_thread
@@ -36,6 +36,8 @@ from hotshot.method.heads.problem import softmax
 CONFIDENCE = "confidence of "
 # Queries that tell, of tasks of each size, and ways at most.
 TELLING_QUERIES, MOST_WAYS = 4800, 20
+# Logarithms of the smallest and of the largest: where held-out classes are told apart without fail, none is too small.
+TEMPERATURES = -1.2, 3.0
 # Shares of the queries whose scores are kept.
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 
@@ -132,13 +134,19 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
 
 
 def likeliest_temperature(margins: np.ndarray) -> float:
-    """The temperature T that makes exp(-margins / T) likeliest, for logits minus that of the true class (n, N)."""
+    """The temperature T under which the true classes are likeliest, for logits minus that of the true class (n, N).
 
-    def loss(log_temperature: float) -> float:
-        return float(np.mean(softmax(margins / np.exp(log_temperature))[1]))
+    The derivative of the loss in 1 / T is the mean margin under the probabilities, and increases: its root is found to
+    the last digits, so that models which differ by rounding have the same probabilities.
+    """
 
-    # So exact that models which differ by rounding have the same probabilities.
-    return float(np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded", options={"xatol": 1e-9}).x))
+    def slope(log_temperature: float) -> float:
+        return float(np.mean(np.sum(softmax(margins / np.exp(log_temperature))[0] * margins, axis=1)))
+
+    low, high = TEMPERATURES
+    if slope(low) <= 0 or slope(high) >= 0:
+        return float(np.exp(low if slope(low) <= 0 else high))
+    return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
 
 
 def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
