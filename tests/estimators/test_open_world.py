@@ -245,3 +245,12 @@ def test_the_likeliest_temperature_is_that_of_the_labels():
     always_right[:, 0] = 0
     assert likeliest_temperature(always_right) == pytest.approx(np.exp(TEMPERATURES[0]))
     assert likeliest_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
+
+
+def test_probabilities_are_not_learned_from_classes_seen_in_training():
+    X, y = samples(range(OLD), 20, seed=0)
+    for seen in (True, False):
+        model = HOTClassifier(BaseClasses.from_samples(X, y, seen_in_training=seen), epsilon=0.02, n_generated=300)
+        model.fit(*samples(NEW, 2, seed=1))
+        assert (model.probability_temperature_ == 1) is seen
+        assert (model.confidence() is None) is seen

@@ -279,8 +279,12 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         return answers if reject is None else self._rejecting(X, answers, reject, unknown)
 
     def confidence(self) -> Confidence | None:
-        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated."""
-        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
+        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated.
+
+        Base classes that the extractor was trained on are too easy to learn it from.
+        """
+        wanted = getattr(self, "calibrate_probabilities", False) and not self.choice().seen_in_training
+        return self._confidence(self.parts()[1]) if wanted else None
 
     def _confidence(self, method: Method) -> Confidence | None:
         bank = self.base

@@ -157,7 +157,8 @@ class OpenWorld:
         shots = self.known_.sizes[is_new]
         if confidence is not None:
             self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k) for k in shots])
-            self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
+            if not self.seen_in_training_:
+                self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
             old = _old_classes(bank, base, method)
             if len(old.held_out):
