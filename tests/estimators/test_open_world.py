@@ -254,3 +254,16 @@ def test_probabilities_are_not_learned_from_classes_seen_in_training():
         model.fit(*samples(NEW, 2, seed=1))
         assert (model.probability_temperature_ == 1) is seen
         assert (model.confidence() is None) is seen
+
+
+def test_a_second_fit_knows_nothing_of_the_first():
+    X, y = samples(NEW, 2, seed=1)
+    queries, _ = samples(NEW, 5, seed=2)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    closed = model.set_params(include_base=False).fit(X, y)
+    fresh = HOTClassifier(bank(), **SET).fit(X, y)
+    assert np.array_equal(closed.predict_proba(queries), fresh.predict_proba(queries))
+    assert vars(closed).keys() == vars(fresh).keys()
+    assert not hasattr(model.set_params(base=None).fit(X, y), "known_")
+    with pytest.raises(ParameterError, match="include_base needs base classes"):
+        HOTClassifier(include_base=True).fit(X, y)

@@ -21,7 +21,7 @@ class BesideBase(FewShotClassifier):
     include_base: bool
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Minus the largest logit of each sample (samples,): the larger, the rather of no class."""
+        """Minus the largest logit of each sample (samples,): the larger, the likelier it is of no class."""
         return -self._checked_logits(X).max(axis=1)
 
     def _join_base(self) -> np.ndarray:

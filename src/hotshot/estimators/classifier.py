@@ -25,7 +25,7 @@ from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OpenWorld
+from hotshot.estimators.open_world import SOMETIMES, OpenWorld
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
@@ -215,7 +215,11 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         return self.base.prepare(self._space(settings)), self._method(settings)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+        for name in SOMETIMES:
+            self.__dict__.pop(name, None)
         if self.base is None:
+            if getattr(self, "include_base", False):
+                raise ParameterError("include_base needs base classes to include: pass base.")
             self._fit_without_base(X, labels)
             return
         X = cast(X, self.base.dtype)

@@ -19,6 +19,9 @@ from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
 
+# Fitted attributes that not every fit sets.
+SOMETIMES = ("is_new_", "balance_", "beside_", "known_", "alarm_scores_", "probability_temperature_")
+
 
 class OpenWorld:
     """What classifiers with a bank know beyond a closed set of classes."""
@@ -69,7 +72,7 @@ class OpenWorld:
         return answers
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """How little each sample fits the class that it fits best (samples,): the larger, the rather of no class.
+        """How little each sample fits its best class (samples,): the larger, the likelier it is of no class.
 
         It is the log likelihood of "any class" minus that of the best class, see `hotshot.method.familiarity`; around
         0 both explain the sample equally well.
@@ -110,7 +113,7 @@ class OpenWorld:
         names = np.atleast_1d(names)
         strange = np.setdiff1d(names, self.support_labels_)
         if len(strange):
-            raise InputError(f"'{strange[0]}' is no new class of this model, which has none of base classes to forget.")
+            raise InputError(f"'{strange[0]}' is no new class of this model: name new classes only, base classes stay.")
         kept = ~np.isin(self.support_labels_, names)
         if not kept.any():
             raise InputError("No new class would be left: remove fewer, or use another model.")
