@@ -280,7 +280,10 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             The answer for these.
         """
         answers = super().predict(X)
-        return answers if reject is None else self._rejecting(X, answers, reject, unknown)
+        if reject is not None:
+            answers = answers.astype(object)
+            answers[self.outliers(X, reject)[1]] = unknown
+        return answers
 
     def confidence(self) -> Confidence | None:
         """How sure the answers in tasks of new classes are; None where probabilities are not calibrated.
@@ -333,7 +336,9 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
 
-    def explain(self, X: Any = None, names: Sequence[str] | None = None) -> Explanation:
+    def explain(
+        self, X: Any = None, names: Sequence[str] | None = None, queries: Sequence[str] | None = None
+    ) -> Explanation:
         """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
 
         Parameters
@@ -341,6 +346,8 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         X : array (queries, V) or None
         names : list of str or None
             Names of the support samples, in the order of fit; None for "sample 0", "sample 1" and so on.
+        queries : list of str or None
+            Names of the queries; None for "Query 0", "Query 1" and so on.
 
         Returns
         -------
@@ -353,7 +360,7 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         if X is not None:
             X = cast(validated(self, X, reset=False), self.coef_.dtype)
             self._finite_logits(X)
-        return explain_model(self, X, names)
+        return explain_model(self, X, names, queries=queries)
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:

@@ -92,8 +92,8 @@ class Reason:
 
     Attributes
     ----------
-    index : int
-        Of the query.
+    index, name
+        Of the query; the name is None where it has none.
     label, probability, rival, rival_probability
         The class predicted and the runner-up.
     gap : float
@@ -107,6 +107,7 @@ class Reason:
     """
 
     index: int
+    name: str | None
     label: Any
     probability: float
     rival: Any
@@ -129,8 +130,9 @@ class Reason:
 
     def in_words(self) -> str:
         """A few sentences: the prediction, the examples and lenders behind it, and what makes the gap."""
+        query = f"Query {self.index}" if self.name is None else self.name
         sentences = [
-            f"Query {self.index} is `{self.label}` with probability {whole_percentage(self.probability)}, "
+            f"{query} is `{self.label}` with probability {whole_percentage(self.probability)}, "
             f"before `{self.rival}` with {whole_percentage(self.rival_probability)}."
         ]
         own = sorted((e for e in self.examples if e.label == self.label), key=lambda e: -e.similarity)
@@ -188,7 +190,11 @@ class Explanation:
 
 
 def explain_model(
-    model: Any, X: np.ndarray | None, names: Sequence[str] | None = None, rivals: np.ndarray | None = None
+    model: Any,
+    X: np.ndarray | None,
+    names: Sequence[str] | None = None,
+    rivals: np.ndarray | None = None,
+    queries: Sequence[str] | None = None,
 ) -> Explanation:
     """Loans of a fitted classifier and, for checked queries X (queries, V), reasons of its predictions.
 
@@ -198,8 +204,12 @@ def explain_model(
         Of the support samples, in the order of fit.
     rivals : integer array (queries,) or None
         Classes, as numbers in `classes_`, that predictions are compared with; None for the runner-up of each.
+    queries : sequence of str, or None
+        Names of the queries.
     """
-    names = _checked_names(names, len(model.support_labels_))
+    names = _checked_names(names, len(model.support_labels_), "names", "support sample")
+    if X is not None and queries is not None:
+        queries = _checked_names(queries, len(X), "queries", "query")
     weights = model.transfer_weights_
     orders = np.argsort(-weights, axis=1, kind="stable")
     several = len(model.target_labels_) > len(np.unique(model.target_labels_))
@@ -213,23 +223,23 @@ def explain_model(
         )
         for i, row in enumerate(weights)
     )
-    return Explanation(tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals))
+    return Explanation(tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries))
 
 
-def _checked_names(names: Sequence[str] | None, n_samples: int) -> list[str]:
+def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:
     if names is None:
         return [f"sample {i}" for i in range(n_samples)]
     given = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
     if given is None or not all(isinstance(name, str) for name in given):
-        raise InputError(f"names must be a list of strings, got {quoted(names)}: pass one string per support sample.")
+        raise InputError(f"{parameter} must be a list of strings, got {quoted(names)}: pass one string per {what}.")
     if len(given) != n_samples:
-        raise InputError(
-            f"names has {len(given)} entries for {n_samples} support samples: pass one for each, as in fit."
-        )
+        raise InputError(f"{parameter} has {len(given)} strings where {n_samples} are needed: pass one per {what}.")
     return given
 
 
-def _reasons(model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | None) -> tuple[Reason, ...]:
+def _reasons(
+    model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | None, called: Sequence[str] | None
+) -> tuple[Reason, ...]:
     classes, labels = model.classes_, np.searchsorted(model.classes_, model.support_labels_)
     logits = model._logits(X).astype(np.float64)
     probabilities = model._probabilities(logits)
@@ -264,6 +274,7 @@ def _reasons(model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | N
         reasons.append(
             Reason(
                 index=i,
+                name=None if called is None else called[i],
                 label=classes[first],
                 probability=float(probabilities[i, first]),
                 rival=classes[second],

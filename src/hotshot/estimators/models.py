@@ -41,7 +41,13 @@ class UnloadedBase:
 
 
 def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
-    """Write a fitted classifier; its base classes stay out, but for their fingerprint."""
+    """Write a fitted classifier to a folder of its own."""
+    with replace_folder(path, DESCRIPTION, overwrite) as folder:
+        write_model(model, folder)
+
+
+def write_model(model: Any, folder: Path) -> None:
+    """Write a fitted classifier into a folder; its base classes stay out, but for their fingerprint."""
     base = getattr(model, "base", None)
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
@@ -58,9 +64,8 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
         "statuses": None if statuses is None else {status.name: count for status, count in statuses.items()},
         "fitted": {name: to_json(value, name, tensors) for name, value in fitted.items()},
     }
-    with replace_folder(path, DESCRIPTION, overwrite) as folder:
-        write_tensors(folder / NUMBERS, tensors, {})
-        write_json(folder / DESCRIPTION, content)
+    write_tensors(folder / NUMBERS, tensors, {})
+    write_json(folder / DESCRIPTION, content)
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:

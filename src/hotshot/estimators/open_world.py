@@ -48,8 +48,11 @@ class OpenWorld:
     # Rows to start from, by class, while a model grows.
     _rows: dict[Any, np.ndarray] | None = None
 
-    def _rejecting(self, X: Any, answers: np.ndarray, reject: Any, unknown: Any) -> np.ndarray:
-        """Answers, but `unknown` for samples that fit no class."""
+    def outliers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The outlier score of each sample (samples,), and whether it is rejected at this rate of false alarms."""
+        best, fit = self._fit_of(X)
+        if reject is None:
+            return -fit, np.zeros(len(fit), dtype=bool)
         if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         scores = getattr(self, "alarm_scores_", None)
@@ -65,11 +68,8 @@ class OpenWorld:
                 OpenWorldWarning,
                 stacklevel=3,
             )
-        best, score = self._fit_of(X)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
-        answers = answers.astype(object)
-        answers[score < limits[best]] = unknown
-        return answers
+        return -fit, fit < limits[best]
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """How little each sample fits its best class (samples,): the larger, the likelier it is of no class.

@@ -1,0 +1,85 @@
+"""What fit, predict, explain, add and remove share: flags of tables and models, and progress over inputs."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import TaskID
+
+from hotshot.cli.terminal import Console, bar
+from hotshot.errors import HotshotWarning, InterruptedRunError, ParameterError
+from hotshot.estimators.choosing import telling
+from hotshot.formatting import shortened
+from hotshot.inputs.classifier import InputClassifier
+
+Model = Annotated[Path, typer.Argument(help="Model of hotshot fit, a folder.", show_default=False)]
+Text = Annotated[str | None, typer.Option(help="Column of the texts, or of the paths of images. Default: by its name.")]
+Label = Annotated[str | None, typer.Option(help="Column of the labels. Default: by its name, such as label.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column that names the rows. Default: id, or else they are numbered.")]
+Device = Annotated[str, typer.Option(help="PyTorch device of the encoder, such as cpu or cuda.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the output where it exists.")]
+Encoder = Annotated[
+    str | None,
+    typer.Option(help="Encoder in place of the one that the model remembers, where its files have moved."),
+]
+
+
+def load(model: Path, device: str, encoder: str | None = None) -> InputClassifier:
+    """A saved model, with another way to its encoder where one is given."""
+    found = InputClassifier.load(model, device=device)
+    if encoder is not None:
+        if found.encoder is None:
+            raise ParameterError(f"{model} takes files of features and has no encoder: leave --encoder out.")
+        found.encoder = encoder
+    return found
+
+
+def refuse_existing(out: Path, force: bool) -> None:
+    """Raise where the output is there already: before the work, not after it."""
+    if out.exists() and not force:
+        raise ParameterError(f"{out} exists: pass --force to overwrite it, or name another.")
+
+
+class Working:
+    """Progress over inputs in a `with` statement: `watch` takes note of the inputs done, `notes` of warnings, once each.
+
+    Settings that are chosen on the base classes have a line of their own. After Ctrl-C, one sentence says that nothing
+    was written.
+    """
+
+    def __init__(self, console: Console, doing: str) -> None:
+        self._progress, self._doing = bar(console, "inputs"), doing
+        self._tasks: dict[str, TaskID] = {}
+        self._warnings = warnings.catch_warnings(record=True)
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Working:
+        self._caught = self._warnings.__enter__()
+        warnings.simplefilter("always", HotshotWarning)
+        self._progress.start()
+        self._told = telling.set(self._tell)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        telling.reset(self._told)
+        self._progress.stop()
+        self._warnings.__exit__(*raised)
+        found = (str(w.message) for w in self._caught or () if issubclass(w.category, HotshotWarning))
+        self.notes = list(dict.fromkeys(found))
+        if isinstance(raised[1], KeyboardInterrupt):
+            raise InterruptedRunError("Interrupted: nothing was written.") from None
+
+    def watch(self, name: str, done: int, total: int | None) -> None:
+        """Take note of the inputs of a file that are done."""
+        self._update(f"{self._doing} {shortened(Path(name).name)}", completed=done, total=total)
+
+    def _tell(self, sentence: str) -> None:
+        self._update("choosing", description=sentence)
+
+    def _update(self, key: str, **changes: Any) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(key, total=None)
+        self._progress.update(self._tasks[key], **changes)

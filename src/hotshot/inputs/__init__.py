@@ -1,0 +1,1 @@
+"""From raw inputs to answers: texts, images or features in, classes out."""

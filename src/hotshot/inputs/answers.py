@@ -1,0 +1,176 @@
+"""Answers to inputs, and files of them: the columns of the input, and the class beside them, some rows at a time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import check_writable, replace_file
+from hotshot.formatting import listing, quoted
+
+# Of an input that fits no class.
+NONE = "none of these"
+CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER = (
+    "class", "probability", "runner_up", "runner_up_probability", "outlier_score",
+)  # fmt: skip
+FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+# Digits that are written: single precision has no more that mean something.
+DIGITS = 6
+
+Columns = dict[str, list[Any]]
+
+
+def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any = NONE) -> Columns:
+    """The two likeliest classes of features (rows, V), and how little each row fits its best class.
+
+    Where a row fits no class, the answer is `unknown` without a probability, and the likeliest class is the runner-up.
+    """
+    probabilities = model.predict_proba(X)
+    rows = np.arange(len(probabilities))
+    first = probabilities.argmax(axis=1)
+    best = probabilities[rows, first]
+    probabilities[rows, first] = -1
+    second = probabilities.argmax(axis=1)
+    names = model.classes_.tolist()
+    found: Columns = {
+        CLASS: [names[i] for i in first],
+        PROBABILITY: _rounded(best),
+        RUNNER_UP: [names[i] for i in second],
+        RUNNER_UP_PROBABILITY: _rounded(probabilities[rows, second]),
+    }
+    if model.base is not None:
+        score, rejected = model.outliers(X, reject)
+        found[OUTLIER] = _rounded(score)
+        for i in np.flatnonzero(rejected):
+            found[RUNNER_UP][i], found[RUNNER_UP_PROBABILITY][i] = found[CLASS][i], found[PROBABILITY][i]
+            found[CLASS][i], found[PROBABILITY][i] = unknown, None
+    elif reject is not None:
+        raise ParameterError("reject needs old classes to learn from what fits a class: fit the model with base classes.")
+    return found
+
+
+def answer_columns(model: Any, prefix: str = "") -> list[str]:
+    """The names of the columns of answers, in the order in which `answer` gives them."""
+    known = [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
+    return [prefix + name for name in known]
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return np.round(values.astype(np.float64), DIGITS).tolist()
+
+
+def format_of(out: Path | None, asked: str | None) -> str:
+    """csv, tsv, jsonl or parquet: what is asked for, or else what the suffix of the file says, or else csv."""
+    known = sorted(set(FORMATS.values()))
+    if asked is not None and asked not in known:
+        raise ParameterError(f"--format must be one of {', '.join(known)}, got {quoted(asked)}.")
+    if asked is None and out is not None and out.suffix.lower() not in FORMATS:
+        raise ParameterError(f"{out} must end in {', '.join(FORMATS)}: name it so, or pass --format.")
+    form = asked or (FORMATS[out.suffix.lower()] if out is not None else "csv")
+    if form == "parquet" and out is None:
+        raise ParameterError("Parquet goes to a file: pass -o FILE.parquet.")
+    return form
+
+
+def check_columns(columns: Sequence[str], added: Sequence[str], name: str) -> None:
+    """Raise where an input has a column of the name of an answer."""
+    both = [column for column in columns if column in added]
+    if both:
+        raise InputError(
+            f"{name} has {'a column' if len(both) == 1 else 'columns'} called {listing(map(quoted, both))}, as answers "
+            "are: rename it, or pass --prefix to name the answers otherwise."
+        )
+
+
+@contextmanager
+def writing(out: Path | None, form: str) -> Iterator[Callable[[Columns], None]]:
+    """A function that writes the next rows; the file appears, or changes, only when all are written."""
+    if out is None:
+        with _WRITERS[form](sys.stdout.buffer) as write:
+            yield write
+        sys.stdout.flush()
+        return
+    check_writable(out)
+    with replace_file(out) as file, _WRITERS[form](file) as write:
+        yield write
+
+
+@contextmanager
+def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns], None]]:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+    writer, names = csv.writer(text, delimiter=separator, lineterminator="\n"), []
+
+    def write(columns: Columns) -> None:
+        if not names:
+            names.extend(columns)
+            writer.writerow(names)
+        writer.writerows(zip(*(map(_cell, columns[name]) for name in names), strict=True))
+        text.flush()
+
+    try:
+        yield write
+    finally:
+        text.detach()
+
+
+def _cell(value: Any) -> Any:
+    """Nested values of JSON lines have one cell."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+
+
+@contextmanager
+def _tabs(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
+    with _cells(file, "\t") as write:
+        yield write
+
+
+@contextmanager
+def _lines(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
+    def write(columns: Columns) -> None:
+        rows = zip(*columns.values(), strict=True)
+        lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
+        file.write("".join(lines).encode())
+        file.flush()
+
+    yield write
+
+
+@contextmanager
+def _parquet(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError("Parquet files need pyarrow: pip install 'hotshot[parquet]'.") from None
+    writer: Any = None
+
+    def write(columns: Columns) -> None:
+        nonlocal writer
+        try:
+            if writer is None:
+                kinds = {name: pa.array(values).type for name, values in columns.items()}
+                # The first rows may all lack a value.
+                empty = {name: pa.float64() if name.endswith(PROBABILITY) else pa.string() for name in columns}
+                fields = {name: empty[name] if kind == pa.null() else kind for name, kind in kinds.items()}
+                writer = pq.ParquetWriter(file, pa.schema(fields))
+            writer.write_table(pa.table(columns, schema=writer.schema))
+        except (pa.ArrowException, TypeError) as error:
+            raise InputError(f"The answers cannot be written as Parquet ({error}): write CSV or JSON lines.") from None
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+_WRITERS = {"csv": _cells, "tsv": _tabs, "jsonl": _lines, "parquet": _parquet}

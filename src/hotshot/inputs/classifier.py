@@ -1,0 +1,369 @@
+"""A classifier of raw inputs: an encoder, the bank of what is known, and H-OT, in one thing that can be saved."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from shutil import copyfile, copytree
+from typing import Any, Self
+
+import numpy as np
+
+from hotshot.base import BaseClasses
+from hotshot.base.classes import EXTRACTOR, is_bank
+from hotshot.encoders import Encoder, encoder_kind, load_encoder, thumbnails
+from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.explanation import Explanation
+from hotshot.estimators.hot import HOTClassifier
+from hotshot.estimators.models import DESCRIPTION, write_model
+from hotshot.files.atomic import replace_folder, write_json
+from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.files.reading import by_suffix
+from hotshot.formatting import quoted
+from hotshot.inputs.rows import FEATURES, IMAGES, TEXTS, Columns, Inputs, Rows, given_inputs, open_inputs, pixels
+from hotshot.inputs.tables import SUFFIXES
+
+# Files of a model beside those of its classifier.
+INPUTS, BANK = "inputs.json", "base.bank"
+WHAT, VERSION = "model of inputs", 1
+# Inputs that are encoded together.
+AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
+# Side of the thumbnails of images, in pixels.
+SMALL = 64
+# A class of at most so many samples is a new one, where old and new classes come in one file.
+FEW = 10
+
+Watch = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the support samples of a model were made of: their ids, and texts or thumbnails where they have some."""
+
+    ids: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    thumbnails: tuple[bytes, ...] = ()
+
+    def names(self) -> list[str]:
+        """What explanations call the samples: their texts in quotes, or else their ids."""
+        return [f'"{text}"' for text in self.texts] or list(self.ids)
+
+    def __add__(self, other: Support) -> Support:
+        return Support(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
+
+    def only(self, kept: np.ndarray) -> Support:
+        """Those that are kept, a boolean array."""
+        pairs = ((name, getattr(self, name)) for name in ("ids", "texts", "thumbnails"))
+        return Support(**{name: tuple(x for x, keep in zip(own, kept, strict=True) if keep) for name, own in pairs if own})
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Labelled inputs as features (samples, V), with what they were made of, and how many had no label."""
+
+    X: np.ndarray
+    y: np.ndarray
+    support: Support
+    about: dict[str, Any] = field(default_factory=dict)
+    unlabelled: int = 0
+
+
+class InputClassifier:
+    """Classify texts, images or features, of old classes, new ones and none of these.
+
+    Parameters
+    ----------
+    encoder : str or None
+        Name of what makes features of inputs, such as "minilm" (texts) or "efficientnet-lite0" (images), see
+        `hotshot.encoders`; None where inputs are files of features.
+    base : path, BaseClasses or None
+        The old classes: a table of texts, a folder of class folders of images, a file of features, or a bank.
+    new_only : bool
+        Whether answers are new classes only. By default old classes are answered too.
+    device : str
+        PyTorch device of the encoder.
+    **settings
+        Parameters of `HOTClassifier`.
+
+    Attributes
+    ----------
+    model : HOTClassifier
+        Fitted to the features.
+    support : Support
+        What the support samples were made of.
+
+    Examples
+    --------
+    From a table of old questions and one with a few of each new kind, in three lines::
+
+        model = InputClassifier("minilm", base="old.csv").fit("new.csv")
+        model.predict(["My card was stolen"], reject=0.05)
+        print(model.explain(["My card was stolen"]))
+    """
+
+    model: HOTClassifier
+    support: Support
+
+    def __init__(
+        self,
+        encoder: str | None = None,
+        base: str | Path | BaseClasses | None = None,
+        *,
+        new_only: bool = False,
+        device: str = "cpu",
+        **settings: Any,
+    ) -> None:
+        self.encoder, self.base, self.new_only, self.device = encoder, base, new_only, device
+        self.settings = settings
+        self.kind = FEATURES if encoder is None else encoder_kind(encoder)
+        self.about: dict[str, Any] = {}
+        self.probe: tuple[float, ...] = ()
+        # Rows of the last fit that had no label.
+        self.unlabelled = 0
+        self._loaded: Encoder | None = None
+        # Where the bank of a loaded model is.
+        self._bank: Path | None = None
+
+    @property
+    def classes(self) -> np.ndarray:
+        """All classes that may be answered."""
+        return self.model.classes_
+
+    @property
+    def new_classes(self) -> np.ndarray:
+        """The classes that were learned from few samples."""
+        return np.unique(self.model.support_labels_)
+
+    def fit(
+        self,
+        support: str | Path | Sequence[str],
+        labels: Sequence[Any] | None = None,
+        *,
+        columns: Columns = Columns(),
+        base_columns: Columns | None = None,
+        watch: Watch | None = None,
+    ) -> Self:
+        """Learn new classes from a few labelled inputs: a file or folder, or a list of texts and their labels."""
+        base = self._base_classes(base_columns or columns, watch)
+        new = self.encoded(self.opened(support, labels, columns), watch)
+        return self._fit(base, new)
+
+    def fit_together(self, path: str | Path, few: int = FEW, columns: Columns = Columns(), watch: Watch | None = None) -> Self:
+        """Learn old and new classes from one file; classes of at most `few` samples are the new ones."""
+        if self.base is not None:
+            raise ParameterError("fit_together takes the old classes from the file: leave base out.")
+        both = self.encoded(self.opened(path, None, columns), watch)
+        names, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
+        is_new = (counts <= few)[members]
+        if not is_new.any() or is_new.all():
+            which, how = ("no class", "more") if not is_new.any() else ("only classes", "fewer")
+            raise InputError(
+                f"{path} has {which} of at most {few} samples, which are the new ones: pass {how} than {few} as few, or "
+                "old and new classes in files of their own."
+            )
+        new = Encoded(both.X[is_new], both.y[is_new], both.support.only(is_new), both.about, both.unlabelled)
+        return self._fit(BaseClasses.from_samples(both.X[~is_new], both.y[~is_new], about=both.about), new)
+
+    def _fit(self, base: BaseClasses | None, new: Encoded) -> Self:
+        include = base is not None and not self.new_only
+        self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
+        self.support, self.about, self.unlabelled = new.support, new.about, new.unlabelled
+        return self
+
+    def add(self, inputs: Any, labels: Sequence[Any] | None = None, *, columns: Columns = Columns(), watch: Watch | None = None) -> Self:
+        """Learn more classes, or more samples of the new ones, as if all had come at once."""
+        new = self.encoded(self.opened(inputs, labels, columns), watch)
+        known = np.isin(new.y, self.new_classes)
+        model, support = self._with_bank(), self.support
+        for some, learn in ((known, model.add_samples), (~known, model.add_classes)):
+            if some.any():
+                learn(new.X[some], new.y[some])
+                support = support + new.support.only(some)
+        self.model, self.support = model, support
+        return self
+
+    def remove(self, names: Sequence[str]) -> Self:
+        """Forget new classes, as if they had never come."""
+        kept = ~np.isin(self.model.support_labels_, names)
+        self.model, self.support = self._with_bank().remove_classes(names), self.support.only(kept)
+        return self
+
+    def features(self, inputs: Any) -> np.ndarray:
+        """Features (inputs, V) of texts in a list, of a file or of a folder."""
+        return np.concatenate([X for _, X in self.batches(self.opened(inputs))])
+
+    def predict(self, inputs: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """The likeliest class of each input; `unknown` where it fits none, see `HOTClassifier.predict`."""
+        return self.model.predict(self.features(inputs), reject=reject, unknown=unknown)
+
+    def predict_proba(self, inputs: Any) -> np.ndarray:
+        """Probability of each class (inputs, classes), in the order of `classes`."""
+        return self.model.predict_proba(self.features(inputs))
+
+    def outlier_score(self, inputs: Any) -> np.ndarray:
+        """How little each input fits its best class, see `HOTClassifier.outlier_score`."""
+        return self.model.outlier_score(self.features(inputs))
+
+    def explain(self, inputs: Any) -> Explanation:
+        """Why each input is answered as it is, with the support samples by their texts or ids."""
+        opened, queries, found = self.opened(inputs), Support(), []
+        for rows, X in self.batches(opened):
+            queries = queries + self.support_of(rows)
+            found.append(X)
+        return self.model.explain(np.concatenate(found), names=self.support.names(), queries=queries.names())
+
+    def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
+        """Rows and their features (rows, V), some at a time."""
+        done = 0
+        for rows in inputs.batches(AT_ONCE[inputs.kind]):
+            yield rows, self._encode(inputs, rows)
+            done += len(rows)
+            if watch is not None:
+                watch(inputs.name, done, inputs.total)
+
+    def encoded(self, inputs: Inputs, watch: Watch | None = None, keep: bool = True) -> Encoded:
+        """Labelled inputs as features, and what they were made of to `keep`; rows without a label are left out."""
+        found, labels, support, unlabelled = [], [], Support(), 0
+        for rows, X in self.batches(inputs, watch):
+            if rows.labels is None:
+                remedy = "put the images into folders of classes" if inputs.kind == IMAGES else "name it with --label"
+                raise InputError(f"{inputs.name} has no column of labels: {remedy}.")
+            kept = np.array([bool(label) for label in rows.labels])
+            unlabelled += int((~kept).sum())
+            found.append(X[kept])
+            labels += [label for label in rows.labels if label]
+            support = support + self.support_of(rows).only(kept) if keep else support
+        if not labels:
+            raise InputError(f"{inputs.name} has no label in any row: give some rows one.")
+        about = inputs.about if inputs.kind == FEATURES else self._encoder().about
+        return Encoded(np.concatenate(found), np.array(labels), support, about, unlabelled)
+
+    def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = Columns()) -> Inputs:
+        """Inputs as this model takes them: of a file, a folder, standard input ("-"), or a list of texts or paths."""
+        if not isinstance(inputs, (str, Path)):
+            return given_inputs(inputs, self.kind, labels)
+        if labels is not None:
+            raise ParameterError("labels are for inputs in a list: a file or folder holds its own.")
+        found = open_inputs(inputs, FEATURES if has_features(inputs) else self.kind, columns)
+        if found.kind == FEATURES:
+            self._check_extractor(found.name, found.about)
+        return found
+
+    def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
+        """Raise where features say that they come from another encoder than this model's."""
+        own = self._encoder().about if self.encoder is not None and not self.about else self.about
+        known, given = (said.get(EXTRACTOR) for said in (own, about))
+        if known is not None and given is not None and known != given:
+            raise InputError(
+                f"{name} has features of {quoted(given)} where this model takes those of {quoted(known)}: extract them "
+                "with that encoder, or pass the inputs themselves."
+            )
+
+    def _encoder(self) -> Encoder:
+        """The encoder; of a loaded model it must give what it gave when the model was fitted."""
+        if self.encoder is None:
+            raise ParameterError("This model has no encoder and takes files of features: fit one with an encoder.")
+        if self._loaded is None:
+            loaded = load_encoder(self.encoder, self.device)
+            if self.probe and not loaded.same_as(self.probe):
+                raise InputError(
+                    f"The encoder {self.encoder} gives other features than when this model was fitted: use the weights "
+                    "and the version it had then, or fit the model again."
+                )
+            self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
+        return self._loaded
+
+    def _encode(self, inputs: Inputs, rows: Rows) -> np.ndarray:
+        if inputs.kind == FEATURES:
+            return np.asarray(rows.content)
+        encoder = self._encoder()
+        if encoder.kind == IMAGES:
+            return encoder.encode(pixels(rows.content, int(encoder.size or 0)))
+        return encoder.encode(list(rows.content))
+
+    def support_of(self, rows: Rows) -> Support:
+        """What some inputs are, to be shown."""
+        texts = tuple(rows.content) if self.kind == TEXTS and isinstance(rows.content, list) else ()
+        small = thumbnails(pixels(rows.content, SMALL)) if self.kind == IMAGES and isinstance(rows.content, list) else ()
+        return Support(tuple(rows.ids), texts, tuple(small))
+
+    def _base_classes(self, columns: Columns, watch: Watch | None) -> BaseClasses | None:
+        base = self.base
+        if isinstance(base, (str, Path)) and is_bank(base):
+            base = BaseClasses.load(base)
+        if isinstance(base, BaseClasses):
+            self._check_extractor("The bank", base.about)
+        if base is None or isinstance(base, BaseClasses):
+            return base
+        old = self.encoded(self.opened(base, None, columns), watch, keep=False)
+        return BaseClasses.from_samples(old.X, old.y, about=old.about)
+
+    def _with_bank(self) -> HOTClassifier:
+        """A copy of the classifier that can grow: a loaded model takes its bank from its folder."""
+        model = copy(self.model)
+        if self._bank is not None:
+            model.base = BaseClasses.load(self._bank)
+        return model
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write classifier, bank and what the support samples were made of to a folder, which needs no other file."""
+        content = {
+            "format": f"hotshot {WHAT}",
+            "version": VERSION,
+            "encoder": self.encoder,
+            "kind": self.kind,
+            "new_only": self.new_only,
+            "about": self.about,
+            "probe": list(self.probe),
+            "ids": list(self.support.ids),
+            "texts": list(self.support.texts),
+            "thumbnails": [b64encode(one).decode() for one in self.support.thumbnails],
+        }
+        with replace_folder(path, DESCRIPTION, overwrite) as folder:
+            write_model(self.model, folder)
+            write_json(folder / INPUTS, content)
+            if isinstance(self.model.base, BaseClasses):
+                self.model.base.save(folder / BANK)
+            elif self._bank is not None:
+                copytree(self._bank, folder / BANK, copy_function=_link)
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
+        """A model that `save` wrote; its bank is read only when it grows."""
+        folder = Path(path)
+        model = HOTClassifier.load(folder)
+        content = read_json_document(folder, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
+        with refuse_damage(folder, WHAT):
+            found = cls(content["encoder"], new_only=bool(content["new_only"]), device=device)
+            texts = {name: tuple(map(_text, content[name])) for name in ("ids", "texts", "thumbnails")}
+            found.support = Support(texts["ids"], texts["texts"], tuple(b64decode(one) for one in texts["thumbnails"]))
+            found.model, found.kind = model, content["kind"]
+            found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
+            if found.kind not in AT_ONCE or any(own and len(own) != len(model.support_labels_) for own in texts.values()):
+                raise ValueError("what its support samples were made of does not fit")
+        found._bank = folder / BANK if is_bank(folder / BANK) else None
+        return found
+
+
+def has_features(path: str | Path) -> bool:
+    """Whether a file holds features rather than inputs, by its suffix: tables are taken for texts."""
+    format = by_suffix(Path(path))
+    return format is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def _link(source: str, target: str) -> None:
+    """Give a file that is never changed a second name, or copy it where that cannot be."""
+    try:
+        os.link(source, target)
+    except OSError:
+        copyfile(source, target)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("text that is no text")
+    return value

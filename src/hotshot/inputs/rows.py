@@ -1,0 +1,220 @@
+"""What a person has, whatever it is: texts in tables, images in folders, or features, as rows with ids and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from os.path import commonprefix
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+from hotshot.files import open_features
+from hotshot.formatting import listing, quoted
+from hotshot.images.datasets.entries import FileEntry, is_image
+from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
+from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
+from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, open_table
+
+TEXTS, IMAGES, FEATURES = "texts", "images", "features"
+# How the column of the names of images is called in answers.
+PATH = "path"
+DECODING_THREADS = 4
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some inputs: what an encoder takes of each (texts, images) or its features (rows, V), and what is known of it.
+
+    `labels` has "" where one is missing, and is None where inputs have none. `columns` are all that the input came
+    with, by name, to be written again beside answers.
+    """
+
+    content: Sequence[Any] | np.ndarray
+    ids: list[str]
+    labels: list[str] | None
+    columns: dict[str, list[Any]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of one kind, some rows at a time; `label` is the name of their column of labels, if they have one."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    label: str | None
+    total: int | None
+    batches: Callable[[int], Iterator[Rows]]
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are which, where their names do not tell."""
+
+    text: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+
+def open_inputs(path: str | Path, kind: str, columns: Columns = Columns()) -> Inputs:
+    """The inputs in a file, a folder or on standard input ("-"), of the kind that an encoder takes."""
+    path = Path(path)
+    if kind == FEATURES:
+        return _features(path)
+    if kind == TEXTS:
+        if not is_table(path):
+            raise InputError(
+                f"{path} is no table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
+            )
+        return _texts(open_table(path), columns)
+    return _listed_images(open_table(path), columns, path.parent) if is_table(path) else _images(path)
+
+
+def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
+    """Inputs in memory, with their labels where there are some: texts, paths of images, or features (inputs, V)."""
+    if kind == FEATURES:
+        return _given_features(np.asarray(items), labels)
+    if isinstance(items, (str, bytes)) or not all(isinstance(item, (str, Path)) for item in items) or not len(items):
+        what = "texts" if kind == TEXTS else "paths of images"
+        raise InputError(f"Inputs must be a path, or a list of {what}, got {quoted(items)}.")
+    _check_labels(labels, len(items))
+    rows = [{PATH if kind == IMAGES else TEXT: str(item)} for item in items]
+    if labels is not None:
+        rows = [{**row, "label": str(label)} for row, label in zip(rows, labels, strict=True)]
+    table = Table("The list of inputs", tuple(rows[0]), lambda: iter(rows))
+    return _texts(table, Columns()) if kind == TEXTS else _listed_images(table, Columns(), Path())
+
+
+def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
+    if X.ndim != 2:
+        raise InputError(f"Inputs must be a path, or features (inputs, V), got shape {X.shape}.")
+    _check_labels(labels, len(X))
+
+    def batches(size: int) -> Iterator[Rows]:
+        for some in slices(len(X), size):
+            own = None if labels is None else [str(label) for label in labels[some]]
+            yield Rows(X[some], [str(i) for i in range(some.start, some.stop)], own, {})
+
+    return Inputs("The array", FEATURES, (), None, len(X), batches)
+
+
+def _check_labels(labels: Sequence[Any] | None, n_inputs: int) -> None:
+    if labels is not None and len(labels) != n_inputs:
+        raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label for each input.")
+
+
+def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while some := list(islice(rows, size)):
+        yield some
+
+
+def _texts(table: Table, wanted: Columns) -> Inputs:
+    label, key, text = _columns_of(table, wanted, TEXT_NAMES)
+
+    def batches(size: int) -> Iterator[Rows]:
+        first = 0
+        for some in _batched(table.rows(), size):
+            texts = [row[text] for row in some]
+            wrong = next((i for i, x in enumerate(texts) if not isinstance(x, str) or not x.strip()), None)
+            if wrong is not None:
+                raise InputError(f"{table.name} has no text in row {first + wrong + 1} of column {quoted(text)}: add it.")
+            yield _rows(table, some, texts, label, key, first)
+            first += len(some)
+
+    return Inputs(table.name, TEXTS, table.columns, label, None, batches)
+
+
+def _listed_images(table: Table, wanted: Columns, folder: Path) -> Inputs:
+    """Images whose paths, below a folder, are in a table or in lines."""
+    label, key, path = _columns_of(table, wanted, ("path", "file", "filename", "image", "filepath", "text"))
+
+    def batches(size: int) -> Iterator[Rows]:
+        first = 0
+        for some in _batched(table.rows(), size):
+            yield _rows(table, some, [_image_file(folder / str(row[path])) for row in some], label, key or path, first)
+            first += len(some)
+
+    return Inputs(table.name, IMAGES, table.columns, label, None, batches)
+
+
+def _columns_of(table: Table, wanted: Columns, names: Sequence[str]) -> tuple[str | None, str | None, str]:
+    """The columns of labels and ids, if there are such, and the one of the inputs."""
+    key = table.column(wanted.id, ID_NAMES, "--id")
+    content = table.column(wanted.text, names, "--text")
+    label = table.column(wanted.label, [name for name in LABELS if name not in names or wanted.text], "--label")
+    others = [name for name in table.columns if name not in (label, key)]
+    if content is None and len(others) == 1:
+        content = others[0]
+    if content is None or content == label:
+        raise InputError(
+            f"{table.name} has no column that is called as inputs are, only {listing(map(quoted, table.columns))}: name "
+            "it with --text."
+        )
+    return label, key, content
+
+
+def _rows(
+    table: Table, some: list[dict[str, Any]], content: Sequence[Any], label: str | None, key: str | None, first: int
+) -> Rows:
+    labels = None if label is None else ["" if row[label] is None else str(row[label]).strip() for row in some]
+    ids = [str(first + i if key is None else row[key]) for i, row in enumerate(some)]
+    return Rows(content, ids, labels, {name: [row[name] for row in some] for name in table.columns})
+
+
+def _image_file(path: Path) -> EncodedImage:
+    try:
+        facts = path.stat()
+    except (OSError, ValueError):
+        raise InputError(f"There is no image {path}: check the path.") from None
+    return EncodedImage(FileEntry(path.name, path.parent, facts.st_size, facts.st_mtime_ns))
+
+
+def _images(path: Path) -> Inputs:
+    """Images of a folder or an archive, or a single one; the folders that they are in are their labels."""
+    if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
+        if not is_image(path.name):
+            raise InputError(f"{path} is no image: pass an image, a folder of images, or a .txt file of paths.")
+        found = {str(path): _image_file(path)}
+        folders = [""]
+    else:
+        found = {name: EncodedImage(entry) for name, entry in open_tree(path).files.items() if is_image(name)}
+        folders = [name.rpartition("/")[0] for name in found]
+    if not found:
+        raise InputError(f"{path} has no images in it: pass a folder of images.")
+    names, labels = list(found), _labels_of(folders)
+
+    def batches(size: int) -> Iterator[Rows]:
+        for some in slices(len(names), size):
+            own = names[some]
+            known: dict[str, list[Any]] = {PATH: own}
+            yield Rows([found[name] for name in own], own, None if labels is None else labels[some], known)
+
+    return Inputs(str(path), IMAGES, (PATH,), None, len(names), batches)
+
+
+def _labels_of(folders: list[str]) -> list[str] | None:
+    """Folders as labels, without those around all of them; None where an image is in no folder."""
+    if "" in folders:
+        return None
+    parts = [folder.split("/") for folder in folders]
+    shared = min(len(commonprefix(parts)), min(map(len, parts)) - 1)
+    return ["/".join(own[shared:]) for own in parts]
+
+
+def pixels(images: Sequence[EncodedImage], size: int) -> np.ndarray:
+    """Centred squares of images, uint8 (images, size, size, 3)."""
+    try:
+        with ThreadPoolExecutor(DECODING_THREADS) as pool:
+            return np.stack(list(pool.map(lambda image: image.square(size), images)))
+    except CorruptImageError as error:
+        raise InputError(f"{error.name} is not a readable image, {error.reason}: replace or remove it.") from None

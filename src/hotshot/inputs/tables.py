@@ -1,0 +1,184 @@
+"""Tables of a person's own, row by row: CSV, TSV and JSON lines, in a file or on standard input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.named import LABEL_NAMES
+from hotshot.files.source import opened
+from hotshot.formatting import did_you_mean, listing, quoted
+
+STDIN = "-"
+# Columns that are what they are called, in any case; users name others.
+TEXT_NAMES = ("text", "sentence", "question", "query", "utterance", "message", "content", "body", "input", "prompt")
+LABELS = (*sorted(LABEL_NAMES), "intent", "topic")
+ID_NAMES = ("id", "ids", "key", "uid", "uuid", "row", "index")
+SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".txt": "lines"}
+LONGEST_LINE = 2**24
+# The one column of a file with a text in each line.
+TEXT = "text"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a table, which can be gone through once where it is standard input."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Callable[[], Iterator[Row]]
+
+    def column(self, wanted: str | None, names: Sequence[str], flag: str) -> str | None:
+        """The column that is wanted, or the one that is called as such columns are; None where there is none."""
+        if wanted is not None:
+            if wanted not in self.columns:
+                raise ParameterError(
+                    f"{self.name} has no column {quoted(wanted)}, only {listing(map(quoted, self.columns))}: name one "
+                    f"of these with {flag}.{did_you_mean(wanted, self.columns)}"
+                )
+            return wanted
+        found = [column for column in self.columns if column.strip().lower() in names]
+        if len(found) > 1:
+            first = min(found, key=lambda column: list(names).index(column.strip().lower()))
+            if flag != "--text":
+                raise InputError(
+                    f"{self.name} has several columns that may be meant, {listing(map(quoted, found))}: name one with "
+                    f"{flag}."
+                )
+            return first
+        return found[0] if found else None
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is called as a table of texts may be, or is standard input."""
+    return str(path) == STDIN or path.suffix.lower() in SUFFIXES
+
+
+def open_table(path: Path) -> Table:
+    """A table with its columns; a file of bare lines is one of texts."""
+    name = "Standard input" if str(path) == STDIN else str(path)
+    if str(path) == STDIN:
+        # It can be read once only: what tells the columns is put back.
+        lines = _checked_lines(sys.stdin.buffer, name)
+        first = list(islice(lines, 1))
+        rows, columns = _parsed(_format(path, first, name), chain(first, lines), name)
+        return Table(name, columns, lambda: rows)
+    with _opened_lines(path) as lines:
+        first = list(islice(lines, 1))
+    form = _format(path, first, name)
+    with _opened_lines(path) as lines:
+        columns = _parsed(form, lines, name)[1]
+
+    def again() -> Iterator[Row]:
+        with _opened_lines(path) as lines:
+            yield from _parsed(form, lines, name)[0]
+
+    return Table(name, columns, again)
+
+
+@contextmanager
+def _opened_lines(path: Path) -> Iterator[Iterator[str]]:
+    with opened(path) as file:
+        yield _checked_lines(file, str(path))
+
+
+def _checked_lines(file: BinaryIO, name: str) -> Iterator[str]:
+    """Lines with their ends; what is not text is refused by line."""
+    text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
+    try:
+        while line := text.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE or "\0" in line:
+                raise InputError(f"{name} is no text: line {number} is too long or holds a NUL character.")
+            yield line
+    except UnicodeDecodeError:
+        raise InputError(f"{name} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+    finally:
+        # Whoever opened the file closes it.
+        text.detach()
+
+
+def _format(path: Path, first: list[str], name: str) -> str:
+    """The separator of columns, "json", or "lines"."""
+    if not first:
+        raise InputError(f"{name} is empty: write a line of names and one line for each input.")
+    known = SUFFIXES.get(path.suffix.lower(), "")
+    if first[0].lstrip().startswith("{") and known in ("", "json"):
+        return "json"
+    if known == ",":
+        # Spreadsheets of many countries separate by semicolons.
+        return ";" if ";" in first[0] and "," not in first[0] else ","
+    if known:
+        return known
+    heads = {sign: first[0].strip().lower().split(sign) for sign in (",", "\t", ";")}
+    return next((sign for sign, names in heads.items() if len(names) > 1 and set(names) & set(TEXT_NAMES)), "lines")
+
+
+def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Iterator[Row], tuple[str, ...]]:
+    """Rows and the names of their columns."""
+    if form == "lines":
+        return ({TEXT: line.rstrip("\r\n")} for line in lines if line.strip()), (TEXT,)
+    rows = _json_rows(lines, name) if form == "json" else _cells(lines, form, name)
+    first = list(islice(rows, 1))
+    if not first:
+        raise InputError(f"{name} has names of columns but no rows: write one line for each input.")
+    return chain(first, rows), tuple(first[0])
+
+
+def _cells(lines: Iterator[str], separator: str, name: str) -> Iterator[Row]:
+    reader = csv.reader(lines, delimiter=separator, strict=True)
+    columns: list[str] = []
+    try:
+        for row in reader:
+            if not columns:
+                columns = [column.strip() for column in row]
+                _check_columns(columns, name)
+            elif len(row) == len(columns):
+                yield dict(zip(columns, row, strict=True))
+            elif row:
+                raise InputError(
+                    f"{name} has {len(row)} cells in line {reader.line_num} where its first line has {len(columns)}: "
+                    "repair this line, or quote its texts."
+                )
+    except csv.Error as error:
+        reason = str(error).replace("\t", "\\t")
+        raise InputError(f"{name} is not a sound table at line {reader.line_num}: {reason}.") from None
+
+
+def _check_columns(columns: list[str], name: str) -> None:
+    twice = next((column for column in columns if columns.count(column) > 1), None)
+    if twice is not None or not all(columns):
+        what = "a column without a name" if not all(columns) else f"two columns called {quoted(twice)}"
+        raise InputError(f"{name} has {what} in its first line: give every column a name of its own.")
+
+
+def _json_rows(lines: Iterator[str], name: str) -> Iterator[Row]:
+    columns: tuple[str, ...] = ()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict) or not row:
+            raise InputError(f"{name} has no JSON object in line {number}: write one object in each line.")
+        columns = columns or tuple(row)
+        strange = next((key for key in row if key not in columns), None)
+        if strange is not None:
+            raise InputError(
+                f"{name} has the key {quoted(strange)} in line {number} and not in the first: give all lines the same "
+                "keys."
+            )
+        yield {key: row.get(key) for key in columns}
