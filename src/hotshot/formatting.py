@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 LONGEST_NAME, LONGEST_QUOTED = 40, 60
 # How many things are listed before the rest is counted.
 MOST_LISTED = 8
@@ -58,6 +56,8 @@ def significant(value: float, digits: int = 3) -> str:
     """A number to so many significant digits, with an exponent only where it needs many zeros."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits}g}"
+    import numpy as np  # `hotshot --help` does without
+
     return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
 
 
@@ -143,7 +143,8 @@ def reason(error: object, longest: int = 160) -> str:
 
 def quoted(label: Any) -> str:
     """A label or a name from a file, in quotes, safe to print."""
-    text = repr(label.item() if isinstance(label, np.generic) else label)
+    # Scalars of NumPy are named without their type.
+    text = repr(label.item() if getattr(label, "shape", None) == () else label)
     return text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…"
 
 
