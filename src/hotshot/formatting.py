@@ -1,5 +1,6 @@
 """Numbers and names as a person reads them, the same in the terminal, in sentences and on the page."""
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -160,3 +161,9 @@ def readable_size(n_bytes: int) -> str:
         return f"{n_bytes} bytes"
     power = min((len(str(n_bytes)) - 1) // 3, 6)
     return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` where a known name is close to this one, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
