@@ -149,11 +149,9 @@ def _shell(text: str) -> str:
 
 def commands() -> dict[str, list[Any]]:
     """Options and arguments of every command, as the program lists them."""
-    from typer.main import get_command
+    from hotshot.cli.app import MODULES, load_command
 
-    from hotshot.cli.app import app
-
-    return {name: command.params for name, command in get_command(app).commands.items()}  # type: ignore[attr-defined]
+    return {name: load_command(name).params for name in MODULES}
 
 
 def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:

@@ -12,11 +12,12 @@ import hotshot
 ROOT = Path(hotshot.__file__).parent
 # From the bottom up. Files beside the rooms are either below all of them or faces of them that no room imports.
 FOUNDATIONS = ["formatting", "errors", "version", "arrays", "cluster"]
-ROOMS = ["files", "transport", "base", "method", "estimators", "evaluation", "images", "paper", "report"]
+ROOMS = ["files", "transport", "base", "method", "estimators", "evaluation", "images", "encoders", "paper", "report"]
 FACES = ["features", "backbones", "training", "extraction", "figures", "experiments", "__init__"]
 ORDER = [*FOUNDATIONS, *ROOMS, *FACES, "cli", "__main__"]
-# Images become feature files without the method; their validation draws few-shot tasks, and that is all.
-NOT_FOR_IMAGES = {"transport", "base", "method", "estimators"}
+# Inputs become features without the method; the validation of backbones draws few-shot tasks, and that is all.
+NOT_THE_METHOD = {"transport", "base", "method", "estimators"}
+WITHOUT = {"images": NOT_THE_METHOD, "encoders": {*NOT_THE_METHOD, "evaluation"}}
 
 
 def room(path: Path) -> str:
@@ -46,7 +47,7 @@ def imported_rooms(path: Path, source: str) -> set[str]:
 
 def upward(path: Path, source: str) -> set[str]:
     own = room(path)
-    allowed = {own, *ORDER[: ORDER.index(own)]} - (NOT_FOR_IMAGES if own == "images" else set())
+    allowed = {own, *ORDER[: ORDER.index(own)]} - WITHOUT.get(own, set())
     return imported_rooms(path, source) - allowed
 
 
@@ -72,8 +73,9 @@ def test_an_import_that_points_upward_is_seen(statement):
     assert upward(ROOT / "method" / "made_up.py", statement)
 
 
-def test_images_do_not_import_the_method():
-    assert upward(ROOT / "images" / "made_up.py", "from hotshot.method import fit") == {"method"}
+@pytest.mark.parametrize("own", ["images", "encoders"])
+def test_images_and_encoders_do_not_import_the_method(own):
+    assert upward(ROOT / own / "made_up.py", "from hotshot.method import fit") == {"method"}
 
 
 def test_the_rooms_are_the_folders():

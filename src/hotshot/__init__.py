@@ -1,23 +1,54 @@
 """Few-shot classification by hierarchical optimal transport, on features from any extractor."""
 
-from hotshot.base import BaseClasses
-from hotshot.estimators import (
-    CentroidClassifier,
-    CosineClassifier,
-    FreeLunchClassifier,
-    HOTClassifier,
-    MatchingClassifier,
-    load_parameters,
-    named_method,
-    parameter_set,
-)
-from hotshot.evaluation import evaluate, tune
-from hotshot.evaluation.tasks import freeze_tasks
-from hotshot.files import read_features
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hotshot.version import __version__
 
-__all__ = [
-    "BaseClasses", "CentroidClassifier", "CosineClassifier", "FreeLunchClassifier", "HOTClassifier",
-    "MatchingClassifier", "__version__", "evaluate", "freeze_tasks", "load_parameters", "named_method",
-    "parameter_set", "read_features", "tune",
-]  # fmt: skip
+# scikit-learn and SciPy take more than a second to import: what needs them is imported at its first use.
+if TYPE_CHECKING:
+    from hotshot.base import BaseClasses as BaseClasses
+    from hotshot.estimators import CentroidClassifier as CentroidClassifier
+    from hotshot.estimators import CosineClassifier as CosineClassifier
+    from hotshot.estimators import FreeLunchClassifier as FreeLunchClassifier
+    from hotshot.estimators import HOTClassifier as HOTClassifier
+    from hotshot.estimators import MatchingClassifier as MatchingClassifier
+    from hotshot.estimators import load_parameters as load_parameters
+    from hotshot.estimators import named_method as named_method
+    from hotshot.estimators import parameter_set as parameter_set
+    from hotshot.evaluation import evaluate as evaluate
+    from hotshot.evaluation import tune as tune
+    from hotshot.evaluation.tasks import freeze_tasks as freeze_tasks
+    from hotshot.files import read_features as read_features
+
+_HOMES = {
+    "base": ("BaseClasses",),
+    "estimators": (
+        "CentroidClassifier", "CosineClassifier", "FreeLunchClassifier", "HOTClassifier", "MatchingClassifier",
+        "load_parameters", "named_method", "parameter_set",
+    ),
+    "evaluation": ("evaluate", "tune"),
+    "evaluation.tasks": ("freeze_tasks",),
+    "files": ("read_features",),
+}  # fmt: skip
+_MODULES = {name: f"hotshot.{module}" for module, names in _HOMES.items() for name in names}
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name from where it is written, or a module such as `hotshot.transport`."""
+    if name in _MODULES:
+        globals()[name] = found = getattr(import_module(_MODULES[name]), name)
+        return found
+    module = f"hotshot.{name}"
+    try:
+        if not name.startswith("_"):
+            return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+    raise AttributeError(f"module 'hotshot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

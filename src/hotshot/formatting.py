@@ -1,10 +1,9 @@
 """Numbers and names as a person reads them, the same in the terminal, in sentences and on the page."""
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-import numpy as np
 
 LONGEST_NAME, LONGEST_QUOTED = 40, 60
 # How many things are listed before the rest is counted.
@@ -58,6 +57,8 @@ def significant(value: float, digits: int = 3) -> str:
     """A number to so many significant digits, with an exponent only where it needs many zeros."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return f"{value:.{digits}g}"
+    import numpy as np  # `hotshot --help` does without
+
     return np.format_float_positional(value, precision=digits, fractional=False, trim="-")
 
 
@@ -143,7 +144,8 @@ def reason(error: object, longest: int = 160) -> str:
 
 def quoted(label: Any) -> str:
     """A label or a name from a file, in quotes, safe to print."""
-    text = repr(label.item() if isinstance(label, np.generic) else label)
+    # Scalars of NumPy are named without their type.
+    text = repr(label.item() if getattr(label, "shape", None) == () else label)
     return text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…"
 
 
@@ -160,3 +162,9 @@ def readable_size(n_bytes: int) -> str:
         return f"{n_bytes} bytes"
     power = min((len(str(n_bytes)) - 1) // 3, 6)
     return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?` where a known name is close to this one, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

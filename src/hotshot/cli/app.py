@@ -1,32 +1,69 @@
-"""All commands in one."""
+"""All commands in one: the module of a command is imported when it is called."""
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from hotshot import __version__
-from hotshot.cli.convert import convert
-from hotshot.cli.demo import demo
-from hotshot.cli.evaluate import evaluate
-from hotshot.cli.extract import extract
-from hotshot.cli.inspect import inspect
-from hotshot.cli.report import report
-from hotshot.cli.reproduce import reproduce
-from hotshot.cli.terminal import Console
-from hotshot.cli.train import train
-from hotshot.cli.tune import tune
 from hotshot.errors import HotshotError, InterruptedRunError
 from hotshot.formatting import shortened
+from hotshot.version import __version__
 
+# Name of a command: the module of `hotshot.cli` that holds it under this name, as a function or a `typer.Typer`, and
+# the first line of its help.
+COMMANDS = {
+    "Use": {
+        "demo": ("demo", "Compare H-OT with its baselines on features that come with hotshot; explain a prediction."),
+    },
+    "Measure": {
+        "evaluate": ("evaluate", "Accuracy of methods, paired on the same tasks. Interrupted runs resume."),
+        "tune": ("tune", "Choose parameters of H-OT on validation classes; weak candidates stop early."),
+        "inspect": ("inspect", "What is in feature files, what is wrong with them, and what follows for each method."),
+        "report": ("report", "Make one self-contained page of runs; name the features where they have moved since."),
+        "reproduce": ("reproduce", "Make the paper's tables and figures from your own features, beside the published."),
+    },
+    "Prepare": {
+        "convert": ("convert", "Write features in another format, or as a bank, with where they come from in the "
+                               "header."),
+        "extract": ("extract", "Extract the features of all images of a dataset, one file per split, which evaluate "
+                               "reads."),
+        "train": ("train", "Train a backbone on the base classes of a dataset. Interrupted trainings resume."),
+    },
+}  # fmt: skip
+MODULES = {name: module for rows in COMMANDS.values() for name, (module, _) in rows.items()}
 FAILED, INTERRUPTED = 2, 130
 # A sentence that quotes more than this of what it got says no more.
 LONGEST_SENTENCE = 2000
+
+
+def load_command(name: str) -> Any:
+    """A command with its options, from its module."""
+    own = getattr(import_module(f"hotshot.cli.{MODULES[name]}"), name)
+    alone = typer.Typer(add_completion=False, callback=lambda: None)
+    if isinstance(own, typer.Typer):
+        alone.add_typer(own, name=name)
+    else:
+        alone.command(name)(own)
+    return get_command(alone).commands[name]  # type: ignore[attr-defined]
+
+
+class Commands(TyperGroup):
+    """A group that lists its commands from the table, and imports the one that is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name, the command and the arguments of a command line."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(str(name)), rest
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Few-shot classification by hierarchical optimal transport.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -47,8 +84,9 @@ def options(
     """Few-shot classification by hierarchical optimal transport."""
 
 
-for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduce, report):
-    app.command()(command)
+for group, rows in COMMANDS.items():
+    for name, (_, line) in rows.items():
+        app.command(name, help=line, rich_help_panel=group)(lambda: None)
 
 
 def main() -> None:
@@ -75,5 +113,7 @@ def main() -> None:
 def _stop(sentence: str, code: int = FAILED) -> NoReturn:
     """Print a sentence on one line, whatever it quotes, and end."""
     short = shortened(sentence, LONGEST_SENTENCE, "ends")
+    from hotshot.cli.terminal import Console
+
     Console(stderr=True, soft_wrap=True).print(f"hotshot: {short}", style="red", markup=False)
     sys.exit(code)

@@ -31,7 +31,7 @@ def demo(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare H-OT with its baselines on real features that come with hotshot, and explain one prediction."""
+    """Compare H-OT with its baselines on features that come with hotshot; explain a prediction."""
     wanted, chosen = check_shots(shots.split(",")), methods.split(",")
     data = load_bank(bank)
     size: dict[str, Any] = {"ways": data.ways if ways is None else ways, "queries": queries, "seed": seed}

@@ -63,7 +63,7 @@ def evaluate(
     ] = None,
     as_json: inputs.Json = False,
 ) -> None:
-    """Accuracy of methods on thousands of tasks, paired, on all cores; interrupted runs resume where they stopped."""
+    """Accuracy of methods, paired on the same tasks. Interrupted runs resume."""
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     asked = check_setting(setting)

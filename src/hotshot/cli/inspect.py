@@ -43,7 +43,7 @@ def inspect(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Look at feature files before using them: what is in them, what is wrong, and what follows for each method.
+    """What is in feature files, what is wrong with them, and what follows for each method.
 
     Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
     """

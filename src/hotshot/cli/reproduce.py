@@ -70,7 +70,7 @@ def reproduce(
     ] = Path("reproduction"),
     as_json: Json = False,
 ) -> None:
-    """Make tables and figures of the paper from your own features, beside the published ones."""
+    """Make the paper's tables and figures from your own features, beside the published."""
     from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Setting, save_findings
     from hotshot.report import make_report, write_report
     from hotshot.report.page import check_report

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import console as rich_console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
@@ -15,10 +15,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hotshot.errors import HotshotWarning, InterruptedRunError
-from hotshot.estimators.choosing import telling
-from hotshot.evaluation.chunks import Record
-from hotshot.evaluation.tables import PUBLISHED, Table
 from hotshot.formatting import count, percentage, printable, shortened, shots_in_words
+
+# These take seconds to import, and what needs them has imported them.
+if TYPE_CHECKING:
+    from hotshot.evaluation.chunks import Record
+    from hotshot.evaluation.tables import Table
 
 SECONDS_WITHOUT_BAR = 1.0
 Watch = Callable[[int, int | None], None]
@@ -38,6 +40,8 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
 
     `styles` says how entries of a kind are shown. Whatever the text is, it is neither markup nor escape codes.
     """
+    from hotshot.evaluation.tables import PUBLISHED
+
     shown = RichTable(title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left")
     for name, numeric in zip(table.columns, table.numeric, strict=True):
         shown.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
@@ -114,6 +118,8 @@ class Watching:
         self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
     def __enter__(self) -> Watching:
+        from hotshot.estimators.choosing import telling
+
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", HotshotWarning)
         self._progress.start()
@@ -121,7 +127,7 @@ class Watching:
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        telling.reset(self._told)
+        self._told.var.reset(self._told)
         self._progress.stop()
         self._warnings.__exit__(*raised)
         caught = self._caught or ()

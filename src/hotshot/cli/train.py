@@ -60,7 +60,7 @@ def train(
     skip_corrupt: SkipCorrupt = False,
     json: Json = False,
 ) -> None:
-    """Train a backbone on the base classes of a dataset. Rerun the command to resume an interrupted training."""
+    """Train a backbone on the base classes of a dataset. Interrupted trainings resume."""
     with needs_images():
         from hotshot.images.backbones import create, feature_width, options_for, require_device
         from hotshot.images.training import Recipe

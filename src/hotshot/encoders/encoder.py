@@ -1,0 +1,149 @@
+"""What every encoder is, whatever library it comes from: a checked function from texts or images to features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.errors import HotshotError, InputError
+from hotshot.formatting import quoted, reason
+
+if TYPE_CHECKING:
+    from hotshot.images.extraction import Extractor
+
+TEXTS, IMAGES = "texts", "images"
+# Inputs that a network takes at once.
+AT_ONCE = {TEXTS: 256, IMAGES: 128}
+# Two probes of one encoder differ by rounding only, on a GPU to about a thousandth; other weights change all of it.
+TOLERANCE = 3e-3
+_PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
+_PROBE_LENGTH = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """A function from texts or images to features, and what a model must keep to find it again.
+
+    Attributes
+    ----------
+    name : str
+        Loads it again, from any folder.
+    kind : {"texts", "images"}
+    size : int or None
+        Side in pixels of the images it takes; None for texts.
+    about : dict
+        For the header of a feature file: `extractor`, `transform` and `network`.
+    probe : tuple of float
+        Its features of one made-up input, summed up in a few numbers.
+    notes : tuple of str
+        What the user should know about how it was loaded.
+    extractor : Extractor or None
+        What `extract_split` takes; None for texts.
+    """
+
+    name: str
+    kind: str
+    size: int | None
+    about: dict[str, Any]
+    run: Callable[[Any], Any] = field(repr=False)
+    probe: tuple[float, ...] = field(default=(), repr=False)
+    width: int | None = None
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    extractor: Extractor | None = field(default=None, repr=False)
+
+    def encode(self, batch: Any) -> np.ndarray:
+        """Features of a list of str, or of images in uint8 (n, size, size, 3): finite float32 (n, V)."""
+        batch = self._checked(batch)
+        found = [self._features(batch[rows]) for rows in slices(len(batch), AT_ONCE[self.kind])]
+        return np.concatenate(found) if found else np.empty((0, self.width or 0), np.float32)
+
+    def same_as(self, probe: Sequence[float]) -> bool:
+        """Whether a probe that was kept is of this encoder, up to the rounding of other processors and libraries."""
+        try:
+            given = np.asarray(probe, dtype=np.float64)
+        except (TypeError, ValueError):
+            return False
+        own = np.asarray(self.probe)
+        return given.shape == own.shape and bool(np.linalg.norm(given - own) <= TOLERANCE * np.linalg.norm(own))
+
+    def _checked(self, batch: Any) -> Any:
+        if self.kind == TEXTS:
+            texts = [batch] if isinstance(batch, (str, bytes)) else list(batch)
+            strange = next((text for text in texts if not isinstance(text, str)), None)
+            if strange is not None or isinstance(batch, str):
+                got = "one text" if isinstance(batch, str) else quoted(strange)
+                raise InputError(f"{self.name} encodes a list of texts, got {got}: pass a list of str.")
+            return texts
+        pixels = np.asarray(batch)
+        if pixels.dtype != np.uint8 or pixels.shape[1:] != (self.size, self.size, 3):
+            raise InputError(
+                f"{self.name} encodes images (n, {self.size}, {self.size}, 3) of uint8, got {pixels.dtype} "
+                f"{pixels.shape}: decode them with read_images(paths, {self.size})."
+            )
+        return pixels
+
+    def _features(self, batch: Any) -> np.ndarray:
+        try:
+            features = np.asarray(self.run(batch))
+        except HotshotError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise InputError(f"{self.name} fails on {self.kind} ({reason(error)}): correct it.") from None
+        wanted = (len(batch), features.shape[-1] if self.width is None and features.ndim else self.width)
+        if features.shape != wanted or not features.size or features.dtype.kind not in "fiu":
+            raise InputError(
+                f"{self.name} must give features ({len(batch)}, {self.width or 'V'}) of {len(batch)} {self.kind} and "
+                f"gave {features.dtype} {features.shape}: correct it."
+            )
+        features = features.astype(np.float32, copy=False)
+        if not np.isfinite(features).all():
+            raise InputError(f"{self.name} gave NaN or infinity: check its weights and the {self.kind}.")
+        return features
+
+
+def text_encoder(name: str, extractor: str, embed: Callable[[list[str]], Any]) -> Encoder:
+    """The encoder of a function from texts to features, tried on made-up texts; `extractor` is its name in headers."""
+    untried = Encoder(name, TEXTS, None, {}, embed)
+    # A single text, which a careless squeeze takes the axis of, and two.
+    features = untried.encode([_PROBE_TEXT])
+    found = _probed(untried, features)
+    found.encode([_PROBE_TEXT, "Hello"])
+    unit = abs(float(np.linalg.norm(features)) - 1) < 1e-3
+    about: dict[str, Any] = {"extractor": extractor, "transform": "unit norm" if unit else "none", "network": {}}
+    return _with_header(found, about)
+
+
+def image_encoder(name: str, extractor: Extractor, device: str, notes: Sequence[str] = ()) -> Encoder:
+    """The encoder of a network that was tried on made-up images."""
+    import torch
+
+    def run(pixels: np.ndarray) -> np.ndarray:
+        inputs = torch.from_numpy(np.array(pixels)).permute(0, 3, 1, 2).to(device)
+        with torch.inference_mode():
+            return extractor.network(extractor.prepare(inputs)).float().cpu().numpy()
+
+    encoder = Encoder(name, IMAGES, extractor.size, {}, run, notes=tuple(notes), extractor=extractor)
+    found = _probed(encoder, encoder.encode(_probe_image(extractor.size)))
+    return _with_header(found, {"extractor": extractor.name, "transform": "none", "network": extractor.about})
+
+
+def _with_header(encoder: Encoder, about: dict[str, Any]) -> Encoder:
+    return replace(encoder, about={**about, "network": {**about["network"], "probe": list(encoder.probe)}})
+
+
+def _probe_image(side: int) -> np.ndarray:
+    """One image (1, side, side, 3) of rings around a corner, in integers: the same on every processor."""
+    x, y, channel = np.ogrid[:side, :side, 1:4]
+    return ((x * x + 2 * y * y) * channel * 4 // side % 256).astype(np.uint8)[None]
+
+
+def _probed(encoder: Encoder, features: np.ndarray) -> Encoder:
+    """The encoder with its probe: sums of all features, as single ones are often zero after a ReLU."""
+    row = features[0].astype(np.float64)
+    waves = np.cos(np.outer(np.arange(1, _PROBE_LENGTH + 1), np.arange(len(row)) + 0.5))
+    probe = tuple(float(f"{x:.7g}") for x in waves @ row / np.sqrt(len(row)))
+    return replace(encoder, probe=probe, width=len(row))

@@ -1,0 +1,69 @@
+"""The program answers quickly: it imports what a command needs, and nothing before that."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import hotshot as package
+from hotshot.cli.app import COMMANDS, MODULES, load_command
+
+HEAVY = {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib", "jinja2", "torch", "PIL", "onnxruntime"}
+
+
+def imported_by(program: str) -> set[str]:
+    """Top-level packages that are imported once a program has run in a new process."""
+    told = "import atexit, sys; atexit.register(lambda: print(*sorted({m.split('.')[0] for m in sys.modules})))\n"
+    run = subprocess.run([sys.executable, "-c", told + program], capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in run.stderr, run.stderr
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def command_line(*arguments: str) -> str:
+    return f"import sys; sys.argv = {['hotshot', *arguments]}; from hotshot.cli import main; main()"
+
+
+@pytest.mark.parametrize("program", [
+    "import hotshot", command_line("--help"), command_line("--version"), command_line("evalute")
+])  # fmt: skip
+def test_nothing_slow_is_imported_for_help_and_version(program):
+    imported = imported_by(program)
+    assert "hotshot" in imported
+    assert not imported & HEAVY
+
+
+def test_the_version_needs_no_tables():
+    assert "rich" not in imported_by(command_line("--version"))
+
+
+def test_commands_import_neither_what_draws_nor_what_learns_images():
+    names = [name for name in MODULES if name not in ("train", "extract")]
+    loaded = f"from hotshot.cli.app import load_command; [load_command(name) for name in {names}]"
+    assert not imported_by(loaded) & {"matplotlib", "jinja2", "torch", "onnxruntime", "PIL"}
+
+
+@pytest.mark.parametrize(("name", "line"), [(n, line) for rows in COMMANDS.values() for n, (_, line) in rows.items()])
+def test_help_lists_the_first_line_of_each_command(name, line):
+    assert inspect.cleandoc(load_command(name).help).splitlines()[0] == line
+
+
+def test_help_lists_commands_in_groups(hotshot):
+    said = hotshot("--help").stdout
+    places = [said.index(f" {word} ") for group, rows in COMMANDS.items() for word in (group, *rows)]
+    assert places == sorted(places)
+
+
+def test_a_misspelt_command_is_corrected(hotshot):
+    run = hotshot("evalute")
+    assert run.returncode == 2
+    assert "Did you mean 'evaluate'?" in run.stderr
+
+
+def test_public_names_are_imported_at_their_first_use():
+    assert set(package.__all__) <= set(dir(package))
+    assert package.transport.solve
+    with pytest.raises(AttributeError, match="module 'hotshot' has no attribute 'evalute'"):
+        package.evalute  # noqa: B018
