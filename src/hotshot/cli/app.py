@@ -18,6 +18,11 @@ from hotshot.version import __version__
 COMMANDS = {
     "Use": {
         "demo": ("demo", "Compare H-OT with its baselines on features that come with hotshot; explain a prediction."),
+        "fit": ("fit", "Fit a model to old classes with many samples and to new classes with a few."),
+        "predict": ("predict", "Answer inputs: class, probability, runner-up, and how little each fits any class."),
+        "explain": ("explain", "Explain answers: the closest examples, what base classes lent, and what decided."),
+        "add": ("grow", "Add new classes, or samples of them, to a model."),
+        "remove": ("grow", "Remove new classes from a model."),
     },
     "Measure": {
         "evaluate": ("evaluate", "Accuracy of methods, paired on the same tasks. Interrupted runs resume."),

@@ -32,7 +32,7 @@ def explain(
     force: raw.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Explain answers: the closest examples, what base classes lent, and what made the difference to the runner-up."""
+    """Explain answers: the closest examples, what base classes lent, and what decided."""
     if html is not None:
         if data is None:
             raise ParameterError("--html shows inputs: name a text, an image or a file.")

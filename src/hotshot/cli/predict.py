@@ -41,7 +41,7 @@ def predict(
     device: raw.Device = "cpu",
     force: raw.Force = False,
 ) -> None:
-    """Answer inputs: the class of each, its probability, the runner-up and how little it fits any class."""
+    """Answer inputs: class, probability, runner-up, and how little each fits any class."""
     form = format_of(out, form)
     if out is not None:
         raw.refuse_existing(out, force)

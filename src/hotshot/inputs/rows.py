@@ -95,6 +95,10 @@ def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> 
     return _texts(table, Columns()) if kind == TEXTS else _listed_images(table, Columns(), Path())
 
 
+def _features(path: Path) -> Inputs:
+    raise InputError("not yet")
+
+
 def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
     if X.ndim != 2:
         raise InputError(f"Inputs must be a path, or features (inputs, V), got shape {X.shape}.")

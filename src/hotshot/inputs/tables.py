@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -89,11 +89,11 @@ def open_table(path: Path) -> Table:
 
 @contextmanager
 def _opened_lines(path: Path) -> Iterator[Iterator[str]]:
-    with opened(path) as file:
-        yield _checked_lines(file, str(path))
+    with opened(path) as file, closing(_checked_lines(file, str(path))) as lines:
+        yield lines
 
 
-def _checked_lines(file: BinaryIO, name: str) -> Iterator[str]:
+def _checked_lines(file: BinaryIO, name: str) -> Generator[str]:
     """Lines with their ends; what is not text is refused by line."""
     text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
     try:
