@@ -65,7 +65,7 @@ def test_codes_may_be_of_any_integer_type(path, dtype):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param({"format": "hotshot features 2"}, "format 2 .* up to 1: install a newer hotshot", id="newer"),
+        pytest.param({"format": "hotshot features 3"}, "format 3 .* up to 2: install a newer hotshot", id="newer"),
         pytest.param({"format": "hotshot features " + "9" * 5000}, "install a newer", id="much newer"),
         pytest.param({"format": "hotshot bank 1"}, "holds no features, its format is 'hotshot bank 1'", id="bank"),
         pytest.param({"format": None}, "holds no features", id="no format"),

@@ -134,7 +134,7 @@ def write_matlab(path: Path, content: Content) -> None:
         names = np.empty((len(content.classes), 1), dtype=object)
         names[:, 0] = content.classes
         variables["names"] = names
-    else:
+    elif content.classes:
         variables["y"] = content.class_array[content.codes]
     # MATLAB's numbers are all of one type: a reader must be told that 1.0 was no integer.
     variables["about"] = json.dumps({**content.about, "label_type": content.label_type})

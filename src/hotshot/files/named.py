@@ -10,6 +10,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.files.kept import Kept, kept_of, packed_now
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -29,7 +30,9 @@ _FEATURES = "x features feature feats feat embeddings embedding embeds data vect
 _LABELS = "y labels label targets target classes class category categories"
 _NAMES = "names class_names classnames classes label_names target_names categories"
 FEATURE_NAMES, LABEL_NAMES, CLASS_NAMES = (frozenset(t.split()) for t in (_FEATURES, _LABELS, _NAMES))
-_ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES}
+# Of each sample, beside its label.
+_IDS, _TEXTS = frozenset(("id", "ids")), frozenset(("text", "texts"))
+_ROLES = {"features": FEATURE_NAMES, "labels": LABEL_NAMES, "names": CLASS_NAMES, "ids": _IDS, "texts": _TEXTS}
 _LONGEST_ROLE = max(len(word) for words in _ROLES.values() for word in words)
 # Arrays of these names are whole sets of samples, never the samples of one class.
 _SET = re.compile(r"arr_\d+|train|training|test|val|valid|validation|base|novel|support|query", re.IGNORECASE)
@@ -47,6 +50,8 @@ class _Part:
     features: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
 
 def features_from_arrays(
@@ -59,6 +64,8 @@ def features_from_arrays(
     - one array (classes, samples, V), with the names of the classes beside it or numbered from 0;
     - one array (samples, V) per class, whose name is the label.
 
+    Arrays `ids` and `texts` with one entry per sample are kept beside them.
+
     `part` chooses one of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`. `about` is what
     the file says of its features; an array `about` of JSON text is read for it where this is None.
     """
@@ -70,6 +77,7 @@ def features_from_arrays(
     parts = {own: found for own, found in _parts(arrays).items() if found.features}
     if not parts:
         return _from_class_arrays(arrays, path, part, about)
+    unlabelled = ""
     called = {own or found.features[0]: own for own, found in parts.items()}
     chosen = parts[choose_part(called, part, path)]
     name, *others = chosen.features
@@ -78,14 +86,20 @@ def features_from_arrays(
     X = arrays[name]
     _check_numbers(X, name, path)
     if len(X.shape) == 3:
-        labels = _labels_of_stack(arrays, name, chosen, path)
+        labels: np.ndarray | None = _labels_of_stack(arrays, name, chosen, path)
         X = X.reshape(-1, X.shape[2])
     else:
-        labels = _labels_of_rows(arrays, name, chosen, path)
+        found = _labels_of_rows(arrays, name, chosen, path)
+        labels, unlabelled = (None, found) if isinstance(found, str) else (found, "")
+    return _source(X, labels, path, about, unlabelled, _kept(arrays, chosen, X.shape[0], path))
 
+
+def _source(
+    X: Numbers, labels: np.ndarray | None, path: Path, about: dict[str, Any], unlabelled: str, kept: Kept | None = None
+) -> FeatureSource:
     about = dict(about)
     label_type = about.pop("label_type", None)
-    if label_type in ("float", "bool") and labels.dtype.kind != "U":
+    if labels is not None and label_type in ("float", "bool") and labels.dtype.kind != "U":
         # Not every format keeps what type numbers are of.
         labels = labels.astype(label_type)
     n_samples, n_features = X.shape
@@ -93,9 +107,21 @@ def features_from_arrays(
 
     def batches(rows: int) -> Iterator[Batch]:
         for some, block in zip(slices(n_samples, rows), blocks(X, rows), strict=True):
-            yield block.astype(dtype, copy=False), labels[some]
+            yield block.astype(dtype, copy=False), None if labels is None else labels[some]
 
-    return FeatureSource(path, n_samples, n_features, dtype, batches, about, from_disk(X))
+    kept = Kept.numbered(n_samples) if kept is None else kept
+    return FeatureSource(path, n_samples, n_features, dtype, batches, about, from_disk(X), kept, unlabelled)
+
+
+def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path) -> Kept:
+    """Ids and texts of the samples; arrays of other lengths are something else and left alone."""
+    columns = {}
+    for role, names in (("id", part.ids), ("text", part.texts)):
+        name = next((name for name in names if arrays[name].shape == (n_samples,)), None)
+        if name is not None:
+            values = label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist()
+            columns[role] = packed_now(values, role, path)
+    return kept_of(columns, n_samples)
 
 
 def _parts(arrays: Mapping[str, Numbers]) -> dict[str, _Part]:
@@ -138,6 +164,8 @@ def _fits(role: str, array: Numbers) -> bool:
     dimensions, kind = len(array.shape), array.dtype.kind
     if role == "features":
         return dimensions >= 2 and kind not in "US"
+    if role in ("ids", "texts"):
+        return dimensions == 1 and kind in ("USiu" if role == "ids" else "US")
     return dimensions in (1, 2) and (role == "labels" or kind in "US")
 
 
@@ -169,7 +197,8 @@ def _check_numbers(X: Numbers, name: str, path: Path) -> None:
         raise InputError(f"{path} holds {_described(name, X)}: store at least one sample and one feature.")
 
 
-def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray:
+def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray | str:
+    """Labels of the samples, or the sentence that says that there are none."""
     X = arrays[name]
     per_sample = [other for other in part.labels if _count(arrays[other]) == X.shape[0]]
     if len(per_sample) > 1:
@@ -180,7 +209,7 @@ def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path:
     if not per_sample:
         others = [other for other in part.labels if other not in part.names]
         if not others:
-            raise InputError(
+            return (
                 f"{path} has no labels for its features {_described(name, X)}, it holds {_inventory(arrays, name)}: "
                 "add an array y with one label per sample."
             )
@@ -222,16 +251,16 @@ def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: _Part, path
 def _from_class_arrays(
     arrays: Mapping[str, Numbers], path: Path, part: str | None, about: dict[str, Any]
 ) -> FeatureSource:
-    """One array (samples, V) per class, or the sentence that says what is missing."""
-    if (
-        len(arrays) < 2
-        or any(len(a.shape) != 2 or a.dtype.kind not in "fiub" for a in arrays.values())
-        or all(_SET.fullmatch(name) for name in arrays)
-    ):
-        raise InputError(
+    """One array (samples, V) per class, or one alone, which has no labels, or the sentence that says what is missing."""
+    tables = all(len(a.shape) == 2 and a.dtype.kind in "fiub" for a in arrays.values())
+    if len(arrays) < 2 or not tables or all(_SET.fullmatch(name) for name in arrays):
+        missing = (
             f"{path} must hold two arrays, X and y, or one array (samples, features) per class, and holds "
             f"{_inventory(arrays)}: write it with numpy.savez(path, X=X, y=y)."
         )
+        if len(arrays) == 1 and tables and part is None and 0 not in next(iter(arrays.values())).shape:
+            return _source(next(iter(arrays.values())), None, path, about, missing)
+        raise InputError(missing)
     if part is not None:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one array per class.")
     return features_from_classes(arrays, path, about=about)

@@ -12,6 +12,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.files.kept import Kept, kept_of, packed, unpacked
 from hotshot.files.named import Numbers, features_from_arrays
 from hotshot.files.source import FeatureSource, check_size, damaged, in_memory, json_object, label_array
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
 FORMAT = "hotshot features"
-VERSION = 1
+VERSION = 2
 _KEY = "hotshot"
 # Beside what the header says of the features, it says how to read the file.
 _STRUCTURE = ("format", "classes", "label_type", "counts")
+# What is kept of each sample: tensors `kept.id.data`, bytes, and `kept.id.offsets`, and so on.
+_KEPT, _DATA, _OFFSETS = "kept.", ".data", ".offsets"
 _TYPES = {"str": str, "int": int, "bool": bool, "float": float}
 
 
@@ -40,20 +43,27 @@ def open_safetensors(path: Path, part: str | None) -> FeatureSource:
         raise InputError(f"{path} has no part '{part}': it holds one set of samples.")
     X, codes, classes = _checked(file, header, path)
     about = {name: value for name, value in header.items() if name not in _STRUCTURE}
-    return in_memory(path, X, lambda some: classes[codes[some]], about, streams=True)
+    kept = _kept(file, len(X), path)
+    if codes is None:
+        missing = f"{path} was written without labels: write it again with labels, or use it where none are needed."
+        return in_memory(path, X, lambda some: None, about, True, kept, missing)
+    return in_memory(path, X, lambda some: classes[codes[some]], about, True, kept)
 
 
 def write_native(path: Path, content: Content) -> None:
     """Write features in the native form."""
-    header = {
-        **content.about,
-        "format": f"{FORMAT} {VERSION}",
-        "classes": content.classes,
-        "label_type": content.label_type,
-        "counts": np.bincount(content.codes).tolist(),
-    }
-    features = Stream(content.shape, content.dtype, content.blocks())
-    tensors: dict[str, np.ndarray | Stream] = {"y": content.codes, "X": features}
+    # Readers of the first version need labels, and leave alone what is kept.
+    header: dict[str, Any] = {**content.about, "format": f"{FORMAT} {1 if content.classes else VERSION}"}
+    kept = {f"{_KEPT}{name}": packed(values, name, path) for name, values in content.kept.stored().items()}
+    # What is kept comes last: it has any number of bytes, and numbers are mapped quickest where they are aligned.
+    tensors: dict[str, np.ndarray | Stream] = {f"{name}{_OFFSETS}": offsets for name, (_, offsets) in kept.items()}
+    if content.classes:
+        counts = np.bincount(content.codes).tolist()
+        header |= {"classes": content.classes, "label_type": content.label_type, "counts": counts}
+        tensors["y"] = content.codes
+    tensors["X"] = Stream(content.shape, content.dtype, content.blocks())
+    for name, (blocks, offsets) in kept.items():
+        tensors[f"{name}{_DATA}"] = Stream((int(offsets[-1]),), np.dtype(np.uint8), blocks)
     write_tensors(path, tensors, {_KEY: json.dumps(header)})
 
 
@@ -103,11 +113,17 @@ def _header(text: str, path: Path) -> dict[str, Any]:
     return header
 
 
-def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.ndarray, Any, Any]:
+    """Features, codes of labels and labels by code, the two last None where the file was written without labels."""
     X, codes = file.tensors.get("X"), file.tensors.get("y")
-    if X is None or codes is None or file.brain_floats:
+    unlabelled = codes is None and "classes" not in header
+    if X is None or (codes is None and not unlabelled) or file.brain_floats:
         raise _damaged(path, "it lacks its features X or the codes y of its labels")
-    if X.ndim != 2 or 0 in X.shape or codes.shape != X.shape[:1] or codes.dtype.kind not in "iu":
+    if X.ndim != 2 or 0 in X.shape:
+        raise _damaged(path, f"its features {X.shape} do not fit (samples, features)")
+    if codes is None:
+        return X, None, None
+    if codes.shape != X.shape[:1] or codes.dtype.kind not in "iu":
         raise _damaged(path, f"its features {X.shape} and its labels {codes.shape} {codes.dtype} do not fit")
     classes, kind = header.get("classes"), header.get("label_type")
     wanted = _TYPES.get(kind) if isinstance(kind, str) else None
@@ -118,6 +134,19 @@ def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.n
     labels = label_array(classes, "its header", path)
     check_size(path, len(codes) * labels.itemsize, "labels")
     return X, codes, labels
+
+
+def _kept(file: TensorFile, n_samples: int, path: Path) -> Kept:
+    """What the file keeps of each sample; numbers of the rows where it keeps nothing."""
+    columns = {}
+    for key, offsets in file.tensors.items():
+        if key.startswith(_KEPT) and key.endswith(_OFFSETS):
+            name = key.removeprefix(_KEPT).removesuffix(_OFFSETS)
+            data = file.tensors.get(f"{_KEPT}{name}{_DATA}")
+            if data is None:
+                raise _damaged(path, f"it lacks the tensor {_KEPT}{name!r:.60}{_DATA}")
+            columns[name] = unpacked(data, offsets, n_samples, name, path)
+    return kept_of(columns, n_samples)
 
 
 def _damaged(path: Path, what: str) -> InputError:

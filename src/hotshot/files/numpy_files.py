@@ -12,7 +12,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,16 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.named import features_from_arrays
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, blocks, check_size, damaged, label_array, opened
+from hotshot.files.source import (
+    ALWAYS_ALLOWED,
+    ROWS_AT_ONCE,
+    FeatureSource,
+    blocks,
+    check_size,
+    damaged,
+    label_array,
+    opened,
+)
 from hotshot.files.text import read_label_lines
 from hotshot.formatting import on_one_line, quoted, readable_size
 
@@ -115,6 +124,8 @@ def open_npy(path: Path, part: str | None = None, labels: Path | None = None) ->
     """Features of an `.npy` file with the labels that were named or that stand beside it."""
     X = map_npy(path)
     labels = _find_labels(path) if labels is None else labels
+    if labels is None:
+        return replace(features_from_arrays({"X": X}, path), unlabelled=_unlabelled(path))
     if labels.suffix.lower() != ".npy":
         return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
     # Here, since `reading` imports this file.
@@ -143,15 +154,19 @@ def map_npy(path: Path) -> np.ndarray:
     return np.asarray(mapped)
 
 
-def _find_labels(path: Path) -> Path:
-    names = [pattern.format(path.stem) for pattern in _BESIDE]
-    if path.stem in _PAIRS:
-        names.append(f"{_PAIRS[path.stem]}.npy")
-    for name in names:
-        if (path.parent / name).exists():
-            return path.parent / name
-    raise InputError(
-        f"{path} needs a file of labels beside it, and none of {', '.join(names)} is there: "
+def _beside(path: Path) -> list[str]:
+    """What the labels of an `.npy` file may be called."""
+    pair = [f"{_PAIRS[path.stem]}.npy"] if path.stem in _PAIRS else []
+    return [pattern.format(path.stem) for pattern in _BESIDE] + pair
+
+
+def _find_labels(path: Path) -> Path | None:
+    return next((path.parent / name for name in _beside(path) if (path.parent / name).exists()), None)
+
+
+def _unlabelled(path: Path) -> str:
+    return (
+        f"{path} needs a file of labels beside it, and none of {', '.join(_beside(path))} is there: "
         "write one with numpy.save, or name it with labels=."
     )
 
@@ -266,14 +281,18 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def write_npz(path: Path, content: Content) -> None:
-    """Write arrays X and y, and `about`, JSON text; uncompressed, as numpy.savez does."""
+    """Write arrays X and y, ids and texts if any, and `about`, JSON text; uncompressed, as numpy.savez does."""
     about = np.array(json.dumps(content.about))
+    arrays: list[tuple[str, Any, np.dtype, Iterable[np.ndarray]]] = [
+        ("X", content.shape, content.dtype, content.blocks()),
+        ("y", content.codes.shape, content.class_array.dtype, _labels(content)),
+        *(_texts(path, f"{name}s", kept) for name, kept in content.kept.stored().items() if name in ("id", "text")),
+        ("about", about.shape, about.dtype, [about]),
+    ]
     with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, shape, dtype, blocks in (
-            ("X", content.shape, content.dtype, content.blocks()),
-            ("y", content.codes.shape, content.class_array.dtype, _labels(content)),
-            ("about", about.shape, about.dtype, [about]),
-        ):
+        for name, shape, dtype, blocks in arrays:
+            if name == "y" and not content.classes:
+                continue
             # Without a date of its own the same features make the same file.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 write_array(member, shape, dtype, blocks)
@@ -281,9 +300,28 @@ def write_npz(path: Path, content: Content) -> None:
 
 def write_npy(path: Path, content: Content) -> None:
     """Write the features, and beside them `name.labels.npy` with the labels."""
+    if not content.classes:
+        beside = _find_labels(path)
+        if beside is not None:
+            raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
+        with replace_file(path) as file:
+            write_array(file, content.shape, content.dtype, content.blocks())
+        return
     with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
         write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
         write_array(features, content.shape, content.dtype, content.blocks())
+
+
+def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.dtype, Iterable[np.ndarray]]:
+    """Text for each sample as an array, in which each takes the room of the longest."""
+    dtype = np.dtype(f"<U{max(1, *map(len, values))}")
+    if dtype.itemsize * len(values) > ALWAYS_ALLOWED or any(text.endswith("\0") for text in values):
+        raise InputError(
+            f"{path} has no room for {name}, each as long as the longest ({dtype.itemsize // 4} characters), nor for a "
+            "NUL character at the end: write .safetensors instead."
+        )
+    blocks = (np.array(list(values[some]), dtype) for some in slices(len(values), ROWS_AT_ONCE))
+    return name, (len(values),), dtype, blocks
 
 
 def _labels(content: Content) -> Iterable[np.ndarray]:

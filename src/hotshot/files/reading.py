@@ -2,7 +2,7 @@
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from hotshot.arrays import check_features, check_labels
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.kept import Kept
 from hotshot.files.matlab import open_matlab, write_matlab
 from hotshot.files.native import open_safetensors, write_native
 from hotshot.files.numpy_files import open_npy, open_npz, write_npy, write_npz
@@ -85,17 +86,37 @@ _START = 2048
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """Features X (samples, V), labels y (samples,) and what their file says about them; `X, y = file` works."""
+    """Features X (samples, V), labels y (samples,) and what their file says about them; `X, y = file` works.
+
+    `y` is None where there are no labels. `kept` is what the samples are: ids, texts, thumbnails and columns.
+    """
 
     X: np.ndarray
-    y: np.ndarray
+    y: Any
     about: dict[str, Any] = field(default_factory=dict)
+    kept: Kept = None  # type: ignore[assignment]
 
-    def __iter__(self) -> Iterator[np.ndarray]:
+    def __post_init__(self) -> None:
+        if self.kept is None:
+            object.__setattr__(self, "kept", Kept.numbered(len(self.X)))
+
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.X, self.y))
 
+    @property
+    def ids(self) -> Sequence[str]:
+        """Path, given id or number of each sample."""
+        return self.kept.ids
 
-def read_features(path: str | Path, *, part: str | None = None, labels: str | Path | None = None) -> FeatureFile:
+    @property
+    def texts(self) -> Sequence[str] | None:
+        """The text of each sample, where features are of texts."""
+        return self.kept.texts
+
+
+def read_features(
+    path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
+) -> FeatureFile:
     """Features and labels of a file in any format, checked; nothing that is in the file is ever run.
 
     Parameters
@@ -107,6 +128,8 @@ def read_features(path: str | Path, *, part: str | None = None, labels: str | Pa
         The same as in the path.
     labels : str, Path or None
         The file of labels of an `.npy` file where it does not stand beside it under the usual name.
+    labelled : bool
+        Whether a file without labels is an error; its `y` is None otherwise.
 
     Returns
     -------
@@ -123,7 +146,7 @@ def read_features(path: str | Path, *, part: str | None = None, labels: str | Pa
     >>> X.shape, y.tolist()
     ((3, 3), ['wren', 'wren', 'kite'])
     """
-    source = open_features(path, part=part, labels=labels)
+    source = open_features(path, part=part, labels=labels, labelled=labelled)
     try:
         X, y = source.read()
         if sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
@@ -133,11 +156,15 @@ def read_features(path: str | Path, *, part: str | None = None, labels: str | Pa
         raise InputError(
             f"{path} does not fit in memory: convert it to .safetensors, which is read from the disk."
         ) from None
-    names, members = check_labels(y, len(X), f"y of {path}")
-    return FeatureFile(X, names[members], source.about)
+    if y is not None:
+        names, members = check_labels(y, len(X), f"y of {path}")
+        y = names[members]
+    return FeatureFile(X, y, source.about, source.kept)
 
 
-def open_features(path: str | Path, *, part: str | None = None, labels: str | Path | None = None) -> FeatureSource:
+def open_features(
+    path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
+) -> FeatureSource:
     """Look at a feature file of any format: its size, its type and what it says, and batches to go through it.
 
     Parameters are those of `read_features`. Values are not checked, and stay in the type they are stored in.
@@ -149,6 +176,8 @@ def open_features(path: str | Path, *, part: str | None = None, labels: str | Pa
     if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
     source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
+    if labelled and source.unlabelled:
+        raise InputError(source.unlabelled)
     width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
     # As floats, which few consumers do without.
     check_size(source.path, (source.n_samples or 0) * source.n_features * width, "features, as floats,")

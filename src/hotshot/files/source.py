@@ -16,6 +16,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
+from hotshot.files.kept import Kept
 from hotshot.formatting import printable, quoted, readable_size
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
@@ -30,7 +31,8 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 # Marks of a column of labels, as in `label:text`: its labels are taken as they stand, without guessing.
 MARKS = ("text", "float", "bool")
 
-Batch = tuple[np.ndarray, np.ndarray]
+# Features (rows, V) and labels (rows,), which are None where a file has none.
+Batch = tuple[np.ndarray, Any]
 
 
 class SeveralPartsError(InputError):
@@ -99,11 +101,15 @@ class FeatureSource:
     dtype : dtype
         Of the features in the file; they are not converted here.
     batches : function of a number of rows
-        Iterates over the file: features (rows, V) and labels (rows,) at a time, in the order of the file.
+        Iterates over the file: features (rows, V) and labels (rows,), or None, at a time, in the order of the file.
     about : dict
         What the file says of its features: extractor, transform, source and so on; empty where it says nothing.
     streams : bool
         Whether `batches` needs memory for one batch only, not for the whole file.
+    kept : Kept
+        What the rows were taken of; `kept[rows]` is that of a batch. Numbers of the rows where the file says nothing.
+    unlabelled : str
+        The sentence that says which labels are missing; empty where the file has labels.
     """
 
     path: Path
@@ -113,6 +119,12 @@ class FeatureSource:
     batches: Callable[[int], Iterator[Batch]]
     about: dict[str, Any] = field(default_factory=dict)
     streams: bool = False
+    kept: Kept = None  # type: ignore[assignment]
+    unlabelled: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kept is None:
+            object.__setattr__(self, "kept", Kept.numbered(self.n_samples or 0))
 
     def read(self) -> Batch:
         """All features and labels; views of the file where it can be mapped."""
@@ -120,7 +132,13 @@ class FeatureSource:
 
 
 def in_memory(
-    path: Path, X: np.ndarray, labels: Callable[[slice], np.ndarray], about: dict[str, Any], streams: bool = False
+    path: Path,
+    X: np.ndarray,
+    labels: Callable[[slice], np.ndarray | None],
+    about: dict[str, Any],
+    streams: bool = False,
+    kept: Kept | None = None,
+    unlabelled: str = "",
 ) -> FeatureSource:
     """Features (samples, V), in memory or mapped, as a source; `labels` gives those of some rows."""
 
@@ -128,7 +146,8 @@ def in_memory(
         for some in slices(len(X), rows):
             yield X[some], labels(some)
 
-    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams)
+    kept = Kept.numbered(len(X)) if kept is None else kept
+    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams, kept, unlabelled)
 
 
 def from_disk(array: Any) -> bool:
@@ -170,7 +189,8 @@ def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
 def _joined(parts: list[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    labels = [y for _, y in parts if y is not None]
+    return np.concatenate([X for X, _ in parts]), np.concatenate(labels) if labels else None
 
 
 def most_bytes(path: Path) -> int:

@@ -12,11 +12,13 @@ import numpy as np
 from hotshot.arrays import as_array, check_labels, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
+from hotshot.files.kept import Kept
 from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
 from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array, is_text
 from hotshot.formatting import quoted
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
+_UNLABELLED = "The features have no labels: give one for every sample."
 FLOATS = ("float16", "float32", "float64")
 
 
@@ -36,7 +38,9 @@ def write_features(
     ----------
     path : str or Path
         `.safetensors`, `.npz`, `.npy` (labels go to `name.labels.npy` beside it), `.csv`, `.tsv`, `.parquet`, `.mat`.
-    source : FeatureSource, FeatureFile or pair of features (samples, V) and labels (samples,)
+    source : FeatureSource, FeatureFile or pair of features (samples, V) and labels (samples,) or None
+        What is kept of the samples, ids and so on, is written where the format has a place for it: all but `.npy` and
+        `.mat`; thumbnails in `.safetensors` and `.parquet`.
     dtype : "float16", "float32", "float64" or None
         Type of the features in the file; their own where None. A number too large for it is an error.
     about : dict or None
@@ -52,20 +56,22 @@ def write_features(
     check_writable(path)
     if not isinstance(source, FeatureSource):
         X, y = source
-        said = source.about if isinstance(source, FeatureFile) else {}
+        said, kept = (source.about, source.kept) if isinstance(source, FeatureFile) else ({}, None)
         # Features in memory may be others than those of the file they came from.
-        source = _source(X, y, {name: value for name, value in said.items() if name != "hash"})
+        source = _source(X, y, {name: value for name, value in said.items() if name != "hash"}, kept)
     if kind is FORMATS["matlab"] and dtype is None and source.dtype == np.float16:
         # MATLAB has no half precision, and single precision holds it exactly.
         dtype = "float32"
     kind.write(path, survey(source, dtype, about))
 
 
-def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
+def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> FeatureSource:
     """Arrays in memory as a source; they need not be finite, but must be features and labels."""
     features = to_numpy(as_array(X, "X"))
     if features.ndim != 2 or 0 in features.shape or features.dtype.kind not in "fiub":
         raise InputError(f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}.")
+    if y is None:
+        return in_memory(Path("features"), features, lambda some: None, about, kept=kept, unlabelled=_UNLABELLED)
     if isinstance(y, (list, tuple)) and all(type(label) is int for label in y):
         # NumPy would make floats of integers of which one needs all of 64 bits.
         y = integer_array(y, Path("y"))
@@ -75,7 +81,7 @@ def _source(X: Any, y: Any, about: dict[str, Any]) -> FeatureSource:
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
     if not is_text(labels):
         raise InputError("y holds labels with half characters, which no file can hold: rename them.")
-    return in_memory(Path("features"), features, lambda some: labels[some], about)
+    return in_memory(Path("features"), features, lambda some: labels[some], about, kept=kept)
 
 
 @dataclass(frozen=True)
@@ -83,20 +89,22 @@ class Content:
     """Features on their way to a file: their type there, and what it shall say of them, with their hash.
 
     `codes` (samples,) are the indices of labels among `classes`, which are distinct, in the order of their first
-    samples, and of one type, `label_type`: str, int, bool or float.
+    samples, and of one type, `label_type`: str, int, bool or float. Without labels both are empty.
     """
 
     source: FeatureSource
+    n_samples: int
     dtype: np.dtype
     codes: np.ndarray
     classes: list[Any]
     label_type: str
     about: dict[str, Any]
+    kept: Kept
 
     @property
     def shape(self) -> tuple[int, int]:
         """(samples, V)."""
-        return len(self.codes), self.source.n_features
+        return self.n_samples, self.source.n_features
 
     @property
     def class_array(self) -> np.ndarray:
@@ -111,7 +119,7 @@ class Content:
         for X, _ in self.source.batches(ROWS_AT_ONCE):
             yield converted(X, self.dtype, first), self.codes[first : first + len(X)]
             first += len(X)
-        if first != len(self.codes):
+        if first != self.n_samples:
             raise InputError(f"{self.source.path} has changed while it was read: try again.")
 
     def blocks(self) -> Iterator[np.ndarray]:
@@ -139,20 +147,25 @@ def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str,
         written.update(converted(X, target, first))
         if "hash" in source.about and target != source.dtype:
             stored.update(X)
+        first += len(X)
+        if y is None:
+            continue
         types.add(_LABEL_TYPES[y.dtype.kind])
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise InputError(f"{source.path} has labels that are NaN or infinite: give every sample a label.")
         codes.append(np.array([known.setdefault(label, len(known)) for label in y.tolist()], dtype=np.int64))
-        first += len(X)
     if first == 0 or len(types) > 1:
         raise InputError(f"{source.path} has no samples, or labels of several types: use one type.")
-    all_codes, classes = np.concatenate(codes), list(known)
+    kept = Kept.numbered(first) if source.n_samples is None else source.kept
+    if {len(values) for values in (kept.ids, *kept.stored().values())} != {first}:
+        raise InputError(f"{source.path} has {first} samples and keeps another number of ids, texts or the like.")
+    all_codes, classes = np.concatenate(codes or [np.zeros(0, np.int64)]), list(known)
     found = stored if target != source.dtype else written
     told = source.about.get("hash")
     if told is not None and told != found.with_labels(all_codes, classes):
         raise damaged(f"{source.path} does not hold what it was written with, its hash is another")
     header = {**(source.about if about is None else about), "hash": written.with_labels(all_codes, classes)}
-    return Content(source, target, all_codes, classes, types.pop(), header)
+    return Content(source, first, target, all_codes, classes, "".join(types), header, kept)
 
 
 class FeatureHash:

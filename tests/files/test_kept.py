@@ -1,0 +1,192 @@
+"""What is kept of each sample: ids, texts, thumbnails and columns, through files and back, also where they lie."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from children import no_child  # noqa: F401
+
+from bounded import at_most
+from hotshot.errors import InputError
+from hotshot.files import FeatureFile, open_features, read_features, write_features
+from hotshot.files.kept import LONGEST, Kept, bare, is_kept, kept_of
+from hotshot.files.tensors import map_tensors, write_tensors
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+Y = ["b", "a", "b", "b"]
+TEXTS = ["", 'so, a "quote"\n', "über 类 😀", "7"]
+KEPT = Kept(["a/1.png", "b/2.png", "ü", "0"], TEXTS, [b"\xff\xd8", b"", b"RIFF", b"\0"], {"Start (s)": list("0369")})
+ALL = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]
+
+
+def as_lists(kept):
+    thumbnails = None if kept.thumbnails is None else list(kept.thumbnails)
+    columns = {name: list(values) for name, values in kept.columns.items()}
+    return list(kept.ids), None if kept.texts is None else list(kept.texts), thumbnails, columns
+
+
+def test_the_native_form_gives_back_what_was_kept(tmp_path):
+    path = tmp_path / "a.safetensors"
+    write_features(path, FeatureFile(X, Y, kept=KEPT))
+    found = read_features(path)
+    assert as_lists(found.kept) == as_lists(KEPT)
+    assert (list(found.ids), list(found.texts)) == (KEPT.ids, TEXTS)
+    features, labels = found
+    assert (features.tolist(), labels.tolist()) == (X.tolist(), Y)
+    write_features(tmp_path / "b.safetensors", open_features(path))
+    assert (tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), slice(None), slice(3, 9), [3, 1], np.array([0, 0])])
+def test_some_rows_are_those_of_every_field(rows):
+    kept = kept_of({"id": KEPT.ids, "text": TEXTS, "file": list("wxyz")}, 4)
+    chosen = np.arange(4)[rows]
+    found = kept[rows]
+    assert len(found) == len(chosen)
+    assert list(found.ids) == [KEPT.ids[i] for i in chosen]
+    assert list(found.texts) == [TEXTS[i] for i in chosen]
+    assert list(found.columns["file"]) == ["wxyz"[i] for i in chosen]
+
+
+@pytest.mark.parametrize("suffix", ALL)
+def test_without_ids_rows_are_numbered_and_nothing_is_written(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    write_features(path, (X, Y))
+    found = read_features(path)
+    assert list(found.ids) == ["0", "1", "2", "3"]
+    assert found.kept.is_numbered
+    assert found.texts is None
+    assert not found.kept.stored()
+
+
+def test_some_numbered_rows_keep_their_numbers(tmp_path):
+    some = Kept.numbered(9)[5:7]
+    write_features(tmp_path / "a.safetensors", FeatureFile(X[:2], Y[:2], kept=some))
+    assert list(read_features(tmp_path / "a.safetensors").ids) == ["5", "6"]
+
+
+def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):
+    path = tmp_path / "a.safetensors"
+    n = 2**20
+    offsets = np.arange(n + 1)
+    header = {"format": "hotshot features 2"}
+    tensors = {"kept.id.offsets": offsets, "X": np.zeros((n, 1), np.int8), "kept.id.data": np.full(n, 97, np.uint8)}
+    write_tensors(path, tensors, {"hotshot": json.dumps(header)})
+    with at_most(2**24):
+        ids = open_features(path, labelled=False).kept.ids
+        assert len(ids) == n
+        assert (ids[7], ids[-1], list(ids[5:7])) == ("a", "a", ["a", "a"])
+    with at_most(2**20):
+        assert Kept.numbered(n).ids[-1] == str(n - 1)
+
+
+# --- files without labels
+
+
+@pytest.mark.parametrize("suffix", ALL)
+def test_files_without_labels_are_read_where_none_are_needed(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    write_features(path, (X, None))
+    found = read_features(path, labelled=False)
+    assert found.y is None
+    np.testing.assert_array_equal(found.X, X)
+    assert [(len(part), y) for part, y in open_features(path, labelled=False).batches(3)] == [(3, None), (1, None)]
+    with pytest.raises(InputError, match="label"):
+        open_features(path)
+    write_features(tmp_path / "again.npz", open_features(path, labelled=False))
+    assert read_features(tmp_path / "again.npz", labelled=False).y is None
+
+
+@pytest.mark.parametrize("suffix", ALL)
+def test_labels_that_are_there_are_given(tmp_path, suffix):
+    write_features(tmp_path / f"a{suffix}", (X, Y))
+    assert read_features(tmp_path / f"a{suffix}", labelled=False).y.tolist() == Y
+
+
+def test_old_labels_are_not_taken_for_those_of_features_without(tmp_path):
+    write_features(tmp_path / "a.npy", (X, Y))
+    with pytest.raises(InputError, match=r"a\.labels\.npy would be taken for the labels .* remove it"):
+        write_features(tmp_path / "a.npy", (2 * X, None))
+    np.testing.assert_array_equal(read_features(tmp_path / "a.npy").X, X)
+
+
+def test_one_array_alone_has_no_labels(tmp_path):
+    np.savez(tmp_path / "a.npz", X)
+    assert read_features(tmp_path / "a.npz", labelled=False).y is None
+    with pytest.raises(InputError, match="must hold two arrays, X and y"):
+        read_features(tmp_path / "a.npz")
+
+
+# --- hostile files
+
+
+def write(path, **changes):
+    tensors = {
+        "kept.id.offsets": np.array([0, 1, 2, 3, 5]),
+        "X": X,
+        "y": np.zeros(4, int),
+        "kept.id.data": np.frombuffer("abcü".encode(), np.uint8),
+    }
+    tensors |= {f"kept.id.{name}": np.asarray(values) for name, values in changes.items() if values is not None}
+    for name in [name for name, values in changes.items() if values is None]:
+        del tensors[f"kept.id.{name}"]
+    header = {"format": "hotshot features 1", "classes": ["b"], "label_type": "str"}
+    write_tensors(path, tensors, {"hotshot": json.dumps(header)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param({"offsets": [0, 1, 2, 5]}, "in another form or number", id="too few"),
+        pytest.param({"offsets": [0, 1, 2, 3, 4, 5]}, "in another form or number", id="too many"),
+        pytest.param({"offsets": [0.0, 1, 2, 3, 5]}, "in another form or number", id="floats"),
+        pytest.param({"offsets": np.array([0, 1, 2, 3, 5], np.uint64)}, "in another form or number", id="unsigned"),
+        pytest.param({"offsets": [[0, 1, 2, 3, 5]]}, "in another form or number", id="two axes"),
+        pytest.param({"offsets": [0, 3, 2, 3, 5]}, "begin and end nowhere", id="backwards"),
+        pytest.param({"offsets": [0, 1, 2, 3, 4]}, "begin and end nowhere", id="too short"),
+        pytest.param({"offsets": [0, 1, 2, 3, 2**62]}, "begin and end nowhere", id="beyond the end"),
+        pytest.param({"offsets": [-1, 1, 2, 3, 5]}, "begin and end nowhere", id="before the start"),
+        pytest.param({"offsets": [0, 1, 2, 4, 5]}, "not UTF-8", id="half a character"),
+        pytest.param({"data": np.array([97, 98, 99, 255, 255], np.uint8)}, "not UTF-8", id="no text"),
+        pytest.param({"data": np.zeros(5, np.int8)}, "in another form or number", id="signed bytes"),
+        pytest.param({"data": None}, "lacks the tensor", id="no bytes"),
+        pytest.param(
+            {"data": np.zeros(LONGEST + 1, np.uint8), "offsets": [0, 0, 0, 0, LONGEST + 1]}, "shorten it", id="huge"
+        ),
+    ],
+)
+def test_ids_that_do_not_fit_their_file_are_one_sentence(tmp_path, changes, message):
+    path = tmp_path / "a.safetensors"
+    write(path, **changes)
+    with pytest.raises(InputError, match=message) as caught:
+        read_features(path)
+    assert "\n" not in str(caught.value)
+    write(path)
+    assert list(read_features(path).ids) == ["a", "b", "c", "ü"]
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [Kept(["a"] * 3), Kept(["a"] * 4, ["t"] * 5), Kept(["a"] * 4, columns={"file": ["f"]}), Kept(["\ud800"] * 4)],
+)
+def test_what_does_not_fit_the_samples_is_not_written(tmp_path, kept):
+    with pytest.raises(InputError, match="another number of ids|no valid text"):
+        write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=kept))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_older_reader_finds_features_and_labels_where_they_were(tmp_path):
+    write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
+    file = map_tensors(tmp_path / "a.safetensors")
+    assert json.loads(file.metadata["hotshot"])["format"] == "hotshot features 1"
+    np.testing.assert_array_equal(file.tensors["X"], X)
+
+
+def test_names_are_compared_without_case_signs_and_units():
+    assert bare("Begin Time (s)") == "begintime"
+    assert is_kept("Start (s)")
+    assert is_kept("source_id")
+    assert not is_kept("f0")
+    assert not is_kept("starting")
