@@ -20,7 +20,10 @@ from hotshot.inputs.rows import TEXTS, Columns
 def explain(
     model: raw.Model,
     data: Annotated[
-        str | None, typer.Argument(help="A text, an image, or a file of inputs. Without it, what each new class borrows.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A text, an image, or a file of inputs. Without it, what each new class borrows.", show_default=False
+        ),
     ] = None,
     rows: Annotated[int, typer.Option(help="Most inputs of a file that are explained.", min=1)] = 5,
     html: Annotated[Path | None, typer.Option(help="Write a page with the inputs and the examples instead.")] = None,

@@ -16,7 +16,10 @@ from hotshot.inputs.rows import Columns
 def add(
     model: raw.Model,
     support: Annotated[
-        Path, typer.Argument(help="Samples of new classes, or more of known new ones; - is standard input.", show_default=False)
+        Path,
+        typer.Argument(
+            help="Samples of new classes, or more of known new ones; - is standard input.", show_default=False
+        ),
     ],
     text: raw.Text = None,
     label: raw.Label = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -21,22 +20,30 @@ def predict(
     data: Annotated[
         Path,
         typer.Argument(
-            help="Inputs: a table of texts, a folder or a single image, features; - is standard input.", show_default=False
+            help="Inputs: a table of texts, a folder or a single image, features; - is standard input.",
+            show_default=False,
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the answers: .csv, .tsv, .jsonl or .parquet. Default: standard output.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="File for the answers: .csv, .tsv, .jsonl or .parquet. Default: standard output."
+        ),
     ] = None,
     reject: Annotated[
         float | None,
-        typer.Option(help='Answer "none of these" for inputs that fit no class, at this rate of false alarms, such as 0.05.'),
+        typer.Option(
+            help='Answer "none of these" for inputs that fit no class, at this rate of false alarms, such as 0.05.'
+        ),
     ] = None,
     unknown: Annotated[str, typer.Option(help="Answer for inputs that fit no class.")] = NONE,
     text: raw.Text = None,
     label: raw.Label = None,
     id_: raw.Id = None,
     prefix: Annotated[str, typer.Option(help="Beginning of the names of the columns of answers.")] = "",
-    form: Annotated[str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the suffix of --out.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the suffix of --out.")
+    ] = None,
     encoder: raw.Encoder = None,
     device: raw.Device = "cpu",
     force: raw.Force = False,
@@ -50,7 +57,6 @@ def predict(
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)
     rows_done = rejected = right = labelled = 0
-    begun = time.monotonic()
     with raw.Working(console, "answering") as working, writing(out, form) as write:
         for rows, X in found.batches(inputs, working.watch):
             answers = answer(found.model, X, reject, unknown)
@@ -61,10 +67,10 @@ def predict(
             labelled += int((known != "").sum())
             right += int(sum(a == str(b) for a, b in zip(known, answers[CLASS], strict=False) if a))
     print_notes(console, working.notes)
-    seconds = time.monotonic() - begun
-    where = "" if out is None else f"{out}: "
-    none = f", {count(rejected, 'of them')} {quoted(unknown)}" if reject is not None else ""
-    console.print(f"{where}{count(rows_done, 'answer')}{none}, {rows_done / max(seconds, 1e-9):,.0f} a second.", markup=False)
+    none = f", of which {rejected:,} {quoted(unknown)}" if reject is not None else ""
+    told = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
     if labelled:
-        column = "Labels" if inputs.label is None else f"Labels in column {quoted(inputs.label)}"
-        console.print(f"{column} are kept and not used; {percentage(right / labelled)} of {labelled:,} agree.", markup=False)
+        told.append(
+            f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree; they were not used."
+        )
+    console.print(" ".join(told), markup=False, soft_wrap=True)

@@ -18,12 +18,13 @@ from hotshot.inputs.classifier import InputClassifier
 Model = Annotated[Path, typer.Argument(help="Model of hotshot fit, a folder.", show_default=False)]
 Text = Annotated[str | None, typer.Option(help="Column of the texts, or of the paths of images. Default: by its name.")]
 Label = Annotated[str | None, typer.Option(help="Column of the labels. Default: by its name, such as label.")]
-Id = Annotated[str | None, typer.Option("--id", help="Column that names the rows. Default: id, or else they are numbered.")]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column that names the rows. Default: id, or else they are numbered.")
+]
 Device = Annotated[str, typer.Option(help="PyTorch device of the encoder, such as cpu or cuda.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output where it exists.")]
 Encoder = Annotated[
-    str | None,
-    typer.Option(help="Encoder in place of the one that the model remembers, where its files have moved."),
+    str | None, typer.Option(help="Encoder in place of the one that the model remembers, where its files have moved.")
 ]
 
 
@@ -44,7 +45,7 @@ def refuse_existing(out: Path, force: bool) -> None:
 
 
 class Working:
-    """Progress over inputs in a `with` statement: `watch` takes note of the inputs done, `notes` of warnings, once each.
+    """Progress over inputs in a `with` statement: `watch` counts the inputs done, `notes` are warnings, each once.
 
     Settings that are chosen on the base classes have a line of their own. After Ctrl-C, one sentence says that nothing
     was written.

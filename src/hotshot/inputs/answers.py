@@ -54,7 +54,9 @@ def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any 
             found[RUNNER_UP][i], found[RUNNER_UP_PROBABILITY][i] = found[CLASS][i], found[PROBABILITY][i]
             found[CLASS][i], found[PROBABILITY][i] = unknown, None
     elif reject is not None:
-        raise ParameterError("reject needs old classes to learn from what fits a class: fit the model with base classes.")
+        raise ParameterError(
+            "reject needs old classes to learn from what fits a class: fit the model with base classes."
+        )
     return found
 
 
@@ -107,7 +109,8 @@ def writing(out: Path | None, form: str) -> Iterator[Callable[[Columns], None]]:
 @contextmanager
 def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns], None]]:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
-    writer, names = csv.writer(text, delimiter=separator, lineterminator="\n"), []
+    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+    names: list[str] = []
 
     def write(columns: Columns) -> None:
         if not names:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.base.classes import EXTRACTOR, is_bank
-from hotshot.encoders import Encoder, encoder_kind, load_encoder, thumbnails
+from hotshot.encoders import Encoder, encoder_kind, load_encoder
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.explanation import Explanation
 from hotshot.estimators.hot import HOTClassifier
@@ -24,7 +24,19 @@ from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
 from hotshot.formatting import quoted
-from hotshot.inputs.rows import FEATURES, IMAGES, TEXTS, Columns, Inputs, Rows, given_inputs, open_inputs, pixels
+from hotshot.inputs.rows import (
+    BY_NAME,
+    FEATURES,
+    IMAGES,
+    TEXTS,
+    Columns,
+    Inputs,
+    Rows,
+    Support,
+    given_inputs,
+    open_inputs,
+    pixels,
+)
 from hotshot.inputs.tables import SUFFIXES
 
 # Files of a model beside those of its classifier.
@@ -32,33 +44,10 @@ INPUTS, BANK = "inputs.json", "base.bank"
 WHAT, VERSION = "model of inputs", 1
 # Inputs that are encoded together.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
-# Side of the thumbnails of images, in pixels.
-SMALL = 64
 # A class of at most so many samples is a new one, where old and new classes come in one file.
 FEW = 10
 
 Watch = Callable[[str, int, int | None], None]
-
-
-@dataclass(frozen=True)
-class Support:
-    """What the support samples of a model were made of: their ids, and texts or thumbnails where they have some."""
-
-    ids: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-    thumbnails: tuple[bytes, ...] = ()
-
-    def names(self) -> list[str]:
-        """What explanations call the samples: their texts in quotes, or else their ids."""
-        return [f'"{text}"' for text in self.texts] or list(self.ids)
-
-    def __add__(self, other: Support) -> Support:
-        return Support(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
-
-    def only(self, kept: np.ndarray) -> Support:
-        """Those that are kept, a boolean array."""
-        pairs = ((name, getattr(self, name)) for name in ("ids", "texts", "thumbnails"))
-        return Support(**{name: tuple(x for x, keep in zip(own, kept, strict=True) if keep) for name, own in pairs if own})
 
 
 @dataclass(frozen=True)
@@ -143,7 +132,7 @@ class InputClassifier:
         support: str | Path | Sequence[str],
         labels: Sequence[Any] | None = None,
         *,
-        columns: Columns = Columns(),
+        columns: Columns = BY_NAME,
         base_columns: Columns | None = None,
         watch: Watch | None = None,
     ) -> Self:
@@ -152,18 +141,20 @@ class InputClassifier:
         new = self.encoded(self.opened(support, labels, columns), watch)
         return self._fit(base, new)
 
-    def fit_together(self, path: str | Path, few: int = FEW, columns: Columns = Columns(), watch: Watch | None = None) -> Self:
+    def fit_together(
+        self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
+    ) -> Self:
         """Learn old and new classes from one file; classes of at most `few` samples are the new ones."""
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
         both = self.encoded(self.opened(path, None, columns), watch)
-        names, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
+        _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         is_new = (counts <= few)[members]
         if not is_new.any() or is_new.all():
-            which, how = ("no class", "more") if not is_new.any() else ("only classes", "fewer")
+            which = "no class" if not is_new.any() else "only classes"
             raise InputError(
-                f"{path} has {which} of at most {few} samples, which are the new ones: pass {how} than {few} as few, or "
-                "old and new classes in files of their own."
+                f"{path} has {which} of at most {few} samples, which are taken for new: pass another number with "
+                "--few, or old and new classes in files of their own."
             )
         new = Encoded(both.X[is_new], both.y[is_new], both.support.only(is_new), both.about, both.unlabelled)
         return self._fit(BaseClasses.from_samples(both.X[~is_new], both.y[~is_new], about=both.about), new)
@@ -174,7 +165,14 @@ class InputClassifier:
         self.support, self.about, self.unlabelled = new.support, new.about, new.unlabelled
         return self
 
-    def add(self, inputs: Any, labels: Sequence[Any] | None = None, *, columns: Columns = Columns(), watch: Watch | None = None) -> Self:
+    def add(
+        self,
+        inputs: Any,
+        labels: Sequence[Any] | None = None,
+        *,
+        columns: Columns = BY_NAME,
+        watch: Watch | None = None,
+    ) -> Self:
         """Learn more classes, or more samples of the new ones, as if all had come at once."""
         new = self.encoded(self.opened(inputs, labels, columns), watch)
         known = np.isin(new.y, self.new_classes)
@@ -212,7 +210,7 @@ class InputClassifier:
         """Why each input is answered as it is, with the support samples by their texts or ids."""
         opened, queries, found = self.opened(inputs), Support(), []
         for rows, X in self.batches(opened):
-            queries = queries + self.support_of(rows)
+            queries = queries + rows.shown()
             found.append(X)
         return self.model.explain(np.concatenate(found), names=self.support.names(), queries=queries.names())
 
@@ -236,13 +234,13 @@ class InputClassifier:
             unlabelled += int((~kept).sum())
             found.append(X[kept])
             labels += [label for label in rows.labels if label]
-            support = support + self.support_of(rows).only(kept) if keep else support
+            support = support + rows.shown().only(kept) if keep else support
         if not labels:
             raise InputError(f"{inputs.name} has no label in any row: give some rows one.")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
         return Encoded(np.concatenate(found), np.array(labels), support, about, unlabelled)
 
-    def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = Columns()) -> Inputs:
+    def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
         """Inputs as this model takes them: of a file, a folder, standard input ("-"), or a list of texts or paths."""
         if not isinstance(inputs, (str, Path)):
             return given_inputs(inputs, self.kind, labels)
@@ -281,15 +279,8 @@ class InputClassifier:
         if inputs.kind == FEATURES:
             return np.asarray(rows.content)
         encoder = self._encoder()
-        if encoder.kind == IMAGES:
-            return encoder.encode(pixels(rows.content, int(encoder.size or 0)))
-        return encoder.encode(list(rows.content))
-
-    def support_of(self, rows: Rows) -> Support:
-        """What some inputs are, to be shown."""
-        texts = tuple(rows.content) if self.kind == TEXTS and isinstance(rows.content, list) else ()
-        small = thumbnails(pixels(rows.content, SMALL)) if self.kind == IMAGES and isinstance(rows.content, list) else ()
-        return Support(tuple(rows.ids), texts, tuple(small))
+        content = list(rows.content)
+        return encoder.encode(content if encoder.size is None else pixels(content, encoder.size))
 
     def _base_classes(self, columns: Columns, watch: Watch | None) -> BaseClasses | None:
         base = self.base
@@ -343,7 +334,9 @@ class InputClassifier:
             found.support = Support(texts["ids"], texts["texts"], tuple(b64decode(one) for one in texts["thumbnails"]))
             found.model, found.kind = model, content["kind"]
             found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
-            if found.kind not in AT_ONCE or any(own and len(own) != len(model.support_labels_) for own in texts.values()):
+            if found.kind not in AT_ONCE or any(
+                own and len(own) != len(model.support_labels_) for own in texts.values()
+            ):
                 raise ValueError("what its support samples were made of does not fit")
         found._bank = folder / BANK if is_bank(folder / BANK) else None
         return found
@@ -351,8 +344,7 @@ class InputClassifier:
 
 def has_features(path: str | Path) -> bool:
     """Whether a file holds features rather than inputs, by its suffix: tables are taken for texts."""
-    format = by_suffix(Path(path))
-    return format is not None and Path(path).suffix.lower() not in SUFFIXES
+    return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
 
 
 def _link(source: str, target: str) -> None:

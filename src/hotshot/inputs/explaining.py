@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from hotshot.estimators.explanation import Example, Explanation, Reason
 from hotshot.formatting import whole_percentage, with_interval
-from hotshot.inputs.classifier import InputClassifier, Support
-from hotshot.inputs.rows import Inputs
+from hotshot.inputs.classifier import InputClassifier
+from hotshot.inputs.rows import Inputs, Support
 
 TEMPLATE = Path(__file__).with_name("explanation.html")
 # Examples of each class and lenders on the page.
@@ -36,7 +35,7 @@ def explain_some(model: InputClassifier, inputs: Inputs | None, most: int) -> Ex
     queries, features = Support(), []
     for rows, X in model.batches(inputs):
         some = np.arange(len(rows)) < most - len(queries.ids)
-        queries = queries + model.support_of(rows).only(some)
+        queries = queries + rows.shown().only(some)
         features.append(X[some])
         if len(queries.ids) == most:
             break

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
-from os.path import commonprefix
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
+from hotshot.encoders import thumbnails
 from hotshot.errors import InputError
-from hotshot.files import open_features
+from hotshot.files import Kept, open_features
 from hotshot.formatting import listing, quoted
 from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
@@ -22,9 +22,34 @@ from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
 from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, open_table
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
-# How the column of the names of images is called in answers.
-PATH = "path"
+# Names of columns in answers: of the paths of images, and of the labels of features.
+PATH, LABEL = "path", "label"
 DECODING_THREADS = 4
+# Side of thumbnails, in pixels.
+SMALL = 64
+
+
+@dataclass(frozen=True)
+class Support:
+    """What some inputs are, to be shown: their ids, and texts or thumbnails where they have some."""
+
+    ids: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    thumbnails: tuple[bytes, ...] = ()
+
+    def names(self) -> list[str]:
+        """What explanations call them: their texts in quotes, or else their ids."""
+        return [f'"{text}"' for text in self.texts] or list(self.ids)
+
+    def __add__(self, other: Support) -> Support:
+        return Support(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
+
+    def only(self, kept: np.ndarray) -> Support:
+        """Those that are kept, a boolean array."""
+        pairs = ((name, getattr(self, name)) for name in ("ids", "texts", "thumbnails"))
+        return Support(
+            **{name: tuple(x for x, keep in zip(own, kept, strict=True) if keep) for name, own in pairs if own}
+        )
 
 
 @dataclass(frozen=True)
@@ -32,13 +57,27 @@ class Rows:
     """Some inputs: what an encoder takes of each (texts, images) or its features (rows, V), and what is known of it.
 
     `labels` has "" where one is missing, and is None where inputs have none. `columns` are all that the input came
-    with, by name, to be written again beside answers.
+    with, by name, to be written again beside answers. `kept` are texts and thumbnails that came with features.
     """
 
     content: Sequence[Any] | np.ndarray
     ids: list[str]
     labels: list[str] | None
     columns: dict[str, list[Any]]
+    kept: Kept | None = None
+
+    def shown(self) -> Support:
+        """What the inputs are, to be shown; thumbnails of images are made now."""
+        first = self.content[0] if len(self.content) else None
+        texts: tuple[str, ...] = ()
+        small: tuple[bytes, ...] = ()
+        if isinstance(first, EncodedImage):
+            small = tuple(thumbnails(pixels(list(self.content), SMALL)))
+        elif isinstance(first, str):
+            texts = tuple(self.content)
+        elif self.kept is not None:
+            texts, small = tuple(self.kept.texts or ()), tuple(self.kept.thumbnails or ())
+        return Support(tuple(self.ids), texts, small)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -66,7 +105,10 @@ class Columns:
     id: str | None = None
 
 
-def open_inputs(path: str | Path, kind: str, columns: Columns = Columns()) -> Inputs:
+BY_NAME = Columns()
+
+
+def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inputs:
     """The inputs in a file, a folder or on standard input ("-"), of the kind that an encoder takes."""
     path = Path(path)
     if kind == FEATURES:
@@ -90,13 +132,28 @@ def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> 
     _check_labels(labels, len(items))
     rows = [{PATH if kind == IMAGES else TEXT: str(item)} for item in items]
     if labels is not None:
-        rows = [{**row, "label": str(label)} for row, label in zip(rows, labels, strict=True)]
+        rows = [{**row, LABEL: str(label)} for row, label in zip(rows, labels, strict=True)]
     table = Table("The list of inputs", tuple(rows[0]), lambda: iter(rows))
-    return _texts(table, Columns()) if kind == TEXTS else _listed_images(table, Columns(), Path())
+    return _texts(table, BY_NAME) if kind == TEXTS else _listed_images(table, BY_NAME, Path())
 
 
 def _features(path: Path) -> Inputs:
-    raise InputError("not yet")
+    """A file of features, with labels or without."""
+    source = open_features(path, labelled=False)
+    label = None if source.unlabelled else LABEL
+
+    def batches(size: int) -> Iterator[Rows]:
+        first = 0
+        for X, y in source.batches(size):
+            kept = source.kept[first : first + len(X)]
+            ids, labels = list(kept.ids), None if y is None else [str(one) for one in y.tolist()]
+            texts = {} if kept.texts is None else {TEXT: list(kept.texts)}
+            columns = {name: list(values) for name, values in kept.columns.items()}
+            yield Rows(X, ids, labels, {"id": ids, **texts, **columns, **({LABEL: labels} if labels else {})}, kept)
+            first += len(X)
+
+    known = ["id", *([] if source.kept.texts is None else [TEXT]), *source.kept.columns, *([label] if label else [])]
+    return Inputs(str(path), FEATURES, tuple(known), label, source.n_samples, batches, source.about)
 
 
 def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
@@ -131,7 +188,9 @@ def _texts(table: Table, wanted: Columns) -> Inputs:
             texts = [row[text] for row in some]
             wrong = next((i for i, x in enumerate(texts) if not isinstance(x, str) or not x.strip()), None)
             if wrong is not None:
-                raise InputError(f"{table.name} has no text in row {first + wrong + 1} of column {quoted(text)}: add it.")
+                raise InputError(
+                    f"{table.name} has no text in row {first + wrong + 1} of column {quoted(text)}: add it."
+                )
             yield _rows(table, some, texts, label, key, first)
             first += len(some)
 
@@ -161,8 +220,8 @@ def _columns_of(table: Table, wanted: Columns, names: Sequence[str]) -> tuple[st
         content = others[0]
     if content is None or content == label:
         raise InputError(
-            f"{table.name} has no column that is called as inputs are, only {listing(map(quoted, table.columns))}: name "
-            "it with --text."
+            f"{table.name} has no column that is called as inputs are, only {listing(map(quoted, table.columns))}: "
+            "name it with --text."
         )
     return label, key, content
 
@@ -211,7 +270,9 @@ def _labels_of(folders: list[str]) -> list[str] | None:
     if "" in folders:
         return None
     parts = [folder.split("/") for folder in folders]
-    shared = min(len(commonprefix(parts)), min(map(len, parts)) - 1)
+    # The least and the greatest differ first where any two do.
+    ends = zip(min(parts)[:-1], max(parts)[:-1], strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     return ["/".join(own[shared:]) for own in parts]
 
 

@@ -70,9 +70,9 @@ def open_table(path: Path) -> Table:
     name = "Standard input" if str(path) == STDIN else str(path)
     if str(path) == STDIN:
         # It can be read once only: what tells the columns is put back.
-        lines = _checked_lines(sys.stdin.buffer, name)
-        first = list(islice(lines, 1))
-        rows, columns = _parsed(_format(path, first, name), chain(first, lines), name)
+        whole = _checked_lines(sys.stdin.buffer, name)
+        first = list(islice(whole, 1))
+        rows, columns = _parsed(_format(path, first, name), chain(first, whole), name)
         return Table(name, columns, lambda: rows)
     with _opened_lines(path) as lines:
         first = list(islice(lines, 1))
