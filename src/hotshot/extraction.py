@@ -1,4 +1,23 @@
-"""Public names of `hotshot.images.extraction`, under the path that README and docs use."""
+"""Public names of `hotshot.images.extraction` and `hotshot.encoders`, under the path that README and docs use."""
 
-from hotshot.images.extraction import *  # noqa: F403
-from hotshot.images.extraction import __all__ as __all__
+from hotshot.encoders.modules import module_extractor
+from hotshot.encoders.texts import load_minilm
+from hotshot.images.extraction import (
+    MINILM,
+    PRETRAINED,
+    Extractor,
+    checkpoint_extractor,
+    extract_split,
+    extract_texts,
+    onnx_extractor,
+    part_of,
+    pretrained_extractor,
+    read_texts,
+    weights_extractor,
+)
+
+__all__ = [
+    "MINILM", "PRETRAINED", "Extractor", "checkpoint_extractor", "extract_split", "extract_texts",
+    "load_minilm", "module_extractor", "onnx_extractor", "part_of", "pretrained_extractor", "read_texts",
+    "weights_extractor",
+]  # fmt: skip

@@ -14,9 +14,10 @@ Image = pytest.importorskip("PIL.Image")
 
 from hotshot.cli import images
 from hotshot.files import read_features
-from hotshot.files.atomic import locked
+from hotshot.files.atomic import LOCK, locked
 from hotshot.images import extraction
 from hotshot.images.backbones import create
+from hotshot.images.datasets import decoding
 from hotshot.images.datasets.glyphs import make_glyphs
 
 
@@ -32,7 +33,7 @@ def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_pa
     assert "epoch 2 of 2: loss" in trained.stdout
     extracted = hotshot("extract", "--checkpoint", "backbone/best")
     assert extracted.returncode == 0, extracted.stderr
-    assert "of the time in the network" in " ".join(extracted.stdout.split())
+    assert "of the time in the network" not in " ".join(extracted.stdout.split())
     found = read_features(tmp_path / "features" / "novel.safetensors")
     assert found.about["extractor"] == "conv4"
     assert found.X.min() >= 0
@@ -82,25 +83,84 @@ def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot,
     torch.save(create("conv4").state_dict(), tmp_path / "w.pt")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "base.safetensors exists, of other images or another network: pass --force" in other.stderr
+    assert "base.safetensors exists, of other images or another encoder: pass --force" in other.stderr
     assert hotshot(*flags, "--force").returncode == 0
 
 
+LENGTHS = """
+import numpy as np
+
+def lengths(texts):
+    return np.array([[len(text), FACTOR] for text in texts])
+
+lengths.kind = "texts"
+"""
+
+
 def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_path, monkeypatch):
-    monkeypatch.setattr(extraction, "load_minilm", lambda device: lambda texts: np.ones((len(texts), 4), np.float32))
-    (tmp_path / "a.csv").write_text("text,label\nhello,x\nworld,y\n")
-    flags = ["extract", "a.csv", "--pretrained", "minilm", "--json"]
+    (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
+    (tmp_path / "a.csv").write_text("text,label\nhello,x\nyou,y\n")
+    flags = ["extract", "a.csv", "--encoder", "own.py:lengths", "--json"]
     first = hotshot(*flags)
     assert first.returncode == 0, first.stderr
-    monkeypatch.setattr(extraction, "load_minilm", None)
-    again = hotshot(*flags)
+    found = read_features(tmp_path / "features" / "a.safetensors")
+    assert found.X.tolist() == [[5, 1], [3, 1]]
+    assert (found.about["extractor"], found.about["transform"]) == ("own.py:lengths", "none")
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "extract_texts", None)
+        again = hotshot(*flags)
     assert again.returncode == 0, again.stderr
     assert "a.safetensors: extracted before." in again.stderr
     assert again.stdout == first.stdout
-    (tmp_path / "a.csv").write_text("text,label\nhello,y\nworld,y\n")
+    (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "2.0"))
+    assert "a.safetensors exists, of other texts or another encoder: pass --force" in hotshot(*flags).stderr
+    (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
+    (tmp_path / "a.csv").write_text("text,label\nhello,y\nyou,y\n")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "a.safetensors exists, of other texts or another network: pass --force" in other.stderr
+    assert "a.safetensors exists, of other texts or another encoder: pass --force" in other.stderr
+    assert "own.py:lengths needs a CSV file" in hotshot("extract", "--encoder", "own.py:lengths").stderr
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A folder of two classes, and a network for it."""
+    for name in "ab":
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for i in range(3):
+            Image.new("RGB", (24, 24), (40 * i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
+    (tmp_path / "own.py").write_text("def means(images):\n    return images.mean(axis=(1, 2))\n")
+    return ["extract", "pictures", "--encoder", "own.py:means", "--size", "20"]
+
+
+def test_decoded_images_are_removed_when_all_features_are_written(hotshot, pictures, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "extract_split", partial(interrupt, KeyboardInterrupt))
+        assert hotshot(*pictures).returncode == 130
+    assert list(tmp_path.glob("features/.decoded/*/images.npy"))
+    with monkeypatch.context() as patched:
+        patched.setattr(decoding, "_make", None)
+        assert hotshot(*pictures).returncode == 0
+    assert sorted(x.name for x in (tmp_path / "features").iterdir()) == [LOCK, "all.safetensors"]
+    with monkeypatch.context() as patched:
+        patched.setattr(decoding, "_make", None)
+        again = hotshot(*pictures)
+    assert again.returncode == 0, again.stderr
+    assert "all.safetensors: extracted before." in again.stdout
+    assert hotshot(*pictures, "--force", "--cache", "kept").returncode == 0
+    assert list(tmp_path.glob("kept/*/images.npy"))
+
+
+def interrupt(error, *_, **__):
+    raise error
+
+
+def test_what_a_killed_process_began_to_remove_is_removed(hotshot, pictures, tmp_path):
+    for name in (".decoded", ".decoded.old"):
+        (tmp_path / "features" / name / "all-20").mkdir(parents=True)
+        (tmp_path / "features" / name / "all-20" / "images.npy").write_bytes(b"x")
+    assert hotshot(*pictures).returncode == 0
+    assert sorted(x.name for x in (tmp_path / "features").iterdir()) == [LOCK, "all.safetensors"]
 
 
 def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
@@ -156,6 +216,9 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
     assert run.returncode == 2
     assert "This command needs PyTorch and Pillow" in run.stderr
     assert run.stderr.rstrip().endswith("pip install 'hotshot[images]'.")
+    run = hotshot("extract", "--encoder", "efficientnet-lite0")
+    assert run.returncode == 2
+    assert "efficientnet-lite0 needs hotshot.images.backbones: pip install 'hotshot[images]'." in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -172,7 +235,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["train", "--size", "10"], "size must leave the network a map after pooling, got 10"),
         (["train", "--batch-size", "1"], "batch_size must be an integer from 2 to"),
         (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
-        (["extract"], "one of --checkpoint FOLDER, --pretrained NAME, and --weights FILE"),
+        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, and --weights"),
         (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
         (
@@ -180,7 +243,10 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
             "size must be an integer from 1 to 4,096",
         ),
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
-        (["extract", "--pretrained", "clip"], "pretrained must be efficientnet-lite0"),
+        (["extract", "--pretrained", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
+        (["extract", "--encoder", "minlm"], "got 'minlm'. Did you mean 'minilm'?"),
+        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass one of --encoder NAME"),
+        (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a size of its own, or none"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, arguments, message):

@@ -70,16 +70,29 @@ def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
 
 
 def decoded_splits(
-    dataset: Path | None, kind: str, size: int, cache: Path, skip_corrupt: bool, console: Console
+    dataset: Path | None,
+    kind: str,
+    size: int,
+    cache: Path,
+    skip_corrupt: bool,
+    console: Console,
+    is_done: Callable[[str, str, str | None], bool] = lambda *_: False,
 ) -> tuple[str, dict[str, DecodedSplit]]:
-    """The name of a dataset and its splits at this size; rendered characters where no dataset is named."""
+    """The name of a dataset and its splits at this size; rendered characters where no dataset is named.
+
+    `is_done` is asked with the names of the dataset and of a split and with its fingerprint, before it is decoded;
+    what is done is left out.
+    """
     if dataset is None:
         with console.status("rendering characters"):
-            return GLYPHS, make_glyphs(size)
+            rendered = make_glyphs(size)
+        return GLYPHS, {key: x for key, x in rendered.items() if not is_done(GLYPHS, key, x.fingerprint)}
     opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
     print_notes(console, opened.about["notes"])
     found = {}
     for name, split in opened.splits.items():
+        if is_done(opened.name, name, split.fingerprint()):
+            continue
         with bar(console, "images") as progress:
             found[name] = decode(split, size, cache, counting(progress, f"decoding {name}"))
         if corrupt := found[name].corrupt:

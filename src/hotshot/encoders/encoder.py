@@ -53,7 +53,7 @@ class Encoder:
     probe: tuple[float, ...] = field(default=(), repr=False)
     width: int | None = None
     notes: tuple[str, ...] = field(default=(), repr=False)
-    extractor: Extractor | None = field(default=None, repr=False)
+    extractor: Any = field(default=None, repr=False)
 
     def encode(self, batch: Any) -> np.ndarray:
         """Features of a list of str, or of images in uint8 (n, size, size, 3): finite float32 (n, V)."""

@@ -1,26 +1,190 @@
-"""Encoders by name."""
+"""Encoders by name: which loader a name is for, and how it is written so that it is found again from any folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
 
 from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder, image_encoder
-from hotshot.errors import ParameterError
+from hotshot.encoders.functions import function_kind, image_function, is_function, text_function
+from hotshot.encoders.hubs import absolute
+from hotshot.encoders.named_objects import named_object
+from hotshot.errors import ParameterError, RunError
 from hotshot.formatting import did_you_mean
 
 MINILM, EFFICIENTNET = "minilm", "efficientnet-lite0"
-NAMES = (MINILM, EFFICIENTNET)
+PREFIXES = ("timm:", "st:", "openclip:", "hf:")
+NAMES = (MINILM, EFFICIENTNET, *PREFIXES)
+# Side of the input of networks that do not tell it, in pixels.
+SIZE = 84
+# An object may be followed by a file of weights, a backbone always is.
+_OBJECT = re.compile(r"((?:.+?\.py|[\w.]+):\w+)(?:@(.+))?")
+_BACKBONE = re.compile(r"\w+@.+")
 
 
 def encoder_kind(name: str) -> str:
-    """Whether the encoder of this name takes "texts" or "images"."""
-    return TEXTS if name == MINILM else IMAGES
+    """Whether the encoder of this name takes "texts" or "images"; code of the user's own is imported to see."""
+    plain, _ = _without_size(name)
+    if plain.startswith("hf:"):
+        from hotshot.encoders.networks import is_vision_model
+
+        return IMAGES if is_vision_model(plain.removeprefix("hf:")) else TEXTS
+    if _family(plain) == "object":
+        return function_kind(_named_object(plain)[2], plain)
+    return TEXTS if plain == MINILM or plain.startswith("st:") else IMAGES
 
 
-def load_encoder(name: str, device: str = "cpu") -> Encoder:
-    """The encoder of this name, ready to encode on a PyTorch device."""
-    if name == MINILM:
-        from hotshot.encoders.texts import minilm
+def load_encoder(name: str, device: str = "cpu", size: int | None = None) -> Encoder:
+    """The encoder of this name, ready to encode.
 
-        return minilm(device)
+    Parameters
+    ----------
+    name : str
+        `minilm`, `efficientnet-lite0`, `timm:NAME[@WEIGHTS]`, `st:NAME_OR_FOLDER`, `openclip:NAME@WEIGHTS`,
+        `hf:NAME_OR_FOLDER`, the folder of a checkpoint of `hotshot train`, `FILE.onnx`, `FILE.py:NAME[@WEIGHTS]` or
+        `PACKAGE.MODULE:NAME[@WEIGHTS]`, `BACKBONE@WEIGHTS`. Nothing is downloaded. `#SIZE` at the end is `size`.
+    device : str
+        PyTorch device, such as "cuda".
+    size : int, optional
+        Side of the images in pixels, of networks that do not tell it: 84 by default.
+    """
+    try:
+        return _load(name, device, size)
+    except ImportError as error:
+        extra = "text" if name == MINILM or name.startswith(("st:", "hf:")) else "images"
+        missing = error.name or "PyTorch"
+        raise RunError(f"{name} needs {missing}: pip install 'hotshot[{extra}]'.") from None
+
+
+def _load(name: str, device: str, size: int | None) -> Encoder:
+    plain, size_in_name = _without_size(name)
+    if size is not None and size_in_name not in (None, size):
+        raise ParameterError(f"{name} names another size than {size}: leave size (--size) out.")
+    size = size_in_name if size is None else size
+    family = _family(plain)
+    if family in _SIZED:
+        return _SIZED[family](plain, size, device)
+    if size is not None:
+        raise ParameterError(f"{plain} has a size of its own, or none: leave size (--size) out.")
+    from hotshot.images.backbones import require_device
+    from hotshot.images.extraction import checkpoint_extractor, pretrained_extractor
+
+    require_device(device)
+    if family == "library":
+        return _of_a_library(plain, device)
+    if family == EFFICIENTNET:
+        return image_encoder(plain, pretrained_extractor(plain, device), device)
+    return image_encoder(str(Path(plain).resolve()), checkpoint_extractor(plain, device), device)
+
+
+def _family(name: str) -> str:
+    """Which loader a name without its size is for."""
     if name == EFFICIENTNET:
-        from hotshot.images.extraction import pretrained_extractor
+        return EFFICIENTNET
+    if name == MINILM or name.startswith(PREFIXES):
+        return "library"
+    if name.lower().endswith(".onnx"):
+        return "onnx"
+    if os.path.exists(name):
+        return "checkpoint"
+    for family, form in (("object", _OBJECT), ("backbone", _BACKBONE)):
+        if form.fullmatch(name):
+            return family
+    if os.sep in name:
+        return "checkpoint"
+    known = f"one of {', '.join(NAMES)}, a checkpoint, file.onnx, file.py:name or package.module:name"
+    raise ParameterError(f"encoder must be {known}, got {name!r:.80}.{did_you_mean(name, NAMES)}")
 
-        return image_encoder(name, pretrained_extractor(name, device), device)
-    raise ParameterError(f"encoder must be one of {', '.join(NAMES)}, got {name!r:.80}.{did_you_mean(name, NAMES)}")
+
+def _of_a_library(name: str, device: str) -> Encoder:
+    from hotshot.encoders import networks, texts
+
+    if name == MINILM:
+        return texts.minilm_encoder(device)
+    prefix, _, place = name.partition(":")
+    if not place:
+        raise ParameterError(f"encoder must have a name after {name!r}, such as {prefix}:NAME.")
+    if prefix == "st":
+        return texts.sentence_encoder(name, place, device)
+    if prefix == "hf":
+        load = networks.vision_encoder if networks.is_vision_model(place) else texts.transformers_encoder
+        return load(name, place, device)
+    model, _, weights = place.partition("@")
+    load_network = networks.timm_encoder if prefix == "timm" else networks.openclip_encoder
+    return load_network(name, model, weights, device)
+
+
+def _onnx(path: str, size: int | None, device: str) -> Encoder:
+    from hotshot.images.extraction import onnx_extractor
+
+    extractor = onnx_extractor(path, size, device)
+    return image_encoder(_full(absolute(path), size), extractor, device)
+
+
+def _object(name: str, size: int | None, device: str) -> Encoder:
+    name, weights, found = _named_object(name)
+    full = _full_object(name)
+    if is_function(found):
+        texts = function_kind(found, name) == TEXTS
+        if weights or (texts and size is not None):
+            raise ParameterError(
+                f"{name} is a function that takes no {'weights' if weights else 'size'}: leave it out."
+            )
+        if texts:
+            return text_function(name, full, found)
+        side = getattr(found, "size", SIZE) if size is None else size
+        return image_function(name, _full(full, side), found, side, device)
+    from hotshot.encoders.modules import module_extractor
+
+    side = SIZE if size is None else size
+    extractor, report = module_extractor(name, side, device, weights=weights, found=found)
+    full += f"@{absolute(weights)}" if weights else ""
+    return image_encoder(_full(full, side), extractor, device, [f"{weights}: {report}"] if report else [])
+
+
+def _backbone(name: str, size: int | None, device: str) -> Encoder:
+    from hotshot.images.backbones import require_device
+    from hotshot.images.extraction import weights_extractor
+
+    require_device(device)
+    backbone, _, weights = name.partition("@")
+    side = SIZE if size is None else size
+    extractor, report = weights_extractor(backbone, weights, side, device)
+    full = _full(f"{backbone}@{absolute(weights)}", side)
+    return image_encoder(full, extractor, device, [f"{weights}: {report}"])
+
+
+# Loaders of networks that may leave the size of their images open.
+_SIZED = {"onnx": _onnx, "object": _object, "backbone": _backbone}
+
+
+def _full(name: str, size: int | None) -> str:
+    return name if size is None else f"{name}#{size}"
+
+
+def _without_size(name: str) -> tuple[str, int | None]:
+    """A name and the size that it ends in."""
+    plain, mark, size = ("", "", "") if os.path.exists(name) else name.rpartition("#")
+    return (plain, int(size)) if mark and re.fullmatch("[0-9]{1,5}", size) else (name, None)
+
+
+def _named_object(name: str) -> tuple[str, str | None, Any]:
+    """The name of an object, the file of its weights, and the object."""
+    place, weights = _OBJECT.fullmatch(name).groups()  # type: ignore[union-attr]
+    try:
+        return place, weights, named_object(place)
+    except ParameterError as error:
+        raise ParameterError(f"{error}{did_you_mean(name.partition(':')[0] + ':', PREFIXES)}") from None
+
+
+def _full_object(name: str) -> str:
+    """The name of an object as it can be imported from any folder: a module of the working folder as its file."""
+    place, _, attribute = name.rpartition(":")
+    if place.endswith(".py"):
+        return f"{absolute(place)}:{attribute}"
+    module: Any = sys.modules[place]
+    file = Path(getattr(module, "__file__", None) or "")
+    return f"{file.resolve()}:{attribute}" if "." not in place and file.resolve().parent == Path.cwd() else name

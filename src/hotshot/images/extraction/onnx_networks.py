@@ -1,158 +1,27 @@
-"""A network of one's own as an extractor: a `torch.nn.Module` that can be named, or an ONNX file (extra `onnx`)."""
+"""An ONNX file as an extractor (extra `onnx`)."""
 
 import hashlib
-import importlib
-import importlib.util
-import inspect
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.source import map_bytes
 from hotshot.formatting import readable_size, reason
 from hotshot.images.backbones import require_device
-from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.extraction.extractor import Extractor, side_of, tried
-from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
+from hotshot.images.training.augmentation import as_input
 
 # Types of tensors, as onnxruntime calls them.
 _DTYPES: dict[str, np.dtype] = {"tensor(float)": np.dtype("float32"), "tensor(float16)": np.dtype("float16")}
 _SILENT = 4
 # Bytes of the images that a file takes at once, where it does not leave their number open.
 _LARGEST_BATCH = 2**28
-
-
-def module_extractor(
-    name: str,
-    size: int,
-    device: str = "cpu",
-    *,
-    weights: str | Path | None = None,
-    mean: Sequence[float] = MEAN,
-    deviation: Sequence[float] = DEVIATION,
-) -> tuple[Extractor, Report | None]:
-    """A module by name, and how its weights were matched where a file of them is given.
-
-    The code that `name` points to is imported and run, as `python -m` would run it: name only what you trust.
-
-    Parameters
-    ----------
-    name : str
-        `package.module:attribute` or `path/to/file.py:attribute`, of a `torch.nn.Module`, or of a class or function
-        without required arguments that gives one. Modules in the working folder are found too.
-    size : int
-        Side of the images (batch, 3, size, size) that the module takes. It must give features (batch, V), or maps
-        (batch, V, h, w), which are averaged over h and w; it is tried on made-up images before any extraction.
-    device : str
-        PyTorch device, such as "cuda".
-    weights : path, optional
-        File for `hotshot.images.backbones.weights.load_weights`; without it the module is used as it is.
-    mean, deviation : three numbers each
-        By which pixels in [0, 1] are normalised, ImageNet's by default.
-    """
-    place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
-        raise ParameterError(f"network must be package.module:name, file.py:name or a file.onnx, got {name!r}.")
-    side = side_of(size)
-    _check_normalisation(mean, deviation)
-    require_device(device)
-    network = _build(place, attribute).to(device).eval()
-    short = f"{Path(place).name if place.endswith('.py') else place}:{attribute}"
-    known = {"size": size, "mean": list(map(float, mean)), "deviation": list(map(float, deviation))}
-    untried = Extractor(short, network, partial(as_input, size=size, mean=mean, deviation=deviation), side, known)
-    extractor = tried(untried, device)
-    if weights is None:
-        return extractor, None
-    if not network.state_dict():
-        raise ParameterError(f"{short} has no weights that {weights} could replace: leave the file out.")
-    report = load_weights(network, weights)
-    known |= {"weights": Path(weights).name, "matched": len(report.matched)}
-    return tried(replace(untried, about=known), device), report
-
-
-def _check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> None:
-    try:
-        numbers = np.array([mean, deviation], dtype=np.float32)
-    except (TypeError, ValueError):
-        numbers = np.empty(0, dtype=np.float32)
-    if numbers.shape != (2, 3) or not np.isfinite(numbers).all() or not (numbers[1] > 0).all():
-        raise ParameterError(f"mean and deviation must be three numbers, deviations above 0, got {mean}, {deviation}.")
-
-
-def _build(place: str, attribute: str) -> nn.Module:
-    name, path = f"{place}:{attribute}", Path(place)
-    is_file = place.endswith(".py")
-    if is_file and not path.is_file():
-        raise InputError(f"There is no file {path}: name the Python file that defines the network.")
-    with _importing_from(path.parent if is_file else Path()):
-        try:
-            source = _load_file(path) if is_file else importlib.import_module(place)
-            # Some modules import what is asked for only now.
-            found = getattr(source, attribute, None)
-        except (Exception, SystemExit) as error:
-            if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.") and not is_file:
-                raise ParameterError(f"There is no module {error.name}: install it, or run in its folder.") from None
-            raise InputError(
-                f"{place} cannot be imported ({reason(error)}): correct it, or install what it needs."
-            ) from None
-        if found is None:
-            raise ParameterError(f"{place} has no {attribute!r}: name a network that it defines.")
-        if callable(found) and not isinstance(found, nn.Module):
-            found = _made(found, name)
-    if not isinstance(found, nn.Module):
-        raise ParameterError(f"{name} must be or make a torch.nn.Module, got {type(found).__name__}: wrap it in one.")
-    return found
-
-
-@contextmanager
-def _importing_from(folder: Path) -> Iterator[None]:
-    """Let modules of `folder` be imported, as `python -m` and `python file.py` do."""
-    entry = str(folder.resolve())
-    sys.path.insert(0, entry)
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        with suppress(ValueError):
-            sys.path.remove(entry)
-
-
-def _load_file(path: Path) -> ModuleType:
-    # A name of its own, so that it hides no module that is in use.
-    spec = importlib.util.spec_from_file_location(f"_network_in_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"Python has no loader for {path}")
-    module = importlib.util.module_from_spec(spec)
-    # Where dataclasses look for the module they stand in.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _made(make: Any, name: str) -> Any:
-    """What a class or function gives that needs no arguments."""
-    try:
-        parameters = list(inspect.signature(make).parameters.values())
-    except (TypeError, ValueError):  # Of some that are not written in Python.
-        parameters = []
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if needed:
-        raise ParameterError(f"{name} needs {', '.join(needed)}: name a function without required arguments.")
-    try:
-        return make()
-    except (Exception, SystemExit) as error:
-        raise InputError(f"{name} fails while it makes the network ({reason(error)}): correct it.") from None
 
 
 def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu") -> Extractor:

@@ -1,0 +1,60 @@
+"""Models of other libraries, loaded from the disk or the cache of a model hub, never from the network."""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from hotshot.errors import HotshotError, InputError, RunError
+from hotshot.formatting import reason
+
+
+@contextmanager
+def loading(name: str, install: str, remedy: str) -> Iterator[None]:
+    """Load a model of another library inside this: what is missing is one sentence, and nothing is downloaded."""
+    try:
+        with _offline(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except HotshotError:
+        raise
+    except ImportError as error:
+        raise RunError(f"{name} needs a package that is missing ({reason(error)}): pip install {install}.") from None
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{name} cannot be loaded ({reason(error)}): {remedy}.") from None
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Let no library ask the network: where a hub does not answer, they wait for minutes before they say so."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError("encoders are not downloaded")
+
+    hub: Any = SimpleNamespace(HF_HUB_OFFLINE=None)
+    with suppress(ImportError):
+        hub = import_module("huggingface_hub.constants")
+    with _replaced(hub, "HF_HUB_OFFLINE", True), _replaced(socket, "getaddrinfo", refuse):
+        yield
+
+
+@contextmanager
+def _replaced(owner: Any, attribute: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, attribute)
+    setattr(owner, attribute, value)
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, before)
+
+
+def absolute(place: str) -> str:
+    """A path that leads to the same file from any folder; a name of a hub, which is no path, as it is."""
+    return str(Path(place).resolve()) if os.path.exists(place) else place
