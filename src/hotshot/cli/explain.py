@@ -13,7 +13,6 @@ from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
 from hotshot.files.atomic import write_text
 from hotshot.formatting import count
-from hotshot.inputs.explaining import as_page, explain_some, in_words
 from hotshot.inputs.rows import TEXTS, Columns
 
 
@@ -43,13 +42,17 @@ def explain(
     console, found = Console(stderr=True), raw.load(model, device, encoder)
     is_text = data is not None and found.kind == TEXTS and data != "-" and not Path(data).exists()
     given = None if data is None else found.opened([data] if is_text else data, columns=Columns(text, label, id_))
+    if given is None:
+        loans = found.model.explain(names=found.support.names())
+        print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
+        return
     with raw.Working(console, "encoding") as working:
-        explained = explain_some(found, given, rows)
+        explained = found.explain(given, rows)
     print_notes(console, working.notes)
     if json:
-        print(dumps(explained.explanation.to_dict(), indent=2, ensure_ascii=False))
+        print(dumps(explained.to_dict(), indent=2, ensure_ascii=False))
     if html is not None:
-        write_text(html, as_page(explained, f"Answers of {model.name}, explained"))
-        console.print(f"{html}: {count(len(explained.explanation.reasons), 'answer')} explained.", markup=False)
+        write_text(html, explained.to_html(f"Answers of {model.name}, explained"))
+        console.print(f"{html}: {count(len(explained.close), 'answer')} explained.", markup=False)
     elif not json:
-        Console().print(in_words(explained), markup=False, soft_wrap=True)
+        Console().print(str(explained), markup=False, soft_wrap=True)

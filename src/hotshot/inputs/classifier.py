@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import copyfile, copytree
 from typing import Any, Self
@@ -17,13 +16,14 @@ from hotshot.base import BaseClasses
 from hotshot.base.classes import EXTRACTOR, is_bank
 from hotshot.encoders import Encoder, encoder_kind, load_encoder
 from hotshot.errors import InputError, ParameterError
-from hotshot.estimators.explanation import Explanation
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.models import DESCRIPTION, write_model
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
+from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import quoted
+from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
 from hotshot.inputs.rows import (
     BY_NAME,
     FEATURES,
@@ -32,7 +32,7 @@ from hotshot.inputs.rows import (
     Columns,
     Inputs,
     Rows,
-    Support,
+    Shown,
     given_inputs,
     open_inputs,
     pixels,
@@ -40,10 +40,12 @@ from hotshot.inputs.rows import (
 from hotshot.inputs.tables import SUFFIXES
 
 # Files of a model beside those of its classifier.
-INPUTS, BANK = "inputs.json", "base.bank"
+INPUTS, OLD, BANK = "inputs.json", "old.safetensors", "base.bank"
 WHAT, VERSION = "model of inputs", 1
 # Inputs that are encoded together.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
+# Samples of each old class that are kept to be shown.
+MOST_SHOWN = 5
 # A class of at most so many samples is a new one, where old and new classes come in one file.
 FEW = 10
 
@@ -52,13 +54,23 @@ Watch = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Labelled inputs as features (samples, V), with what they were made of, and how many had no label."""
+    """Labelled inputs as features (samples, V); `shown` is what those at `places` were made of."""
 
     X: np.ndarray
     y: np.ndarray
-    support: Support
+    places: np.ndarray
+    shown: Shown
     about: dict[str, Any] = field(default_factory=dict)
     unlabelled: int = 0
+
+    def of(self, some: np.ndarray) -> Encoded:
+        """Those where a boolean array is true."""
+        places = np.cumsum(some)[self.places[some[self.places]]] - 1
+        return replace(self, X=self.X[some], y=self.y[some], places=places, shown=self.shown[some[self.places]])
+
+    def examples(self) -> Examples:
+        """Those that can be shown."""
+        return Examples(self.X[self.places], self.y[self.places], self.shown)
 
 
 class InputClassifier:
@@ -82,7 +94,7 @@ class InputClassifier:
     ----------
     model : HOTClassifier
         Fitted to the features.
-    support : Support
+    support : Shown
         What the support samples were made of.
 
     Examples
@@ -95,7 +107,7 @@ class InputClassifier:
     """
 
     model: HOTClassifier
-    support: Support
+    support: Shown
 
     def __init__(
         self,
@@ -114,6 +126,8 @@ class InputClassifier:
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         self._loaded: Encoder | None = None
+        # Some samples of old classes, to be shown.
+        self.old: Examples | None = None
         # Where the bank of a loaded model is.
         self._bank: Path | None = None
 
@@ -138,8 +152,7 @@ class InputClassifier:
     ) -> Self:
         """Learn new classes from a few labelled inputs: a file or folder, or a list of texts and their labels."""
         base = self._base_classes(base_columns or columns, watch)
-        new = self.encoded(self.opened(support, labels, columns), watch)
-        return self._fit(base, new)
+        return self._fit(base, self.encoded(self.opened(support, labels, columns), watch))
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -147,7 +160,7 @@ class InputClassifier:
         """Learn old and new classes from one file; classes of at most `few` samples are the new ones."""
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
-        both = self.encoded(self.opened(path, None, columns), watch)
+        both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_SHOWN))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         is_new = (counts <= few)[members]
         if not is_new.any() or is_new.all():
@@ -156,13 +169,17 @@ class InputClassifier:
                 f"{path} has {which} of at most {few} samples, which are taken for new: pass another number with "
                 "--few, or old and new classes in files of their own."
             )
-        new = Encoded(both.X[is_new], both.y[is_new], both.support.only(is_new), both.about, both.unlabelled)
-        return self._fit(BaseClasses.from_samples(both.X[~is_new], both.y[~is_new], about=both.about), new)
+        return self._fit(self._bank_of(both.of(~is_new)), both.of(is_new))
+
+    def _bank_of(self, old: Encoded) -> BaseClasses:
+        """The bank of old classes, of which some samples are kept to be shown."""
+        self.old = old.examples()
+        return BaseClasses.from_samples(old.X, old.y, about=old.about)
 
     def _fit(self, base: BaseClasses | None, new: Encoded) -> Self:
         include = base is not None and not self.new_only
         self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
-        self.support, self.about, self.unlabelled = new.support, new.about, new.unlabelled
+        self.support, self.about, self.unlabelled = new.shown, new.about, new.unlabelled
         return self
 
     def add(
@@ -180,14 +197,14 @@ class InputClassifier:
         for some, learn in ((known, model.add_samples), (~known, model.add_classes)):
             if some.any():
                 learn(new.X[some], new.y[some])
-                support = support + new.support.only(some)
+                support = support + new.shown[some]
         self.model, self.support = model, support
         return self
 
     def remove(self, names: Sequence[str]) -> Self:
         """Forget new classes, as if they had never come."""
         kept = ~np.isin(self.model.support_labels_, names)
-        self.model, self.support = self._with_bank().remove_classes(names), self.support.only(kept)
+        self.model, self.support = self._with_bank().remove_classes(names), self.support[kept]
         return self
 
     def features(self, inputs: Any) -> np.ndarray:
@@ -206,13 +223,16 @@ class InputClassifier:
         """How little each input fits its best class, see `HOTClassifier.outlier_score`."""
         return self.model.outlier_score(self.features(inputs))
 
-    def explain(self, inputs: Any) -> Explanation:
-        """Why each input is answered as it is, with the support samples by their texts or ids."""
-        opened, queries, found = self.opened(inputs), Support(), []
-        for rows, X in self.batches(opened):
-            queries = queries + rows.shown()
-            found.append(X)
-        return self.model.explain(np.concatenate(found), names=self.support.names(), queries=queries.names())
+    def explain(self, inputs: Any, most: int | None = None) -> InputExplanation:
+        """Why the first `most` inputs are answered as they are, with the samples by their texts or ids."""
+        queries, found = Shown(), []
+        for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
+            some = np.arange(len(rows))[: None if most is None else most - len(queries.ids)]
+            queries = queries + rows.shown(some)
+            found.append(X[some])
+            if len(queries.ids) == most:
+                break
+        return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old)
 
     def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
         """Rows and their features (rows, V), some at a time."""
@@ -223,22 +243,34 @@ class InputClassifier:
             if watch is not None:
                 watch(inputs.name, done, inputs.total)
 
-    def encoded(self, inputs: Inputs, watch: Watch | None = None, keep: bool = True) -> Encoded:
-        """Labelled inputs as features, and what they were made of to `keep`; rows without a label are left out."""
-        found, labels, support, unlabelled = [], [], Support(), 0
+    def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> Encoded:
+        """Labelled inputs as features, and what the first `most` of each class were made of.
+
+        Rows without a label are left out.
+        """
+        found, places, shown, unlabelled = [], [], Shown(), 0
+        labels: list[str] = []
+        counts: dict[str, int] = {}
         for rows, X in self.batches(inputs, watch):
             if rows.labels is None:
                 remedy = "put the images into folders of classes" if inputs.kind == IMAGES else "name it with --label"
                 raise InputError(f"{inputs.name} has no column of labels: {remedy}.")
-            kept = np.array([bool(label) for label in rows.labels])
-            unlabelled += int((~kept).sum())
-            found.append(X[kept])
-            labels += [label for label in rows.labels if label]
-            support = support + rows.shown().only(kept) if keep else support
+            labelled = [row for row, label in enumerate(rows.labels) if label]
+            wanted = []
+            for row in labelled:
+                label = rows.labels[row]
+                counts[label] = counts.get(label, 0) + 1
+                if most is None or counts[label] <= most:
+                    wanted.append(row)
+                    places.append(len(labels))
+                labels.append(label)
+            unlabelled += len(rows) - len(labelled)
+            found.append(X[labelled])
+            shown = shown + rows.shown(np.array(wanted, dtype=int))
         if not labels:
             raise InputError(f"{inputs.name} has no label in any row: give some rows one.")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return Encoded(np.concatenate(found), np.array(labels), support, about, unlabelled)
+        return Encoded(np.concatenate(found), np.array(labels), np.array(places, dtype=int), shown, about, unlabelled)
 
     def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
         """Inputs as this model takes them: of a file, a folder, standard input ("-"), or a list of texts or paths."""
@@ -290,8 +322,7 @@ class InputClassifier:
             self._check_extractor("The bank", base.about)
         if base is None or isinstance(base, BaseClasses):
             return base
-        old = self.encoded(self.opened(base, None, columns), watch, keep=False)
-        return BaseClasses.from_samples(old.X, old.y, about=old.about)
+        return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_SHOWN))
 
     def _with_bank(self) -> HOTClassifier:
         """A copy of the classifier that can grow: a loaded model takes its bank from its folder."""
@@ -310,13 +341,14 @@ class InputClassifier:
             "new_only": self.new_only,
             "about": self.about,
             "probe": list(self.probe),
-            "ids": list(self.support.ids),
-            "texts": list(self.support.texts),
-            "thumbnails": [b64encode(one).decode() for one in self.support.thumbnails],
+            "support": self.support.to_json(),
+            "old": None if self.old is None else {"labels": self.old.y.tolist(), **self.old.shown.to_json()},
         }
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
             write_model(self.model, folder)
             write_json(folder / INPUTS, content)
+            if self.old is not None:
+                write_tensors(folder / OLD, {"X": self.old.X}, {})
             if isinstance(self.model.base, BaseClasses):
                 self.model.base.save(folder / BANK)
             elif self._bank is not None:
@@ -330,14 +362,16 @@ class InputClassifier:
         content = read_json_document(folder, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
         with refuse_damage(folder, WHAT):
             found = cls(content["encoder"], new_only=bool(content["new_only"]), device=device)
-            texts = {name: tuple(map(_text, content[name])) for name in ("ids", "texts", "thumbnails")}
-            found.support = Support(texts["ids"], texts["texts"], tuple(b64decode(one) for one in texts["thumbnails"]))
             found.model, found.kind = model, content["kind"]
             found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
-            if found.kind not in AT_ONCE or any(
-                own and len(own) != len(model.support_labels_) for own in texts.values()
-            ):
-                raise ValueError("what its support samples were made of does not fit")
+            if found.kind not in AT_ONCE:
+                raise ValueError("it takes inputs of no known kind")
+            found.support = Shown.from_json(content["support"], len(model.support_labels_))
+            if content["old"] is not None:
+                X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
+                found.old = Examples(X, y, Shown.from_json(content["old"], len(y)))
+                if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
+                    raise ValueError("its old samples are no features")
         found._bank = folder / BANK if is_bank(folder / BANK) else None
         return found
 
@@ -353,9 +387,3 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         copyfile(source, target)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("text that is no text")
-    return value

@@ -9,92 +9,129 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.estimators.explanation import Example, Explanation, Reason
-from hotshot.formatting import whole_percentage, with_interval
-from hotshot.inputs.classifier import InputClassifier
-from hotshot.inputs.rows import Inputs, Support
+from hotshot.estimators.explanation import NAMED_EXAMPLES, Explanation, Reason
+from hotshot.formatting import shortened, whole_percentage, with_interval
+from hotshot.inputs.rows import Shown
+from hotshot.transport.costs import cosine
 
 TEMPLATE = Path(__file__).with_name("explanation.html")
 # Examples of each class and lenders on the page.
-MOST_SHOWN = 5
+MOST_ON_PAGE = 5
+LONGEST_TITLE = 80
 
 
 @dataclass(frozen=True)
-class Explained:
-    """Reasons for some inputs, and what these and the support samples are."""
+class Examples:
+    """Samples (n, V) with labels (n,) and what they were made of."""
+
+    X: np.ndarray
+    y: np.ndarray
+    shown: Shown
+
+
+@dataclass(frozen=True)
+class InputExplanation:
+    """Reasons for inputs, what these and the support samples are, and the samples of old classes that are close.
+
+    `close` has, for each input, the classes of its answer and of the runner-up that are old: samples of them by their
+    places in `old`, with their similarities to the input, the closest first.
+    """
 
     explanation: Explanation
-    queries: Support
-    support: Support
+    queries: Shown
+    support: Shown
+    old: Shown
+    close: tuple[dict[Any, list[tuple[int, float]]], ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.explanation.reasons, self.close, strict=True)
+        return "\n\n".join(self._in_words(reason, close) for reason, close in pairs)
+
+    def _in_words(self, reason: Reason, close: dict[Any, list[tuple[int, float]]]) -> str:
+        names = self.old.names()
+        found = close.get(reason.label, [])[:NAMED_EXAMPLES]
+        if not found:
+            return reason.in_words()
+        listed = ", ".join(f"{names[i]} (similarity {similarity:.2f})" for i, similarity in found)
+        return f"{reason.in_words()} Closest of the samples that are kept of it: {listed}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as dictionaries, lists, strings and numbers, for JSON."""
+        found, names = self.explanation.to_dict(), self.old.names()
+        for reason, close in zip(found["reasons"], self.close, strict=True):
+            reason["old_examples"] = [
+                {"name": names[i], "label": str(label), "similarity": similarity}
+                for label, own in close.items()
+                for i, similarity in own
+            ]
+        return found
+
+    def to_html(self, title: str) -> str:
+        """One page that needs no other file."""
+        from jinja2 import Environment, select_autoescape
+
+        environment = Environment(autoescape=select_autoescape(default=True))
+        pairs = zip(self.explanation.reasons, self.close, strict=True)
+        cards = [self._card(reason, close) for reason, close in pairs]
+        template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+        return template.render(title=shortened(title, LONGEST_TITLE), cards=cards)
+
+    def _card(self, reason: Reason, close: dict[Any, list[tuple[int, float]]]) -> dict[str, Any]:
+        parts = {"Examples of both classes": reason.own, "Lent means": reason.lent, "Rest": reason.rest}
+        longest = max(*map(abs, parts.values()), 1e-9)
+        lenders = sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE]
+        own = sorted(reason.examples, key=lambda e: -e.similarity)
+        both = (reason.label, reason.probability), (reason.rival, reason.rival_probability)
+        return {
+            **_shown(self.queries, reason.index),
+            "answers": [
+                {
+                    "name": str(name),
+                    "probability": whole_percentage(probability),
+                    "examples": [
+                        *(_shown(self.support, e.index, e.similarity) for e in own if e.label == name),
+                        *(_shown(self.old, i, similarity) for i, similarity in close.get(name, [])),
+                    ][:MOST_ON_PAGE],
+                }
+                for name, probability in both
+            ],
+            "gap": f"{reason.gap:.2f}",
+            "parts": [
+                {
+                    "name": name,
+                    "value": with_interval(value, signed=True),
+                    "width": round(50 * abs(value) / longest, 1),
+                    "side": "against" if value < 0 else "for",
+                }
+                for name, value in (parts.items() if reason.is_split else ())
+            ],
+            "lenders": [{"name": str(x.name), "weight": whole_percentage(x.weight)} for x in lenders],
+        }
 
 
-def explain_some(model: InputClassifier, inputs: Inputs | None, most: int) -> Explained:
-    """Reasons for the first inputs; without inputs, what each new class borrows."""
-    if inputs is None:
-        return Explained(model.model.explain(names=model.support.names()), Support(), model.support)
-    queries, features = Support(), []
-    for rows, X in model.batches(inputs):
-        some = np.arange(len(rows)) < most - len(queries.ids)
-        queries = queries + rows.shown().only(some)
-        features.append(X[some])
-        if len(queries.ids) == most:
-            break
-    names = model.support.names()
-    found = model.model.explain(np.concatenate(features), names=names, queries=queries.names())
-    return Explained(found, queries, model.support)
+def explain_inputs(model: Any, X: np.ndarray, queries: Shown, support: Shown, old: Examples | None) -> InputExplanation:
+    """Reasons for features X (queries, V), with the samples of old classes that are closest to each."""
+    found = model.explain(X, names=support.names(), queries=queries.names())
+    nothing = InputExplanation(found, queries, support, Shown(), tuple({} for _ in found.reasons))
+    if old is None:
+        return nothing
+    space = model.transform_
+    similar = 1 - cosine(space(X).astype(np.float64), space(old.X.astype(X.dtype)).astype(np.float64))
+    close = []
+    for reason, row in zip(found.reasons, similar, strict=True):
+        places = {name: np.flatnonzero(old.y == str(name)) for name in (reason.label, reason.rival)}
+        order = {name: own[np.argsort(-row[own], kind="stable")] for name, own in places.items() if len(own)}
+        close.append({name: [(int(i), float(row[i])) for i in own] for name, own in order.items()})
+    return InputExplanation(found, queries, support, old.shown, tuple(close))
 
 
-def in_words(explained: Explained) -> str:
-    """A paragraph for each input, or a line for each class where there are no inputs."""
-    parts = explained.explanation.reasons or explained.explanation.loans
-    return "\n\n".join(part.in_words() for part in parts) if parts else str(explained.explanation)
-
-
-def as_page(explained: Explained, title: str) -> str:
-    """One page that needs no other file."""
-    from jinja2 import Environment, select_autoescape
-
-    template = Environment(autoescape=select_autoescape(default=True)).from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=title, cards=[_card(explained, reason) for reason in explained.explanation.reasons])
-
-
-def _card(explained: Explained, reason: Reason) -> dict[str, Any]:
-    parts = {"Examples of both classes": reason.own, "Lent means": reason.lent, "Rest": reason.rest}
-    longest = max(*map(abs, parts.values()), 1e-9)
-    lenders = sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_SHOWN]
-    by_class = {
-        name: sorted((e for e in reason.examples if e.label == name), key=lambda e: -e.similarity)[:MOST_SHOWN]
-        for name in (reason.label, reason.rival)
-    }
-    return {
-        **_shown(explained.queries, reason.index),
-        "answers": [
-            {
-                "name": str(name),
-                "probability": whole_percentage(probability),
-                "examples": [{**_shown(explained.support, e.index), **_similarity(e)} for e in by_class[name]],
-            }
-            for name, probability in ((reason.label, reason.probability), (reason.rival, reason.rival_probability))
-        ],
-        "gap": f"{reason.gap:.2f}",
-        "parts": [
-            {"name": name, "value": with_interval(value, signed=True), "width": round(50 * abs(value) / longest, 1),
-             "side": "against" if value < 0 else "for"}
-            for name, value in parts.items()
-        ] if reason.is_split else [],
-        "lenders": [{"name": str(x.name), "weight": whole_percentage(x.weight)} for x in lenders],
-    }  # fmt: skip
-
-
-def _similarity(example: Example) -> dict[str, str]:
-    return {"similarity": f"{example.similarity:.2f}"}
-
-
-def _shown(support: Support, index: int) -> dict[str, str]:
-    """What a page shows of one input: its text or its thumbnail, and its id."""
-    found = {"id": support.ids[index]}
-    if support.texts:
-        found["text"] = support.texts[index]
-    if support.thumbnails:
-        found["image"] = "data:image/webp;base64," + b64encode(support.thumbnails[index]).decode()
+def _shown(shown: Shown, index: int, similarity: float | None = None) -> dict[str, str]:
+    """What a page shows of one input: its text or its thumbnail, its id, and how similar it is."""
+    found = {"id": shown.ids[index]}
+    if similarity is not None:
+        found["similarity"] = f"{similarity:.2f}"
+    if shown.texts:
+        found["text"] = shown.texts[index]
+    if shown.thumbnails:
+        found["image"] = "data:image/webp;base64," + b64encode(shown.thumbnails[index]).decode()
     return found

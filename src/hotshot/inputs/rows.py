@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ SMALL = 64
 
 
 @dataclass(frozen=True)
-class Support:
+class Shown:
     """What some inputs are, to be shown: their ids, and texts or thumbnails where they have some."""
 
     ids: tuple[str, ...] = ()
@@ -41,15 +42,28 @@ class Support:
         """What explanations call them: their texts in quotes, or else their ids."""
         return [f'"{text}"' for text in self.texts] or list(self.ids)
 
-    def __add__(self, other: Support) -> Support:
-        return Support(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
+    def __add__(self, other: Shown) -> Shown:
+        return Shown(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
 
-    def only(self, kept: np.ndarray) -> Support:
-        """Those that are kept, a boolean array."""
-        pairs = ((name, getattr(self, name)) for name in ("ids", "texts", "thumbnails"))
-        return Support(
-            **{name: tuple(x for x, keep in zip(own, kept, strict=True) if keep) for name, own in pairs if own}
-        )
+    def __getitem__(self, some: np.ndarray) -> Shown:
+        """Those at some places, or where a boolean array is true."""
+        places = np.arange(len(self.ids))[some]
+        return Shown(*(tuple(own[i] for i in places) if own else () for own in (self.ids, self.texts, self.thumbnails)))
+
+    def to_json(self) -> dict[str, list[str]]:
+        """As JSON."""
+        small = [b64encode(one).decode() for one in self.thumbnails]
+        return {"ids": list(self.ids), "texts": list(self.texts), "thumbnails": small}
+
+    @classmethod
+    def from_json(cls, found: dict[str, list[str]], n_inputs: int) -> Shown:
+        """What `to_json` wrote of so many inputs; ValueError where it is anything else."""
+        parts = [tuple(found[name]) for name in ("ids", "texts", "thumbnails")]
+        if not all(isinstance(one, str) for own in parts for one in own):
+            raise ValueError("text that is no text")
+        if len(parts[0]) != n_inputs or any(len(own) not in (0, n_inputs) for own in parts):
+            raise ValueError("what its samples were made of does not fit")
+        return cls(parts[0], parts[1], tuple(b64decode(one, validate=True) for one in parts[2]))
 
 
 @dataclass(frozen=True)
@@ -66,18 +80,15 @@ class Rows:
     columns: dict[str, list[Any]]
     kept: Kept | None = None
 
-    def shown(self) -> Support:
-        """What the inputs are, to be shown; thumbnails of images are made now."""
-        first = self.content[0] if len(self.content) else None
-        texts: tuple[str, ...] = ()
-        small: tuple[bytes, ...] = ()
-        if isinstance(first, EncodedImage):
-            small = tuple(thumbnails(pixels(list(self.content), SMALL)))
-        elif isinstance(first, str):
-            texts = tuple(self.content)
-        elif self.kept is not None:
-            texts, small = tuple(self.kept.texts or ()), tuple(self.kept.thumbnails or ())
-        return Support(tuple(self.ids), texts, small)
+    def shown(self, some: np.ndarray) -> Shown:
+        """What the inputs at some places are, to be shown; thumbnails of images are made now."""
+        ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
+        if content and isinstance(content[0], EncodedImage):
+            return Shown(ids, thumbnails=tuple(thumbnails(pixels(content, SMALL))))
+        if content and isinstance(content[0], str):
+            return Shown(ids, tuple(content))
+        kept = Kept(ids) if self.kept is None else self.kept[some]
+        return Shown(ids, tuple(kept.texts or ()), tuple(kept.thumbnails or ()))
 
     def __len__(self) -> int:
         return len(self.ids)
