@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import tempfile
 import traceback
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hotshot.files import child
 
 # Before a fixture puts another in its place.
-REAL_RUN = child.run
+REAL = {name: getattr(child, name) for name in ("run", "started")}
+
+
+def use_real_child(monkeypatch):
+    """From here on children are started as they are for users."""
+    for name, function in REAL.items():
+        monkeypatch.setattr(child, name, function)
 
 
 def fork():
@@ -37,7 +46,7 @@ def forked(request):
             os.dup2(errors, 1)
             os.dup2(errors, 2)
             child.limit(request)
-            child.answer(request, module)
+            child.answer(request, module, io.BytesIO())
             code = 0
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -48,8 +57,17 @@ def forked(request):
 
 def in_this_process(request):
     """As `child.run`, without limits: for files that are sound, or refused before they do harm."""
-    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"))
+    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"), io.BytesIO())
     return 0
+
+
+@contextmanager
+def started_in_this_process(request):
+    """As `child.started`: all rows at once."""
+    pipe = io.BytesIO()
+    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"), pipe)
+    pipe.seek(0)
+    yield SimpleNamespace(stdout=pipe, wait=lambda seconds: 0, kill=lambda: None)
 
 
 @pytest.fixture
@@ -61,6 +79,7 @@ def real_child():
 def forked_child(monkeypatch):
     """Children have their limits but not their own Python."""
     monkeypatch.setattr(child, "run", forked)
+    monkeypatch.setattr(child, "started", started_in_this_process)
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +87,7 @@ def no_child(request, monkeypatch):
     """Unless another of these fixtures is asked for."""
     if not {"real_child", "forked_child"} & set(request.fixturenames):
         monkeypatch.setattr(child, "run", in_this_process)
+        monkeypatch.setattr(child, "started", started_in_this_process)
 
 
 def crashes(cases, check):

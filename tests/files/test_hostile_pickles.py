@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import REAL_RUN, forked_child, no_child, real_child  # noqa: F401
+from children import forked_child, no_child, real_child, use_real_child  # noqa: F401
 
 import hotshot.files
 from hotshot.errors import InputError
@@ -160,7 +160,7 @@ def test_attacks_are_real_and_refused(name, tmp_path, request, extension_codes):
     if name.startswith("EXT"):
         # The registry of extension codes is the child's own, and empty.
         monkeypatch = request.getfixturevalue("monkeypatch")
-        monkeypatch.setattr(child, "run", REAL_RUN)
+        use_real_child(monkeypatch)
     marker = tmp_path / "made"
     for protocol in range(6 if name in CALLS else 1):
         data = attack(name, marker, protocol)

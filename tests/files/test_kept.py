@@ -172,7 +172,7 @@ def test_ids_that_do_not_fit_their_file_are_one_sentence(tmp_path, changes, mess
     [Kept(["a"] * 3), Kept(["a"] * 4, ["t"] * 5), Kept(["a"] * 4, columns={"file": ["f"]}), Kept(["\ud800"] * 4)],
 )
 def test_what_does_not_fit_the_samples_is_not_written(tmp_path, kept):
-    with pytest.raises(InputError, match="another number of ids|no valid text"):
+    with pytest.raises(InputError, match=r"another number of ids|that is no valid text"):
         write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=kept))
     assert not list(tmp_path.iterdir())
 

@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.sparse
-from children import REAL_RUN, crashes, forked_child, no_child, real_child  # noqa: F401
+from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from scipy.io import savemat
 
 from hotshot.errors import InputError
@@ -190,7 +190,7 @@ def assert_crash_is_refused(data, path):
     """What ended SciPy's process, in which memory is now arranged in another way, is one sentence in this one."""
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(child, "run", REAL_RUN)
+        use_real_child(patch)
         with pytest.raises(InputError, match=r"a\.mat"):
             open_matlab(path)
 

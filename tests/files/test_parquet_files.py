@@ -10,11 +10,11 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from children import REAL_RUN, crashes, forked_child, no_child, real_child  # noqa: F401
+from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 
 from bounded import assert_refused
 from hotshot.errors import InputError
-from hotshot.files import child, open_features, read_features, write_features
+from hotshot.files import open_features, read_features, write_features
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -100,7 +100,7 @@ V = lists(pa.list_(pa.float32()))
         pytest.param({"label": Y, "y": Y, "v": V}, "has 'label', 'y' among", id="two labels"),
         pytest.param({"a": Y, "b": Y, "v": V}, "has 'a', 'b' among", id="two columns of text"),
         pytest.param({"label": Y}, "no column of features", id="no features"),
-        pytest.param({"label": Y, "text": Y}, "holds string in column 'text', not numbers", id="text"),
+        pytest.param({"label": Y, "text": Y}, "no column of features among 'label', 'text': .* take features of texts", id="text"),
         pytest.param({"label": Y, "v": V, "w": V}, "several columns of lists, 'v', 'w'", id="two of lists"),
         pytest.param({"label": Y, "v": [[1.0]] * 6 + [[1.0, 2.0]]}, "2 features in row 6 of column 'v'", id="ragged"),
         pytest.param({"label": Y, "v": pa.array([[]] * 7, pa.list_(pa.float32()))}, "0 features", id="empty lists"),
@@ -235,7 +235,7 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
     for at, value in crashes(changes, check)[:3]:
         path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(child, "run", REAL_RUN)
+            use_real_child(patch)
             with suppress(InputError):
                 read_features(path)
 

@@ -141,5 +141,7 @@ def test_one_long_label_cannot_fill_the_memory(save):
 
 
 def test_questions_are_text_and_not_features():
-    with pytest.raises(InputError, match=r"text, not numbers, in column 'text'.*take features of texts first"):
+    with pytest.raises(
+        InputError, match=r"no column of numbers, only 'text', 'category': take features of texts first"
+    ):
         read_features(real_data("banking77/train.csv"))

@@ -6,11 +6,11 @@ import os
 
 import numpy as np
 import pytest
-from children import REAL_RUN, no_child  # noqa: F401
+from children import no_child, use_real_child  # noqa: F401
 
 from bounded import at_most
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import FeatureFile, child, open_features, read_features, write_features, writing
+from hotshot.files import FeatureFile, open_features, read_features, write_features, writing
 from hotshot.files.source import FeatureSource
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]
@@ -161,7 +161,7 @@ def test_memory_is_for_one_batch(tmp_path, suffix, monkeypatch):
     # What is imported on the way is not counted.
     write_features(path, (X, Y))
     # The memory of a child is its own.
-    monkeypatch.setattr(child, "run", REAL_RUN)
+    use_real_child(monkeypatch)
     with at_most(n * width * 8 // 4):
         write_features(path, source_of(n, width, batch))
         for part, _ in open_features(path).batches(batch):

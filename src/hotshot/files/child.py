@@ -1,8 +1,9 @@
 """Formats whose parsers can be attacked or crash are read by a process of their own, with limits.
 
 The child reads the file with the function `read_raw` of one module of this package and stores what it found as JSON and
-a safetensors file in a temporary folder; the parent maps these. Whatever becomes of the child, a crash, a bomb or a
-hang, is one sentence in the parent.
+a safetensors file in a temporary folder; the parent maps these. Numbers that may not fit in memory come through a pipe
+instead, from the function `read_rows`. Whatever becomes of the child, a crash, a bomb or a hang, is one sentence in the
+parent.
 """
 
 import importlib
@@ -13,16 +14,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Timer
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.objects import from_json, to_json
-from hotshot.files.source import map_bytes
+from hotshot.files.source import damaged, map_bytes
 from hotshot.files.tensors import map_tensors, write_tensors_to
 from hotshot.formatting import on_one_line, readable_size
 
@@ -92,7 +96,10 @@ _TYPES = {kind.__name__: kind for kind in (Vectors, Bytes, Texts, Items, Other)}
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is asked: which module reads which file, within which limits, into which folder."""
+    """What a child is asked: which module reads which file, within which limits, into which folder.
+
+    Where `rows` is true, the child sends the numbers of the file through its pipe instead.
+    """
 
     reader: str
     path: str
@@ -100,6 +107,7 @@ class Request:
     folder: str
     memory: int
     seconds: int
+    rows: bool = False
 
 
 def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | None = None) -> Any:
@@ -107,25 +115,79 @@ def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | Non
 
     The child may take `MEMORY` bytes and `growth` times the size of the file, which `name` is called in sentences.
     """
+    with _request(reader, path, growth, name) as request:
+        found = _answer(request, run(request))
+        return from_json(found["value"], map_tensors(Path(request.folder) / "tensors").tensors, _TYPES)
+
+
+def stream_from_child(
+    reader: str, path: Path, growth: int, shape: tuple[int, int], dtype: np.dtype, rows: int
+) -> Iterator[np.ndarray]:
+    """The numbers (samples, V) that `read_rows` of the module `reader` gives, `rows` at a time.
+
+    They come through a pipe: the child waits where no one takes them, and ends when no one can any more.
+    """
+    with _request(reader, path, growth, rows=True) as request, started(request) as process:
+        for some in slices(shape[0], rows):
+            X = np.empty((some.stop - some.start, shape[1]), dtype)
+            clock = Timer(_patience(request), process.kill)
+            clock.start()
+            try:
+                taken = process.stdout.readinto(X.data.cast("B"))  # type: ignore[union-attr]
+                late = clock.finished.is_set()
+            finally:
+                clock.cancel()
+            if taken < X.nbytes:
+                _answer(request, _HANG if late else _ended(request, process))
+                raise damaged(f"{path} holds fewer samples than the {shape[0]} that it announces")
+            yield X
+        _answer(request, _ended(request, process))
+
+
+@contextmanager
+def _request(reader: str, path: Path, growth: int, name: str | None = None, rows: bool = False) -> Iterator[Request]:
+    """A request with the limits of a file, and a folder for as long as it lasts."""
     size = len(map_bytes(path))
     memory, seconds = MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND
     # What is mapped stays readable after the folder is gone.
     with tempfile.TemporaryDirectory(prefix="hotshot-", ignore_cleanup_errors=True) as folder:
-        request = Request(reader, str(path), str(path) if name is None else name, folder, memory, seconds)
-        code = run(request)
-        answer = Path(folder) / "answer.json"
-        if code or not answer.exists():
-            raise InputError(_sentence(request, code))
-        if answer.stat().st_size > _LONGEST_ANSWER + size:
-            raise _too_much_memory(request)
-        found = json.loads(answer.read_text())
-        if "error" in found:
-            raise InputError(found["error"])
-        return from_json(found["value"], map_tensors(Path(folder) / "tensors").tensors, _TYPES)
+        yield Request(reader, str(path), str(path) if name is None else name, folder, memory, seconds, rows)
+
+
+def _answer(request: Request, code: int) -> dict[str, Any]:
+    """What a child that has ended with this exit code found; an error where that is none or is one."""
+    answer = Path(request.folder) / "answer.json"
+    if code or not answer.exists():
+        raise InputError(_sentence(request, code))
+    if answer.stat().st_size > _LONGEST_ANSWER + os.path.getsize(request.path):
+        raise _too_much_memory(request)
+    found: dict[str, Any] = json.loads(answer.read_text())
+    if "error" in found:
+        raise InputError(found["error"])
+    return found
 
 
 def run(request: Request) -> int:
     """Let a child answer a request; its exit code, negative where a signal ended it."""
+    with started(request) as process:
+        return _ended(request, process)
+
+
+def _ended(request: Request, process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(_patience(request))
+    except subprocess.TimeoutExpired:
+        return _HANG
+
+
+def _patience(request: Request) -> int:
+    """Seconds. Waiting takes no processor time: twice as long is for a busy machine."""
+    return 2 * request.seconds + SECONDS
+
+
+@contextmanager
+def started(request: Request) -> Iterator[subprocess.Popen[bytes]]:
+    """A child that answers a request; it does not outlive this."""
     package = Path(__file__).parents[1]
     # The libraries of this process, wherever it found them.
     found = [importlib.util.find_spec(name) for name in _LIBRARIES]
@@ -133,24 +195,21 @@ def run(request: Request) -> int:
     command = [sys.executable or "python3", "-I", "-c", _START, str(package), json.dumps(vars(request)), *libraries]
     # One thread, and no memory pools that take address space in advance.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    environment = {**os.environ, **settings, "MALLOC_ARENA_MAX": "1"}
     with (Path(request.folder) / "errors").open("wb") as errors:
         try:
-            return subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=errors,
-                stderr=errors,
-                env={**os.environ, **settings, "MALLOC_ARENA_MAX": "1"},
-                # Waiting takes no processor time: twice as long is for a busy machine.
-                timeout=2 * request.seconds + SECONDS,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            return _HANG
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment
+            )
         except OSError as error:
             raise InputError(
                 f"{request.name} is read by a process of its own, which cannot be started: {error.strerror or error}."
             ) from None
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
 
 def _sentence(request: Request, code: int) -> str:
@@ -183,8 +242,11 @@ def work(text: str) -> None:
     """Answer a request: all that a child does, from here on down."""
     request = Request(**json.loads(text))
     module = importlib.import_module(f"hotshot.files.{request.reader}")
+    # The pipe is for numbers: whatever a library prints goes with its errors.
+    pipe = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     limit(request)
-    answer(request, module)
+    answer(request, module, pipe)
 
 
 def limit(request: Request) -> None:
@@ -209,14 +271,20 @@ def limit(request: Request) -> None:
             resource.setrlimit(what, (soft, hard if what == resource.RLIMIT_CPU else soft))
 
 
-def answer(request: Request, module: Any) -> None:
+def answer(request: Request, module: Any, pipe: BinaryIO) -> None:
     """Read the file and store what was found, or the sentence that says what is wrong."""
     folder = Path(request.folder)
     tensors: dict[str, Any] = {}
     try:
-        found = {"value": to_json(module.read_raw(Path(request.path), request.name), "value", tensors)}
-        with (folder / "tensors").open("wb") as file:
-            write_tensors_to(file, tensors, {})
+        if request.rows:
+            for rows in module.read_rows(Path(request.path), request.name):
+                pipe.write(rows.data)
+            pipe.flush()
+            found: dict[str, Any] = {}
+        else:
+            found = {"value": to_json(module.read_raw(Path(request.path), request.name), "value", tensors)}
+            with (folder / "tensors").open("wb") as file:
+                write_tensors_to(file, tensors, {})
     except MemoryError:
         found = {"error": str(_too_much_memory(request))}
     except InputError as error:

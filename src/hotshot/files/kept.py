@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +26,8 @@ TEXT_NAMES = ("text", "texts", "sentence", "question", "query", "utterance")
 PLACE_NAMES = ("file", "filename", "filepath", "path", "recording", "key", "sourceid")
 TIME_NAMES = ("start", "starttime", "begintime", "end", "endtime", "time", "offset", "timestamp")
 THUMBNAIL = "thumbnail"
-_ROLES = {"ids": ID_NAMES, "texts": TEXT_NAMES, "thumbnails": (THUMBNAIL,)}
-_NAMES = frozenset((*ID_NAMES, *TEXT_NAMES, *PLACE_NAMES, *TIME_NAMES, THUMBNAIL))
+_ROLES = {"ids": ID_NAMES, "texts": TEXT_NAMES}
+_NAMES = frozenset((*ID_NAMES, *TEXT_NAMES, *PLACE_NAMES, *TIME_NAMES))
 
 
 def bare(name: str) -> str:
@@ -112,12 +113,13 @@ def kept_of(columns: Mapping[str, Sequence[Any]], n_samples: int) -> Kept:
     """Columns by their names as what is kept: `id` is the id, or else places and times together are."""
     called = {bare(name): name for name in reversed(list(columns))}
     own = {role: next((called[n] for n in names if n in called), None) for role, names in _ROLES.items()}
-    others = {name: values for name, values in columns.items() if name not in own.values()}
+    others = {name: values for name, values in columns.items() if name not in (THUMBNAIL, *own.values())}
     places, times = ([others[n] for n in others if bare(n) in names] for names in (PLACE_NAMES, TIME_NAMES))
     ids = Kept.numbered(n_samples).ids
     if places or times:
         ids = Rows(lambda row: _joined(places, times, row), range(n_samples))
-    return Kept(**{"ids": ids, **{role: columns[name] for role, name in own.items() if name}}, columns=others)
+    found = {"ids": ids, **{role: columns[name] for role, name in own.items() if name}}
+    return Kept(**found, thumbnails=columns.get(THUMBNAIL), columns=others)
 
 
 def _joined(places: list[Sequence[str]], times: list[Sequence[str]], row: int) -> str:
@@ -165,10 +167,21 @@ def packed(values: Sequence[Any], name: str, path: Path) -> tuple[Iterator[np.nd
     return blocks(), offsets.cumsum()
 
 
-def packed_now(values: Sequence[Any], name: str, path: Path) -> Rows:
-    """Texts in as little memory as they take in a file."""
-    blocks, offsets = packed(values, name, path)
-    return unpacked(np.concatenate(list(blocks)), offsets, len(values), name, path)
+class Packer:
+    """Takes texts one by one, in as little memory as they take in a file."""
+
+    def __init__(self) -> None:
+        self._data, self._offsets = bytearray(), array("q", [0])
+
+    def add(self, text: str) -> None:
+        """The text of the next row."""
+        self._data += text.encode()
+        self._offsets.append(len(self._data))
+
+    def rows(self, name: str, path: Path) -> Rows:
+        """All of them."""
+        offsets = np.frombuffer(self._offsets, np.int64)
+        return unpacked(np.frombuffer(self._data, np.uint8), offsets, len(offsets) - 1, name, path)
 
 
 def check_length(n_bytes: int, name: str, path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.kept import Kept, kept_of, packed_now
+from hotshot.files.kept import Kept, Packer, kept_of
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -119,8 +119,10 @@ def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path
     for role, names in (("id", part.ids), ("text", part.texts)):
         name = next((name for name in names if arrays[name].shape == (n_samples,)), None)
         if name is not None:
-            values = label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist()
-            columns[role] = packed_now(values, role, path)
+            packer = Packer()
+            for text in label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist():
+                packer.add(text)
+            columns[role] = packer.rows(role, path)
     return kept_of(columns, n_samples)
 
 
@@ -251,7 +253,7 @@ def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: _Part, path
 def _from_class_arrays(
     arrays: Mapping[str, Numbers], path: Path, part: str | None, about: dict[str, Any]
 ) -> FeatureSource:
-    """One array (samples, V) per class, or one alone, which has no labels, or the sentence that says what is missing."""
+    """One array (samples, V) per class, or one alone, without labels, or the sentence that says what is missing."""
     tables = all(len(a.shape) == 2 and a.dtype.kind in "fiub" for a in arrays.values())
     if len(arrays) < 2 or not tables or all(_SET.fullmatch(name) for name in arrays):
         missing = (

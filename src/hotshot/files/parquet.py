@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.arrays import slices
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
+from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, read_in_child, stream_from_child
+from hotshot.files.kept import THUMBNAIL, is_kept, kept_of, unpacked
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, check_size, in_memory, label_array
+from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, check_size, damaged, label_array
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
 _KEY = b"hotshot"
+# Columns of the files that are written here.
+_LABEL, _FEATURES = "label", "features"
 # A column that pandas adds for its index.
 _INDEX = "__index_level_"
 
@@ -32,50 +38,188 @@ def _check_pyarrow() -> None:
 
 
 def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
-    """Features and labels of a Parquet file."""
+    """Features and labels of a Parquet file; all but the features is read at once, and they when they are asked for."""
     _check_pyarrow()
-    X, codes, classes, about = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
-    labels = label_array(list(classes) if isinstance(classes, tuple) else classes, "its labels", path)
-    check_size(path, len(codes) * labels.itemsize, "labels")
-    return in_memory(path, X, lambda some: labels[codes[some]], parsed_about(about), streams=True)
+    shape, dtype, codes, classes, columns, missing, about = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
+    n_samples, width = shape
+    labels = None
+    if codes is not None:
+        labels = label_array(list(classes) if isinstance(classes, tuple) else classes, "its labels", path)
+        check_size(path, n_samples * labels.itemsize, "labels")
+    packed = zip(columns.keys, columns.values, strict=True)
+    texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in packed}
+
+    kept = kept_of(texts, n_samples)
+
+    def batches(rows: int) -> Iterator[Batch]:
+        pieces = stream_from_child("parquet", path, GROWTH_OF_COMPRESSED, shape, np.dtype(dtype), rows)
+        for some, X in zip(slices(n_samples, rows), pieces, strict=True):
+            yield X, None if labels is None else labels[codes[some]]
+
+    return FeatureSource(path, n_samples, width, np.dtype(dtype), batches, parsed_about(about), True, kept, missing)
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which columns are read: the labels, and either one of lists or some of numbers."""
+    """Which columns are what: the label, or why there is none; features, one of lists or some of numbers; kept ones."""
 
-    label: str
+    label: str | None
+    missing: str
     features: tuple[str, ...]
     of_lists: bool
+    kept: tuple[str, ...]
+
+
+class _File:
+    """A Parquet file and what is to be read of it; in the child."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.parquet
+
+        self.pa, self.path = pa, path
+        with self._opened() as file:
+            self.schema, self.n_samples = file.schema_arrow, file.metadata.num_rows
+        if self.n_samples <= 0:
+            raise InputError(f"{name} holds no samples: store at least one.")
+        self.columns = _columns(pa, self.schema, name)
+
+    def _opened(self, **options: Any) -> Any:
+        # With a buffer, pages are read one by one, not all of a row group.
+        reader = self.pa.parquet.ParquetFile
+        return reader(self.path, pre_buffer=False, buffer_size=2**20, page_checksum_verification=True, **options)
+
+    def batches(self, columns: Sequence[str], rows: int = ROWS_AT_ONCE, texts: Sequence[str] = ()) -> Iterator[Any]:
+        """Some columns, a number of rows at a time; as many as the file announces."""
+        seen = 0
+        with self._opened(read_dictionary=texts) as file:
+            for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+                seen += len(batch)
+                if seen > self.n_samples:
+                    break
+                yield batch
+        if seen != self.n_samples:
+            raise damaged(f"{self.path} announces {self.n_samples} samples and holds {seen}")
+
+    def features(self, rows: int = ROWS_AT_ONCE) -> Iterator[np.ndarray]:
+        """Features (rows, V), contiguous."""
+        first = width = 0
+        for batch in self.batches(self.columns.features, rows):
+            X = self._lists(batch.column(0), first, width) if self.columns.of_lists else self._numbers(batch, first)
+            first, width = first + len(X), X.shape[1]
+            yield np.ascontiguousarray(X)
+
+    def _lists(self, column: Any, first: int, width: int) -> np.ndarray:
+        """A column of lists as features (rows, V); `first` is the number of its first row, `width` V if it is known."""
+        self._refuse_missing(column, first)
+        lengths = self.pa.compute.list_value_length(column).to_numpy(zero_copy_only=False)
+        width = width or int(lengths[0])
+        if (lengths != width).any() or width == 0:
+            row = int(np.argmax(lengths != width))
+            raise InputError(
+                f"{self.path} has {lengths[row]} features in row {first + row} of column "
+                f"{quoted(self.columns.features[0])} where its first row has {width}: extract all features with the "
+                "same model."
+            )
+        flat = column.flatten()
+        self._refuse_missing(flat, first, width)
+        found: np.ndarray = flat.to_numpy(zero_copy_only=False).reshape(-1, width)
+        return found
+
+    def _numbers(self, batch: Any, first: int) -> np.ndarray:
+        """Columns of numbers as features (rows, V), of a type that holds all of them."""
+        for column in batch.columns:
+            self._refuse_missing(column, first)
+        return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
+
+    def labels_and_kept(self) -> tuple[Any, Any, Items]:
+        """Codes of labels and the labels by code, or None and None, and what is kept: bytes and offsets by name."""
+        label, kept = self.columns.label, self.columns.kept
+        is_text = label is not None and _is_text(self.pa, self.schema.field(label).type)
+        labels: list[np.ndarray] = []
+        classes: dict[Any, int] = {}
+        texts: dict[str, list[Any]] = {name: [] for name in kept}
+        first = size = 0
+        asked = [*kept, *([] if label is None else [label])]
+        for batch in self.batches(asked, texts=[label] if is_text and label else []) if asked else ():
+            if label is not None:
+                labels.append(self._labels(batch.column(label), classes, first))
+            for name, found in texts.items():
+                found.append(self._texts(batch.column(name), name))
+                size += found[-1].nbytes
+            check_size(self.path, size, "columns beside the features")
+            first += len(batch)
+        packed = Items(kept, tuple(self._packed(texts[name]) for name in kept))
+        if label is None:
+            return None, None, packed
+        if classes:
+            return np.concatenate(labels), tuple(classes), packed
+        numbers, codes = np.unique(np.concatenate(labels), return_inverse=True)
+        return codes, numbers, packed
+
+    def _labels(self, column: Any, classes: dict[Any, int], first: int) -> np.ndarray:
+        """Labels of numbers, or codes of the texts in `classes`."""
+        self._refuse_missing(column, first)
+        if not self.pa.types.is_dictionary(column.type):
+            if not _is_numeric(self.pa, column.type):
+                raise InputError(
+                    f"{self.path} has labels of type {on_one_line(str(column.type), 60)} in "
+                    f"{quoted(self.columns.label)}: use strings or integers."
+                )
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        values, indices = column.dictionary, column.indices.to_numpy(zero_copy_only=False)
+        self._refuse_missing(values, first)
+        if not _is_text(self.pa, values.type):
+            return np.asarray(values.to_numpy(zero_copy_only=False)[indices])
+        texts = values.cast(self.pa.large_string()).to_pylist()
+        return np.array([classes.setdefault(text, len(classes)) for text in texts])[indices]
+
+    def _texts(self, column: Any, name: str) -> Any:
+        """Values as text; empty where one is missing."""
+        column = column.dictionary_decode() if self.pa.types.is_dictionary(column.type) else column
+        kind = self.pa.large_binary() if name == THUMBNAIL else self.pa.large_string()
+        return self.pa.compute.fill_null(column.cast(kind), self.pa.scalar("").cast(kind))
+
+    def _packed(self, texts: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        _, offsets, data = self.pa.concat_arrays(texts).buffers()
+        return np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: self.n_samples + 1]
+
+    def _refuse_missing(self, array: Any, first: int, width: int = 1) -> None:
+        """Refuse an array from row `first` on that lacks values, `width` of which make a row."""
+        if array.null_count:
+            row = first + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))) // width
+            raise InputError(f"{self.path} lacks a value in row {row}: remove or repair this sample.")
+
+
+@contextmanager
+def _sound(name: str) -> Iterator[None]:
+    """Arrow raises errors of every kind, for which the file is to blame."""
+    try:
+        yield
+    except (HotshotError, MemoryError, BrokenPipeError):
+        raise
+    except Exception as error:
+        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
+        raise InputError(f"{name} is not a sound Parquet file, {reason}: copy or download it again.") from None
 
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """Features, codes of labels, the labels by code, and the JSON that the file keeps; runs in the child."""
-    import pyarrow as pa
-    import pyarrow.compute
-    import pyarrow.parquet
+    """All but the features: their shape and type, labels, what is kept, what is missing, and the JSON in the file."""
+    with _sound(name):
+        file = _File(path, name)
+        first = next(file.features(rows=1))
+        # As long as the longest numbers: features are converted to these.
+        check_size(path, 8 * file.n_samples * (first.shape[1] + 1), "columns")
+        about = (file.schema.metadata or {}).get(_KEY, b"").decode(errors="replace")
+        shape = (file.n_samples, first.shape[1])
+        return shape, str(first.dtype), *file.labels_and_kept(), file.columns.missing, about
 
-    def opened(**options: Any) -> Any:
-        return pa.parquet.ParquetFile(path, pre_buffer=False, page_checksum_verification=True, **options)
 
-    try:
-        with opened() as file:
-            schema, n_samples = file.schema_arrow, file.metadata.num_rows
-        if n_samples <= 0:
-            raise InputError(f"{name} holds no samples: store at least one.")
-        columns = _columns(pa, schema, name)
-        text = _is_text(pa, schema.field(columns.label).type)
-        with opened(read_dictionary=[columns.label] if text else []) as file:
-            reader = _Rows(pa, columns, n_samples, path)
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=[columns.label, *columns.features], use_threads=False):
-                reader.take(batch)
-        return (*reader.found(), (schema.metadata or {}).get(_KEY, b"").decode(errors="replace"))
-    except (HotshotError, MemoryError):
-        raise
-    except Exception as error:
-        # Arrow raises errors of every kind, for which the file is to blame.
-        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise InputError(f"{name} is not a sound Parquet file, {reason}: copy or download it again.") from None
+def read_rows(path: Path, name: str) -> Iterator[np.ndarray]:
+    """The features, a number of rows at a time."""
+    with _sound(name):
+        yield from _File(path, name).features()
 
 
 def _columns(pa: Any, schema: Any, path: str) -> _Columns:
@@ -83,15 +227,27 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
     if len(set(names)) < len(names):
         raise InputError(f"{path} has two columns of one name: rename one.")
     kinds = {name: schema.field(name).type for name in names}
+    own = _KEY in (schema.metadata or {})
     labels = [name for name in names if name.lower() in LABEL_NAMES and not _is_list(pa, kinds[name])]
-    labels = labels or [name for name in names if _is_text(pa, kinds[name])]
-    if len(labels) != 1:
-        raise InputError(
+    if own:
+        labels = [name for name in labels if name == _LABEL]
+    elif not labels:
+        labels = [name for name in names if _is_text(pa, kinds[name]) and not is_kept(name) and name != THUMBNAIL]
+    label, missing = labels[0] if len(labels) == 1 else None, ""
+    if label is None:
+        missing = (
             f"{path} must have one column of labels and has {listing(map(quoted, labels)) or 'none'} among "
             f"{listing(map(quoted, names))}: call it 'label', and no other column so."
         )
-    others = [name for name in names if name not in labels]
+    others = [name for name in names if name != label]
     lists = [name for name in others if _is_list(pa, kinds[name])]
+    kept = tuple(
+        name
+        for name in others
+        if _can_be_kept(pa, kinds[name], name)
+        # Beside a column of vectors, numbers are identifiers and the like.
+        and (lists or is_kept(name) or name in labels or not _is_numeric(pa, kinds[name]))
+    )
     if lists:
         lists = [name for name in lists if name.lower() in FEATURE_NAMES] or lists
         if len(lists) > 1:
@@ -101,9 +257,9 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
                 f"{path} holds {on_one_line(str(kinds[lists[0]]), 60)} in column {quoted(lists[0])}: store lists of "
                 "numbers."
             )
-        # Beside a column of vectors, numbers are identifiers and the like.
-        return _Columns(labels[0], tuple(lists), of_lists=True)
-    for name in others:
+        return _Columns(label, missing, tuple(lists), True, kept)
+    features = tuple(name for name in others if name not in kept)
+    for name in features:
         if not _is_numeric(pa, kinds[name]):
             raise InputError(
                 f"{path} holds {on_one_line(str(kinds[name]), 60)} in column {quoted(name)}, not numbers: remove the "
@@ -111,9 +267,22 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
             )
         if not name or name.startswith("Unnamed: "):
             raise InputError(f"{path} has a column without a name: name it or remove it.")
-    if not others:
-        raise InputError(f"{path} has no column of features beside {quoted(labels[0])}: add one of lists.")
-    return _Columns(labels[0], tuple(others), of_lists=False)
+    if not features:
+        raise InputError(
+            f"{path} has no column of features among {listing(map(quoted, names))}: add one of lists, or take features "
+            "of texts first."
+        )
+    return _Columns(label, missing, features, False, kept)
+
+
+def _can_be_kept(pa: Any, kind: Any, name: str) -> bool:
+    """Whether values have a text of their own; thumbnails are bytes."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    if is_bytes or name == THUMBNAIL:
+        return bool(is_bytes and name == THUMBNAIL)
+    dated = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind)
+    return bool(dated or pa.types.is_decimal(kind) or _is_numeric(pa, kind) or _is_text(pa, kind))
 
 
 def _is_list(pa: Any, kind: Any) -> bool:
@@ -129,108 +298,36 @@ def _is_text(pa: Any, kind: Any) -> bool:
     return kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary())
 
 
-class _Rows:
-    """Takes batches of rows into arrays that are made once the first has told their width."""
-
-    def __init__(self, pa: Any, columns: _Columns, n_samples: int, path: Path) -> None:
-        self.pa, self.columns, self.n_samples, self.path = pa, columns, n_samples, path
-        self.first = 0
-        self.X: np.ndarray = np.empty((0, 0))
-        self.labels: list[np.ndarray] = []
-        self.classes: dict[Any, int] = {}
-
-    def take(self, batch: Any) -> None:
-        """The next rows."""
-        X = self._lists(batch) if self.columns.of_lists else self._numbers(batch)
-        if self.first == 0:
-            # As long as the longest numbers: features are converted to these.
-            check_size(self.path, 8 * self.n_samples * (X.shape[1] + 1), "columns")
-            self.X = np.empty((self.n_samples, X.shape[1]), X.dtype)
-        last = self.first + len(X)
-        if last <= self.n_samples:
-            self.X[self.first : last] = X
-            self.labels.append(self._labels(batch))
-        self.first = last
-
-    def found(self) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Features, codes of labels and labels by code."""
-        if self.first != self.n_samples:
-            raise InputError(f"{self.path} announces {self.n_samples} samples and holds {self.first}: copy it again.")
-        labels = np.concatenate(self.labels)
-        if self.classes:
-            return self.X, labels, tuple(self.classes)
-        classes, codes = np.unique(labels, return_inverse=True)
-        return self.X, codes, classes
-
-    def _lists(self, batch: Any) -> np.ndarray:
-        """A column of lists as features (rows, V)."""
-        name = self.columns.features[0]
-        column = batch.column(name)
-        self._refuse_missing(column)
-        lengths = self.pa.compute.list_value_length(column).to_numpy(zero_copy_only=False)
-        width = self.X.shape[1] if self.first else int(lengths[0])
-        if (lengths != width).any() or width == 0:
-            row = int(np.argmax(lengths != width))
-            raise InputError(
-                f"{self.path} has {lengths[row]} features in row {self.first + row} of column {quoted(name)} where "
-                f"its first row has {width}: extract all features with the same model."
-            )
-        flat = column.flatten()
-        self._refuse_missing(flat, width)
-        return flat.to_numpy(zero_copy_only=False).reshape(-1, width)
-
-    def _numbers(self, batch: Any) -> np.ndarray:
-        """Columns of numbers as features (rows, V), of a type that holds all of them."""
-        columns = [batch.column(name) for name in self.columns.features]
-        for column in columns:
-            self._refuse_missing(column)
-        return np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-
-    def _labels(self, batch: Any) -> np.ndarray:
-        """Labels of numbers, or codes of the texts in `classes`."""
-        column = batch.column(self.columns.label)
-        self._refuse_missing(column)
-        if not self.pa.types.is_dictionary(column.type):
-            if not _is_numeric(self.pa, column.type):
-                raise InputError(
-                    f"{self.path} has labels of type {on_one_line(str(column.type), 60)} in "
-                    f"{quoted(self.columns.label)}: use strings or integers."
-                )
-            return column.to_numpy(zero_copy_only=False)
-        values, indices = column.dictionary, column.indices.to_numpy(zero_copy_only=False)
-        self._refuse_missing(values)
-        if not _is_text(self.pa, values.type):
-            return values.to_numpy(zero_copy_only=False)[indices]
-        texts = values.cast(self.pa.large_string()).to_pylist()
-        return np.array([self.classes.setdefault(text, len(self.classes)) for text in texts])[indices]
-
-    def _refuse_missing(self, array: Any, width: int = 1) -> None:
-        """Refuse an array that lacks values, `width` of which make a row."""
-        if array.null_count:
-            row = self.first + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))) // width
-            raise InputError(f"{self.path} lacks a value in row {row}: remove or repair this sample.")
-
-
 def write_parquet(path: Path, content: Content) -> None:
     """Write columns `label` and `features`; what the file says of itself is in the metadata of its schema."""
     _check_pyarrow()
     import pyarrow as pa
     import pyarrow.parquet
 
+    kept = content.kept.stored()
+    taken = [name for name in kept if name in (_LABEL, _FEATURES)]
+    if taken:
+        raise InputError(f"{path} has no place for a column {quoted(taken[0])} beside its own: rename it.")
     classes = content.class_array
     label = pa.string() if content.label_type == "str" else pa.from_numpy_dtype(classes.dtype)
     vectors = pa.list_(pa.from_numpy_dtype(content.dtype), content.shape[1])
-    schema = pa.schema(
-        [pa.field("label", label, nullable=False), pa.field("features", vectors, nullable=False)],
-        metadata={_KEY: json.dumps(content.about)},
-    )
+    kinds = {name: pa.binary() if name == THUMBNAIL else pa.string() for name in kept}
+    kinds |= {_LABEL: label} if content.classes else {}
+    kinds[_FEATURES] = vectors
+    fields = [pa.field(name, kind, nullable=False) for name, kind in kinds.items()]
+    schema = pa.schema(fields, metadata={_KEY: json.dumps(content.about)})
     with replace_file(path) as file:
         try:
-            with pa.parquet.ParquetWriter(file, schema, use_dictionary=["label"], write_page_checksum=True) as writer:
+            with pa.parquet.ParquetWriter(file, schema, use_dictionary=[_LABEL], write_page_checksum=True) as writer:
+                first = 0
                 for X, codes in content.batches():
-                    names = pa.array(classes[codes].tolist(), label)
+                    some = slice(first, first + len(X))
+                    columns = [pa.array(list(values[some]), kinds[name]) for name, values in kept.items()]
+                    if content.classes:
+                        columns.append(pa.array(classes[codes].tolist(), label))
                     flat = pa.array(np.ascontiguousarray(X).reshape(-1))
-                    lists = pa.FixedSizeListArray.from_arrays(flat, X.shape[1])
-                    writer.write_batch(pa.record_batch([names, lists], schema=schema))
+                    columns.append(pa.FixedSizeListArray.from_arrays(flat, X.shape[1]))
+                    writer.write_batch(pa.record_batch(columns, schema=schema))
+                    first = some.stop
         except (pa.ArrowException, UnicodeEncodeError) as error:
             raise InputError(f"{path} cannot hold these features: {error}.") from None

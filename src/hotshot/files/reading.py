@@ -46,7 +46,7 @@ FORMATS = {
     "npz": Format(".npz file", (".npz",), open_npz, write_npz),
     "npy": Format(".npy file", (".npy",), open_npy, write_npy, b"\x93NUMPY", has_parts=False),
     "csv": Format("CSV file", (".csv",), open_text, write_table, has_parts=False),
-    "tsv": Format("TSV file", (".tsv",), open_text, write_table, has_parts=False),
+    "tsv": Format("TSV file", (".tsv", ".txt"), open_text, write_table, has_parts=False),
     "parquet": Format("Parquet file", (".parquet",), open_parquet, write_parquet, b"PAR1", has_parts=False),
     "torch": Format("torch file", (".pt", ".pth"), open_torch, None, TORCH_MAGIC),
     "matlab": Format("MATLAB file", (".mat",), open_matlab, write_matlab, b"MATLAB 5.0 MAT-file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -15,7 +16,8 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.named import LABEL_NAMES
+from hotshot.files.kept import THUMBNAIL, Kept, Packer, is_kept, kept_of
+from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
 from hotshot.files.source import MARKS, Batch, FeatureSource, check_size, labels_from_text, mark_of, opened
 from hotshot.formatting import listing, quoted
 
@@ -24,29 +26,42 @@ if TYPE_CHECKING:
 
 # A line of a hundred thousand features has a few million characters.
 LONGEST_LINE = 2**24
+# Marks a column that is kept beside the features although its name does not say so, as in `weather:kept`.
+KEPT_MARK = "kept"
 # Above this, integers are not all floats.
 _LARGEST_INTEGER = 2**53
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is what; columns count from 0, `counter` is one that only numbers the rows."""
+    """Which column is what; columns count from 0.
+
+    `counter` only numbers the rows. Those in `kept` are no features, and of these those in `texts` only because their
+    first cell is text. Where there is a `vector`, its cells hold all features of a row, with commas between them.
+    `missing` is the sentence that says why there is no label.
+    """
 
     columns: tuple[str, ...]
     has_names: bool
-    label: int
+    label: int | None
     mark: str | None
     counter: int | None
+    kept: tuple[int, ...]
+    texts: tuple[int, ...]
+    vector: int | None
+    missing: str
 
     @property
     def left_out(self) -> list[int]:
         """Columns that are no features, the last one first."""
-        return sorted({self.label, self.label if self.counter is None else self.counter}, reverse=True)
+        return sorted({i for i in (self.label, self.counter, *self.kept) if i is not None}, reverse=True)
 
     def numbers(self, row: list[str], number: int, path: Path) -> list[float]:
         """The features of a row, whose other cells are taken out of it."""
         for column in self.left_out:
             del row[column]
+        if self.vector is not None:
+            row = row[0].strip().removeprefix("[").removesuffix("]").split(",")
         try:
             text = "".join(row)
             if "_" in text or not text.isascii():
@@ -55,6 +70,7 @@ class Layout:
             return list(map(float, row))
         except ValueError:
             names = [name for i, name in enumerate(self.columns) if i not in self.left_out]
+            names = names if self.vector is None else names * len(row)
             name, cell = next(pair for pair in zip(names, row, strict=True) if not _is_number(pair[1]))
             raise InputError(
                 f"{path} holds {'text' if cell.strip() else 'nothing'}, not numbers, in column {quoted(name)} "
@@ -69,25 +85,32 @@ def open_text(path: Path, part: str | None = None) -> FeatureSource:
     for its numbers. They are float64; every shorter float is one of them.
     """
     delimiter = _delimiter(path)
-    layout = _layout(list(islice(_rows(path, delimiter), 2)), path)
-    codes, classes = _scan(path, delimiter, layout)
-    labels = labels_from_text(classes, layout.mark, path)
-    check_size(path, len(codes) * labels.itemsize, "labels")
-    width = len(layout.columns) - len(layout.left_out)
+    layout, width = _layout(list(islice(_rows(path, delimiter), 2)), path)
+    n_samples, codes, classes, kept = _scan(path, delimiter, layout)
+    labels = None if layout.label is None else labels_from_text(classes, layout.mark, path)
+    if labels is not None:
+        check_size(path, n_samples * labels.itemsize, "labels")
 
     def batches(rows: int) -> Iterator[Batch]:
         read = _data(path, delimiter, layout)
-        for some in slices(len(codes), rows):
+        for some in slices(n_samples, rows):
             X = np.empty((some.stop - some.start, width))
             for i, (number, row) in enumerate(islice(read, len(X))):
-                X[i] = layout.numbers(row, number, path)
-            yield X, labels[codes[some]]
+                numbers = layout.numbers(row, number, path)
+                if len(numbers) != width:
+                    raise InputError(
+                        f"{path} has {len(numbers)} features in row {number} of the data where its first row has "
+                        f"{width}: extract all features with the same model."
+                    )
+                X[i] = numbers
+            yield X, None if labels is None else labels[codes[some]]
 
-    return FeatureSource(path, len(codes), width, np.dtype(np.float64), batches, streams=True)
+    dtype = np.dtype(np.float64)
+    return FeatureSource(path, n_samples, width, dtype, batches, {}, True, kept, layout.missing)
 
 
 def _delimiter(path: Path) -> str:
-    return "\t" if path.suffix.lower() == ".tsv" else ","
+    return "," if path.suffix.lower() == ".csv" else "\t"
 
 
 def shortest_floats(X: np.ndarray) -> np.ndarray:
@@ -121,56 +144,76 @@ def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, lis
         yield number, row
 
 
-def _layout(first: list[list[str]], path: Path) -> Layout:
+def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
+    """The layout of a table with such first rows, and how many features it has."""
     if not first:
         raise InputError(f"{path} has no rows: copy or download it again.")
     names = [name.strip() for name in first[0]]
     has_names = _is_line_of_names(names)
     if has_names and len(first) == 1:
         raise InputError(f"{path} has names of columns but no samples: copy or download it again.")
-    columns = tuple(names) if has_names else tuple(f"column {i}" for i in range(1, len(names) + 1))
     sample = first[int(has_names)]
+    columns = tuple(names) if has_names else tuple(f"column {i}" for i in range(1, len(names) + 1))
+    if not has_names and [_is_number(cell) for cell in sample] == [True, True, False] and _is_vector(sample[2]):
+        # As BirdNET-Analyzer writes it.
+        columns = ("start", "end", "embedding")
     if len(sample) != len(columns):
         raise InputError(f"{path} has {len(sample)} cells below {len(columns)} names: repair its first line.")
-    label, mark = _label_column(columns, sample, path)
+    vectors = [i for i, name in enumerate(columns) if name.lower() in FEATURE_NAMES and _is_vector(sample[i])]
+    vector = vectors[0] if len(vectors) == 1 else None
+    labels, missing = _label_columns(columns, sample, vector, path)
+    label, mark = labels.popitem() if len(labels) == 1 else (None, None)
     unnamed = [i for i, name in enumerate(columns) if not name or name.startswith("Unnamed: ")]
     if unnamed not in ([], [0]) or label in unnamed:
         raise InputError(
             f"{path} has no name for column {unnamed[-1] + 1}: give every column a name, or remove the first line."
         )
-    if len(columns) - 1 - len(unnamed) < 1:
+    others = [i for i in range(len(columns)) if i not in (label, vector, *unnamed)]
+    kept = [i for i in others if vector is not None or i in labels or is_kept(columns[i]) or _is_marked(columns[i])]
+    # Without a name that says so, a column of text is kept beside labels that have one.
+    texts = [i for i in others if i not in kept and has_names and sample[i].strip() and not _is_number(sample[i])]
+    if len(others) - len(kept) - len(texts) < 1 and vector is None:
         raise InputError(
-            f"{path} has no column of numbers, only {listing(map(quoted, columns))}: separate columns by "
-            f"{'tabs' if path.suffix.lower() == '.tsv' else 'commas'}."
+            f"{path} has no column of numbers, only {listing(map(quoted, columns))}: take features of texts first, or "
+            f"separate columns by {'commas' if _delimiter(path) == ',' else 'tabs'}."
         )
-    layout = Layout(columns, has_names, label, mark, unnamed[0] if unnamed else None)
-    layout.numbers(list(sample), 1, path)
-    return layout
+    kept, counter = sorted(kept + texts), unnamed[0] if unnamed else None
+    layout = Layout(columns, has_names, label, mark or None, counter, tuple(kept), tuple(texts), vector, missing)
+    return layout, len(layout.numbers(list(sample), 1, path))
 
 
 def _is_line_of_names(cells: list[str]) -> bool:
-    """Whether a first line names columns: it has two words, or one that means labels beside a count of columns."""
+    """Whether a first line names columns: it has two words, or at most one that means something beside a count."""
     words = [cell for cell in cells if not _is_number(cell)]
-    if len(words) != 1:
-        return len(words) > 1
+    if len(words) > 1:
+        return True
     counts = [cell for cell in cells if cell not in words]
-    counted = [[str(i) for i in range(first, first + len(counts))] for first in (0, 1)]
-    return _label_mark(words[0]) is not None and counts in counted
+    counted = counts in [[str(i) for i in range(first, first + len(counts))] for first in (0, 1)]
+    if not words:
+        return counted and len(counts) > 2
+    return counted and (not words[0] or is_kept(words[0]) or _label_mark(words[0]) is not None)
 
 
-def _label_column(columns: tuple[str, ...], sample: list[str], path: Path) -> tuple[int, str | None]:
+def _label_columns(
+    columns: tuple[str, ...], sample: list[str], vector: int | None, path: Path
+) -> tuple[dict[int, str], str]:
+    """Columns that may be the labels, with their marks, and the sentence on what is wrong where it is not one."""
     marks = {i: mark for i, name in enumerate(columns) if (mark := _label_mark(name)) is not None}
     if not marks:
         # No name tells: the one column of text does.
-        marks = {i: "" for i, cell in enumerate(sample) if not _is_number(cell)}
+        words = [i for i, cell in enumerate(sample) if not _is_number(cell) and i != vector]
+        marks = {i: "" for i in words if not is_kept(columns[i]) and not _is_marked(columns[i])}
     if len(marks) == 1:
-        [(label, mark)] = marks.items()
-        return label, mark or None
+        return marks, ""
     found = listing(quoted(columns[i]) for i in marks) if marks else "none"
-    raise InputError(
+    return marks, (
         f"{path} must have one column of labels and has {found} among {listing(map(quoted, columns))}: "
         "call it 'label' in the first line, and no other column so."
     )
+
+
+def _is_marked(name: str) -> bool:
+    return name.endswith(f":{KEPT_MARK}")
 
 
 def _label_mark(name: str) -> str | None:
@@ -181,20 +224,38 @@ def _label_mark(name: str) -> str | None:
     return mark
 
 
-def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[np.ndarray, list[str]]:
-    """Index of the label of every row, and the distinct labels."""
+def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, list[str], Kept]:
+    """The number of rows, the index of the label of each, the distinct labels, and what is kept of each row."""
     codes: dict[str, int] = {}
-    found = []
+    found, number = array("q"), 0
+    kept = {column: Packer() for column in layout.kept if layout.columns[column] != THUMBNAIL}
     for number, row in _data(path, delimiter, layout):
-        label = row[layout.label] if layout.mark else row[layout.label].strip()
-        if not label and not layout.mark:
-            raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
         if layout.counter is not None and row[layout.counter] not in (str(number - 1), str(number)):
             raise InputError(
                 f"{path} has a first column without a name that does not number the rows: name it or remove it."
             )
-        found.append(codes.setdefault(label, len(codes)))
-    return np.array(found, dtype=np.int64), list(codes)
+        for column in layout.texts:
+            if _is_number(row[column]):
+                raise InputError(
+                    f"{path} holds text in row 1 and a number in row {number} of column "
+                    f"{quoted(layout.columns[column])}: repair it, or remove the column."
+                )
+        for column, packer in kept.items():
+            packer.add(row[column])
+        if layout.label is not None:
+            label = row[layout.label] if layout.mark else row[layout.label].strip()
+            if not label and not layout.mark:
+                raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
+            found.append(codes.setdefault(label, len(codes)))
+    names = {column: layout.columns[column].removesuffix(f":{KEPT_MARK}") for column in kept}
+    columns = {names[column]: packer.rows(names[column], path) for column, packer in kept.items()}
+    return number, np.array(found, dtype=np.int64), list(codes), kept_of(columns, number)
+
+
+def _is_vector(cell: str) -> bool:
+    """Whether a cell holds numbers with commas between them."""
+    numbers = cell.strip().removeprefix("[").removesuffix("]").split(",")
+    return len(numbers) > 1 and all(map(_is_number, numbers))
 
 
 def _is_number(cell: str) -> bool:
@@ -251,23 +312,41 @@ def read_label_lines(path: Path) -> np.ndarray:
 
 
 def write_table(path: Path, content: Content) -> None:
-    """Write a column `label`, with a mark where its labels need one, and the features `f0`, `f1` and so on."""
+    """Write what is kept, a column `label`, with a mark where its labels need one, and features `f0` and so on."""
     content.refuse_nul(path)
-    mark = mark_of(content.classes, content.label_type)
+    kept = {name: values for name, values in content.kept.stored().items() if name != THUMBNAIL}
+    names = [name if is_kept(name) else f"{name}:{KEPT_MARK}" for name in kept]
+    if content.classes:
+        mark = mark_of(content.classes, content.label_type)
+        names.append(f"label:{mark}" if mark else "label")
     with replace_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, delimiter=_delimiter(path))
-        writer.writerow([f"label:{mark}" if mark else "label", *(f"f{i}" for i in range(content.shape[1]))])
-        labels = [str(label) for label in content.classes]
+        writer.writerow([*names, *(f"f{i}" for i in range(content.shape[1]))])
+        first, classes = 0, [str(label) for label in content.classes]
         try:
             for X, codes in content.batches():
-                for code, row in zip(codes.tolist(), _numbers(X, path), strict=True):
-                    writer.writerow([labels[code], *row])
+                some = slice(first, first + len(X))
+                columns = [[_cell(x, path) for x in values[some]] for values in kept.values()]
+                cells = zip(*columns, *([[classes[code] for code in codes.tolist()]] if classes else []), strict=True)
+                for numbers in _numbers(X, path):
+                    writer.writerow([*next(cells, ()), *numbers])
+                first = some.stop
             text.flush()
         except UnicodeEncodeError as error:
             raise InputError(f"{path} cannot hold a label that is no valid text: {error.object[:60]!r}.") from None
         finally:
             text.detach()
+
+
+def _cell(text: str, path: Path) -> str:
+    """Text of a sample that can be read again."""
+    if "\0" in text or len(text) > csv.field_size_limit():
+        raise InputError(
+            f"{path} cannot hold texts with NUL characters or of more than {csv.field_size_limit()}, such as "
+            f"{quoted(text)}: write .safetensors instead."
+        )
+    return text
 
 
 def _numbers(X: np.ndarray, path: Path) -> list[list[float]]:
