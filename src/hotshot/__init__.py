@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hotshot.evaluation import tune as tune
     from hotshot.evaluation.tasks import freeze_tasks as freeze_tasks
     from hotshot.files import read_features as read_features
+    from hotshot.inputs import InputClassifier as InputClassifier
 
 _HOMES = {
     "base": ("BaseClasses",),
@@ -30,6 +31,7 @@ _HOMES = {
     "evaluation": ("evaluate", "tune"),
     "evaluation.tasks": ("freeze_tasks",),
     "files": ("read_features",),
+    "inputs": ("InputClassifier",),
 }  # fmt: skip
 _MODULES = {name: f"hotshot.{module}" for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_MODULES]

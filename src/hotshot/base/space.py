@@ -29,6 +29,8 @@ from hotshot.errors import InputError, ParameterError
 
 # How messages call the samples of the bank.
 BASE_SAMPLES = "X_base"
+# Axes that are kept for any share of the variance: on one axis, unit vectors are 1 and -1.
+LEAST_AXES = 8
 # Rows of the bank that are transformed together.
 ROWS_AT_ONCE = 2**14
 
@@ -300,5 +302,5 @@ def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
         count = int(n_components)
     else:
         shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
-        count = int(np.searchsorted(shares, n_components - 1e-12)) + 1
+        count = max(int(np.searchsorted(shares, n_components - 1e-12)) + 1, LEAST_AXES)
     return axes[:, : max(1, min(count, len(variances)))]

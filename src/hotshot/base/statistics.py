@@ -123,6 +123,10 @@ def make_buckets(units: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> 
     return tuple(buckets)
 
 
+# Least variance within classes, as a share of all variance.
+LEAST_WITHIN = 1e-9
+
+
 @dataclass(frozen=True)
 class TwoCovariances:
     r"""Covariances within and between classes, made diagonal together.
@@ -167,9 +171,11 @@ def two_covariances(
     """
     inner = np.asarray(spectrum, dtype=np.float64)
     inner = (1 - within) * inner + within * inner.mean()
-    deviations = np.sqrt(np.maximum(inner, np.finfo(np.float64).tiny))
     centred = (means - means.mean(axis=0)).astype(np.float64)
     outer = centred.T @ centred / max(len(means) - 1, 1)
+    # Classes without any spread would be infinitely far apart.
+    least = LEAST_WITHIN * (inner.mean() + np.trace(outer) / len(outer))
+    deviations = np.sqrt(np.maximum(inner, max(least, float(np.finfo(np.float32).tiny))))
     outer = (1 - between) * outer + between * np.trace(outer) / len(outer) * np.eye(len(outer))
     ratios, axes = np.linalg.eigh(scale * outer / np.outer(deviations, deviations))
     return TwoCovariances(deviations, axes, np.maximum(ratios, 0))

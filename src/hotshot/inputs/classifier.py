@@ -23,6 +23,7 @@ from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import quoted
+from hotshot.images.datasets.entries import is_image
 from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
 from hotshot.inputs.rows import (
     BY_NAME,
@@ -37,7 +38,7 @@ from hotshot.inputs.rows import (
     open_inputs,
     pixels,
 )
-from hotshot.inputs.tables import SUFFIXES
+from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, open_table
 
 # Files of a model beside those of its classifier.
 INPUTS, OLD, BANK = "inputs.json", "old.safetensors", "base.bank"
@@ -278,6 +279,8 @@ class InputClassifier:
             return given_inputs(inputs, self.kind, labels)
         if labels is not None:
             raise ParameterError("labels are for inputs in a list: a file or folder holds its own.")
+        if self.encoder is None:
+            _check_features(Path(inputs))
         found = open_inputs(inputs, FEATURES if has_features(inputs) else self.kind, columns)
         if found.kind == FEATURES:
             self._check_extractor(found.name, found.about)
@@ -309,7 +312,14 @@ class InputClassifier:
 
     def _encode(self, inputs: Inputs, rows: Rows) -> np.ndarray:
         if inputs.kind == FEATURES:
-            return np.asarray(rows.content)
+            X = np.asarray(rows.content)
+            width = getattr(getattr(self, "model", None), "n_features_in_", X.shape[1])
+            if X.shape[1] != width:
+                raise InputError(
+                    f"{inputs.name} has {X.shape[1]} features where this model takes {width}: extract them with its "
+                    "encoder, or pass the inputs themselves."
+                )
+            return X
         encoder = self._encoder()
         content = list(rows.content)
         return encoder.encode(content if encoder.size is None else pixels(content, encoder.size))
@@ -379,6 +389,15 @@ class InputClassifier:
 def has_features(path: str | Path) -> bool:
     """Whether a file holds features rather than inputs, by its suffix: tables are taken for texts."""
     return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def _check_features(path: Path) -> None:
+    """Raise where a model without an encoder is given texts or images."""
+    is_text = is_table(path) and set(open_table(path).columns) & set(TEXT_NAMES)
+    if is_text or is_image(path.name) or (path.is_dir() and not is_bank(path)):
+        raise ParameterError(
+            f"{path} holds no features: pass --encoder, such as minilm for texts or efficientnet-lite0 for images."
+        )
 
 
 def _link(source: str, target: str) -> None:

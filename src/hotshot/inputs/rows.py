@@ -137,9 +137,10 @@ def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> 
     """Inputs in memory, with their labels where there are some: texts, paths of images, or features (inputs, V)."""
     if kind == FEATURES:
         return _given_features(np.asarray(items), labels)
-    if isinstance(items, (str, bytes)) or not all(isinstance(item, (str, Path)) for item in items) or not len(items):
+    items = list(items) if isinstance(items, (Sequence, np.ndarray)) and not isinstance(items, (str, bytes)) else []
+    if not items or not all(isinstance(item, (str, Path)) for item in items):
         what = "texts" if kind == TEXTS else "paths of images"
-        raise InputError(f"Inputs must be a path, or a list of {what}, got {quoted(items)}.")
+        raise InputError(f"Inputs must be a path or a list of {what}, at least one: pass such.")
     _check_labels(labels, len(items))
     rows = [{PATH if kind == IMAGES else TEXT: str(item)} for item in items]
     if labels is not None:

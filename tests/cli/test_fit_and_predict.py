@@ -1,0 +1,146 @@
+"""From raw inputs to answers in the shell: three commands, one reason, and one sentence for every mistake."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1] / "inputs"))
+from sentences import NEW, labelled, read_table, sentences, write_problem, write_table
+
+from hotshot import InputClassifier
+from hotshot.files import FeatureFile, write_features
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Tables, an encoder and a fitted model."""
+    folder = write_problem(tmp_path_factory.mktemp("made"))
+    model = InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+    model.save(folder / "birds.model")
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path):
+    """A copy of all that was made, in the folder that commands run in."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_three_commands_and_a_reason(hotshot, here):
+    shutil.rmtree(here / "birds.model")
+    fitted = hotshot(
+        "fit", "--base", "old.csv", "--support", "new.csv", "--encoder", "words.py:embed", "-o", "birds.model"
+    )
+    assert fitted.returncode == 0, fitted.stderr
+    assert fitted.stdout == "birds.model: answers 20 old classes and 3 new classes, from 9 samples of the new.\n"
+    answered = hotshot("predict", "birds.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
+    assert answered.returncode == 0, answered.stderr
+    asked, answers = read_table(here / "inbox.csv"), read_table(here / "answers.csv")
+    added = ["class", "probability", "runner_up", "runner_up_probability", "outlier_score"]
+    assert list(answers[0]) == [*asked[0], *added]
+    assert [[row[name] for name in asked[0]] for row in answers] == [list(row.values()) for row in asked]
+    right = [row["class"] == (row["truth"] if row["truth"] != "strange" else "none of these") for row in answers]
+    assert np.mean(right) > 0.7
+    explained = hotshot("explain", "birds.model", sentences("wren", 1, seed=9)[0])
+    assert any(f'"{text}"' in explained.stdout for text in sentences("wren", 3))
+
+
+def test_classes_are_added_and_removed(hotshot, here):
+    write_table(here / "more.csv", labelled(["gull"], 2))
+    found = json.loads(hotshot("add", "birds.model", "more.csv", "--json").stdout)
+    assert found["new_classes"] == sorted([*NEW, "gull"])
+    assert found["samples"] == 11
+    found = hotshot("remove", "birds.model", "wren", "lark")
+    assert "answers 20 old classes and 2 new classes, from 5 samples of the new." in found.stdout
+    left = InputClassifier.load(here / "birds.model")
+    assert left.predict(["Gull0 gull1"]).tolist() == ["gull"]
+    failed = hotshot("remove", "birds.model", "wren")
+    assert (failed.returncode, "no new class of this model" in failed.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_standard_input_goes_to_standard_output(hotshot, here, monkeypatch, form):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"Kite0 kite1\nWren3 wren4\n")))
+    found = hotshot("predict", "birds.model", "-", "--format", form)
+    lines = found.stdout.splitlines()
+    if form == "jsonl":
+        assert [json.loads(line)["class"] for line in lines] == ["kite", "wren"]
+    else:
+        assert [line.split(",")[:2] for line in lines[1:]] == [["Kite0 kite1", "kite"], ["Wren3 wren4", "wren"]]
+
+
+def test_a_page_and_json_of_reasons(hotshot, here):
+    hotshot("explain", "birds.model", "inbox.csv", "--rows", "3", "--html", "page.html")
+    page = (here / "page.html").read_text(encoding="utf-8")
+    assert page.count("<article>") == 3
+    assert all(row["text"] in page for row in read_table(here / "inbox.csv")[:3])
+    found = json.loads(hotshot("explain", "birds.model", "Kite0 kite1", "--json").stdout)
+    assert found["reasons"][0]["label"] == "kite"
+    assert "`kite` borrows from" in hotshot("explain", "birds.model").stdout
+
+
+def test_labels_in_the_queries_are_kept_and_compared(hotshot, here):
+    write_table(here / "queries.csv", labelled(NEW, 5, seed=7))
+    found = hotshot("predict", "birds.model", "queries.csv", "-o", "answers.csv")
+    agree = np.mean([row["class"] == row["label"] for row in read_table(here / "answers.csv")])
+    assert f"{100 * agree:.1f}% of the 15 labels in the input agree" in found.stderr
+
+
+MISTAKES = [
+    ("predict birds.model missing.csv", "There is no file"),
+    ("predict missing.model inbox.csv", "is not a model"),
+    ("predict birds.model inbox.csv --text words", "has no column 'words'"),
+    ("predict birds.model empty.csv", "is empty"),
+    ("predict birds.model inbox.csv -o birds.model", "birds.model must end in"),
+    ("predict birds.model inbox.csv -o old.csv", "exists: pass --force"),
+    ("predict birds.model inbox.csv -o answers.xlsx", "must end in .csv"),
+    ("predict birds.model inbox.csv --reject 2", "reject must be a share"),
+    ("predict birds.model answered.csv", "--prefix"),
+    ("predict birds.model other.safetensors", "features of 'another'"),
+    ("predict birds.model wide.npz", "features"),
+    ("predict newer.model inbox.csv", "newer.model is a model of version 99"),
+    ("predict birds.model inbox.csv --encoder missing.py:embed", "There is no file"),
+    ("explain birds.model Kite --html old.csv", "exists: pass --force"),
+    ("explain birds.model --html page.html", "--html shows inputs"),
+    ("fit --base old.csv --support new.csv", "features"),
+    ("fit --base old.csv", "Pass --base OLD and --support NEW"),
+    ("fit all.csv --base old.csv", "Pass --base OLD and --support NEW"),
+    ("fit --support new.csv --encoder mini -o x.model", "minilm"),
+    ("fit --support bare.csv --encoder words.py:embed -o x.model", "no column of labels"),
+    ("fit --support new.csv --encoder words.py:embed -o birds.model", "exists: pass --force"),
+    ("fit --base old.csv --support old.csv --encoder words.py:embed -o x.model", "is a base class and a new class"),
+    ("fit --support one.csv --encoder words.py:embed -o x.model", "at least 2 classes"),
+    ("add birds.model old.csv", "is a class of this model already"),
+    ("add birds.model bare.csv", "no column of labels"),
+    ("remove birds.model olda", "no new class of this model"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), MISTAKES, ids=[line for line, _ in MISTAKES])
+def test_a_mistake_is_one_sentence(hotshot, here, line, said):
+    (here / "empty.csv").write_text("", encoding="utf-8")
+    write_table(here / "bare.csv", [("Kite0",)], header=("text",))
+    write_table(here / "one.csv", labelled(["kite"], 2))
+    write_table(here / "answered.csv", [("Kite0", "kite")], header=("text", "class"))
+    shutil.copytree(here / "birds.model", here / "newer.model")
+    description = here / "newer.model" / "model.json"
+    content = json.loads(description.read_text(encoding="utf-8"))
+    description.write_text(json.dumps({**content, "version": 99}), encoding="utf-8")
+    X = np.ones((3, 64), np.float32)
+    write_features(here / "other.safetensors", FeatureFile(X, None, {"extractor": "another"}))
+    np.savez(here / "wide.npz", X=np.ones((3, 65)), y=["a", "b", "c"])
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    found = hotshot(*line.split())
+    assert found.returncode == 2
+    assert said in found.stderr
+    assert found.stderr.startswith("hotshot: ")
+    assert found.stderr.strip().count("\n") == 0
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before

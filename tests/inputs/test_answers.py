@@ -1,0 +1,96 @@
+"""Answers: the two likeliest classes and what fits none, written whole in every format or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.errors import InputError, ParameterError
+from hotshot.inputs.answers import CLASS, NONE, OUTLIER, answer, answer_columns, check_columns, format_of, writing
+
+COLUMNS = {"text": ["one, two", "three"], "tags": [["a"], None], "class": ["x", NONE], "probability": [0.5, None]}
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = make_bank(24, 12, 10, spread=0.3)
+    base = BaseClasses.from_samples(X, [f"old {c:02d}" for c in y])
+    support, labels = make_bank(3, 2, 10, seed=1, spread=0.3)
+    return HOTClassifier(base, include_base=True).fit(support, [f"new {c}" for c in labels])
+
+
+def test_answers_are_those_of_the_model(model):
+    X = np.concatenate([make_bank(3, 9, 10, seed=1, spread=0.3)[0], 5 * np.eye(10)])
+    found = answer(model, X, reject=0.05)
+    assert list(found) == answer_columns(model)
+    assert found[CLASS] == model.predict(X, reject=0.05, unknown=NONE).tolist()
+    assert NONE in found[CLASS]
+    np.testing.assert_allclose(found[OUTLIER], model.outlier_score(X), atol=1e-6)
+    probabilities = np.sort(model.predict_proba(X), axis=1)
+    for i, name in enumerate(found[CLASS]):
+        rejected = name == NONE
+        assert (found["probability"][i] is None) == rejected
+        likeliest = found["runner_up" if rejected else CLASS][i]
+        assert likeliest == model.predict(X[i : i + 1])[0]
+        best = found["runner_up_probability" if rejected else "probability"][i]
+        assert best == pytest.approx(probabilities[i, -1], abs=1e-6)
+
+
+def test_a_model_without_old_classes_cannot_reject(model):
+    plain = HOTClassifier().fit(np.eye(10)[:4], ["a", "a", "b", "b"])
+    assert OUTLIER not in answer(plain, np.eye(10))
+    with pytest.raises(ParameterError, match="reject needs old classes"):
+        answer(plain, np.eye(10), reject=0.05)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_what_is_written_is_read_again(tmp_path, suffix):
+    path = tmp_path / f"answers{suffix}"
+    columns = {name: own for name, own in COLUMNS.items() if name != "tags" or suffix != ".parquet"}
+    with writing(path, format_of(path, None)) as write:
+        write({name: own[:1] for name, own in columns.items()})
+        write({name: own[1:] for name, own in columns.items()})
+    if suffix == ".jsonl":
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        assert found == [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    elif suffix == ".parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        assert pq.read_table(path).to_pydict() == columns
+    else:
+        with open(path, newline="", encoding="utf-8") as file:
+            found = list(csv.reader(file, delimiter="\t" if suffix == ".tsv" else ","))
+        assert found == [list(columns), ["one, two", '["a"]', "x", "0.5"], ["three", "", NONE, ""]]
+
+
+def test_a_column_of_parquet_may_begin_without_values(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    with writing(tmp_path / "a.parquet", "parquet") as write:
+        write({"class": [NONE], "note": [None], "probability": [None]})
+        write({"class": ["x"], "note": ["n"], "probability": [0.5]})
+    assert pq.read_table(tmp_path / "a.parquet").to_pydict()["probability"] == [None, 0.5]
+
+
+def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path):
+    (tmp_path / "a.csv").write_text("before", encoding="utf-8")
+    with suppress(KeyboardInterrupt), writing(tmp_path / "a.csv", "csv") as write:
+        write({"class": ["x"] * 10000})
+        raise KeyboardInterrupt
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == "before"
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_formats_and_names_that_cannot_be_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="must end in"):
+        format_of(tmp_path / "a.xlsx", None)
+    with pytest.raises(ParameterError, match="must be one of"):
+        format_of(None, "xlsx")
+    with pytest.raises(ParameterError, match="goes to a file"):
+        format_of(None, "parquet")
+    with pytest.raises(InputError, match=r"a column called 'class'.*--prefix"):
+        check_columns(["text", "class"], ["class", "probability"], "a.csv")

@@ -1,0 +1,187 @@
+"""A classifier of raw inputs: what it answers, what it keeps, how it grows, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
+
+from hotshot import BaseClasses, HOTClassifier, InputClassifier
+from hotshot.errors import HotshotError, InputError, ParameterError
+from hotshot.files import FeatureFile, Kept, write_features
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_problem(tmp_path_factory.mktemp("sentences"))
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    return InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+
+
+@pytest.fixture
+def saved(fitted, tmp_path):
+    fitted.save(tmp_path / "birds.model")
+    return tmp_path / "birds.model"
+
+
+def test_old_classes_new_ones_and_none_are_told_apart(fitted, folder):
+    rows = read_table(folder / "inbox.csv")
+    answers = fitted.predict(folder / "inbox.csv", reject=0.05, unknown="none")
+    truth = np.array([row["truth"] for row in rows])
+    for names, least in ((NEW, 0.7), (OLD, 0.7)):
+        own = np.isin(truth, names)
+        assert np.mean(answers[own] == truth[own]) >= least
+    assert np.mean(answers[truth == "strange"] == "none") >= 0.7
+    assert set(fitted.classes) == {*OLD, *NEW}
+    assert fitted.new_classes.tolist() == sorted(NEW)
+
+
+def test_it_is_hot_on_the_features_of_the_encoder(fitted, folder):
+    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
+    old, new = (read_table(folder / name) for name in ("old.csv", "new.csv"))
+    X = [fitted.features([row["text"] for row in rows]) for rows in (old, new)]
+    base = BaseClasses.from_samples(X[0], [row["label"] for row in old])
+    plain = HOTClassifier(base, include_base=True).fit(X[1], [row["label"] for row in new])
+    np.testing.assert_allclose(fitted.predict_proba(texts), plain.predict_proba(fitted.features(texts)), atol=1e-5)
+
+
+def test_a_loaded_model_answers_and_explains_alike(fitted, saved):
+    loaded, texts = InputClassifier.load(saved), sentences("wren", 3, seed=2)
+    np.testing.assert_array_equal(loaded.predict_proba(texts), fitted.predict_proba(texts))
+    np.testing.assert_array_equal(loaded.outlier_score(texts), fitted.outlier_score(texts))
+    assert str(loaded.explain(texts)) == str(fitted.explain(texts))
+    assert HOTClassifier.load(saved).classes_.tolist() == fitted.classes.tolist()
+
+
+def test_explanations_quote_the_samples(fitted):
+    of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
+    assert any(f'"{text}"' in of_new for text in sentences("kite", 3))
+    assert "Closest of its own examples" in of_new
+    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 5))
+    page = fitted.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
+    assert "<script>alert" not in page
+    assert "<b>" not in page
+
+
+def test_what_was_added_or_removed_is_as_if_fitted_so(fitted, saved, folder, tmp_path):
+    more = labelled(["kite", "gull"], 3, seed=3)
+    write_table(tmp_path / "more.csv", more)
+    grown = InputClassifier.load(saved).add(tmp_path / "more.csv").remove(["lark"])
+    grown.save(saved, overwrite=True)
+    rows = [(row["text"], row["label"]) for row in read_table(folder / "new.csv") if row["label"] != "lark"]
+    write_table(tmp_path / "all.csv", [*rows, *more])
+    fresh = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "all.csv")
+    texts = sentences("gull", 4, seed=4)
+    loaded = InputClassifier.load(saved)
+    np.testing.assert_allclose(loaded.predict_proba(texts), fresh.predict_proba(texts), atol=5e-3)
+    assert sorted(loaded.support.texts) == sorted(fresh.support.texts)
+    # Names stay with their samples.
+    by_text = dict([*rows, *more])
+    assert [by_text[text] for text in loaded.support.texts] == loaded.model.support_labels_.tolist()
+
+
+def test_a_failed_addition_changes_nothing(fitted, tmp_path):
+    before = fitted.predict_proba(["Kite1"]), fitted.support
+    write_table(tmp_path / "clash.csv", [*labelled(["wren"], 1), *labelled([OLD[0]], 1)])
+    with pytest.raises(InputError, match="is a class of this model already"):
+        fitted.add(tmp_path / "clash.csv")
+    np.testing.assert_array_equal(fitted.predict_proba(["Kite1"]), before[0])
+    assert fitted.support is before[1]
+
+
+def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, folder, tmp_path):
+    rows = [*labelled(OLD, 12), *labelled(NEW, 3), *[(text, "") for text in sentences("kite", 20, seed=5)]]
+    write_table(tmp_path / "all.csv", rows)
+    found = InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv")
+    assert found.unlabelled == 20
+    texts = sentences("lark", 3, seed=2)
+    np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
+    assert str(found.explain(texts)) == str(fitted.explain(texts))
+    for few, said in ((12, "only classes of at most 12"), (2, "no class of at most 2")):
+        with pytest.raises(InputError, match=said):
+            InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv", few=few)
+
+
+def test_new_classes_alone_and_no_old_ones(fitted, folder):
+    alone = InputClassifier(fitted.encoder, base=folder / "old.csv", new_only=True).fit(folder / "new.csv")
+    assert alone.classes.tolist() == sorted(NEW)
+    plain = InputClassifier(fitted.encoder).fit([f"{name}0 {name}1" for name in NEW], NEW)
+    assert plain.predict(["Wren0"]).tolist() == ["wren"]
+    with pytest.raises(ParameterError, match="knows no outliers"):
+        plain.outlier_score(["Wren0"])
+
+
+def test_features_are_inputs_with_what_they_were_made_of(fitted, folder, tmp_path):
+    rows = read_table(folder / "new.csv")
+    texts = [row["text"] for row in rows]
+    about = {"extractor": fitted.about["extractor"]}
+    kept = Kept([f"row {i}" for i in range(len(texts))], texts)
+    X = fitted.features(texts)
+    write_features(tmp_path / "new.safetensors", FeatureFile(X, np.array([r["label"] for r in rows]), about, kept))
+    found = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "new.safetensors")
+    np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
+    assert found.support.texts == tuple(texts)
+    other = FeatureFile(X, None, {"extractor": "another"})
+    write_features(tmp_path / "other.safetensors", other)
+    with pytest.raises(InputError, match="features of 'another' where this model takes those of"):
+        found.predict(tmp_path / "other.safetensors")
+
+
+def test_a_model_of_features_needs_no_encoder(fitted, folder, tmp_path):
+    for name in ("old", "new"):
+        rows = read_table(folder / f"{name}.csv")
+        np.savez(tmp_path / f"{name}.npz", X=fitted.features([r["text"] for r in rows]), y=[r["label"] for r in rows])
+    model = InputClassifier(base=tmp_path / "old.npz").fit(tmp_path / "new.npz")
+    texts = sentences("wren", 5, seed=2)
+    np.testing.assert_allclose(model.predict_proba(fitted.features(texts)), fitted.predict_proba(texts), atol=1e-5)
+
+
+def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
+    (tmp_path / "words.py").write_text((folder / "words.py").read_text(encoding="utf-8").replace("64", "65"))
+    loaded = InputClassifier.load(saved)
+    loaded.encoder = f"{tmp_path}/words.py:embed"
+    with pytest.raises(InputError, match="other features than when this model was fitted"):
+        loaded.predict(["Wren0"])
+
+
+def test_inputs_that_cannot_be_are_refused(fitted, folder, tmp_path):
+    write_table(tmp_path / "bare.csv", [("one",)], header=("text",))
+    write_table(tmp_path / "empty.csv", [("one", "")])
+    for path, said in (("bare.csv", "no column of labels"), ("empty.csv", "no label in any row")):
+        with pytest.raises(InputError, match=said):
+            InputClassifier(fitted.encoder).fit(tmp_path / path)
+    with pytest.raises(InputError, match="2 inputs and 1 labels"):
+        InputClassifier(fitted.encoder).fit(["one", "two"], ["a"])
+    with pytest.raises(InputError, match="must be a path or a list of texts"):
+        fitted.predict(7)
+    write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
+    with pytest.raises(InputError, match="is a base class and a new class"):
+        InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "clash.csv")
+
+
+@pytest.mark.parametrize("field", ["encoder", "kind", "about", "probe", "support", "old", "version", "format"])
+def test_a_damaged_model_is_refused_or_harmless(saved, field):
+    file = saved / "inputs.json"
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    for value in (None, 7, [], {}, "strange", {"ids": [1]}, 10**400):
+        file.write_text(json.dumps({**whole, field: value}), encoding="utf-8")
+        with suppress(HotshotError):
+            InputClassifier.load(saved).explain(["Wren0"])
+    file.write_text(json.dumps({k: v for k, v in whole.items() if k != field}), encoding="utf-8")
+    with pytest.raises(InputError):
+        InputClassifier.load(saved)
+
+
+def test_a_model_without_its_bank_predicts_and_does_not_grow(saved):
+    shutil.rmtree(saved / "base.bank")
+    loaded = InputClassifier.load(saved)
+    assert loaded.predict(["Wren0 wren1"]).tolist() == ["wren"]
+    with pytest.raises(ParameterError, match="without its base classes"):
+        loaded.add(["Gull0"], ["gull"])

@@ -1,0 +1,118 @@
+"""Images in folders, in archives, in lists or alone: labels are folders, and what is no image is named."""
+
+from __future__ import annotations
+
+import tarfile
+
+import numpy as np
+import pytest
+
+from hotshot import InputClassifier
+from hotshot.errors import InputError
+from hotshot.inputs.rows import IMAGES, open_inputs
+
+PIL = pytest.importorskip("PIL.Image")
+pytest.importorskip("torch")
+
+ENCODER = """
+import numpy as np
+
+def colours(pixels):
+    means = pixels.reshape(len(pixels), -1, 3).mean(axis=1)
+    return np.concatenate([means, pixels.reshape(len(pixels), -1, 3).std(axis=1)], axis=1).astype(np.float32)
+
+colours.size = 16
+"""
+COLOURS = {"red": (220, 40, 40), "green": (40, 200, 60), "blue": (50, 60, 220), "yellow": (220, 210, 40)}
+
+
+def photograph(path, colour, seed):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    noise = np.random.default_rng(seed).normal(0, 12, (20, 30, 3))
+    PIL.fromarray((np.array(colour) + noise).clip(0, 255).astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    (tmp_path / "eyes.py").write_text(ENCODER, encoding="utf-8")
+    for name in ("red", "green"):
+        for i in range(12):
+            photograph(tmp_path / "old" / name / f"{i:02d}.png", COLOURS[name], [i, len(name)])
+    for name in ("blue", "yellow"):
+        for i in range(2):
+            photograph(tmp_path / "new" / name / f"{i}.jpg", COLOURS[name], [i, 100])
+    for i, name in enumerate(COLOURS):
+        photograph(tmp_path / "inbox" / f"{i}.png", COLOURS[name], [i, 200])
+    return tmp_path
+
+
+@pytest.fixture
+def model(photographs):
+    return InputClassifier(f"{photographs}/eyes.py:colours", base=photographs / "old").fit(photographs / "new")
+
+
+def test_folders_are_classes_and_a_flat_folder_is_answered(model, photographs):
+    assert model.kind == IMAGES
+    assert model.predict(photographs / "inbox").tolist() == list(COLOURS)
+    assert model.predict(photographs / "inbox" / "2.png").tolist() == ["blue"]
+    assert model.predict([photographs / "inbox" / "3.png"]).tolist() == ["yellow"]
+
+
+def test_a_list_of_paths_is_answered_with_its_columns(model, photographs, hotshot):
+    (photographs / "list.csv").write_text("taken,path\nMonday,inbox/2.png\nFriday,inbox/0.png\n", encoding="utf-8")
+    model.save(photographs / "colours.model")
+    found = hotshot("predict", "colours.model", "list.csv")
+    assert [line.split(",")[:3] for line in found.stdout.splitlines()] == [
+        ["taken", "path", "class"], ["Monday", "inbox/2.png", "blue"], ["Friday", "inbox/0.png", "red"],
+    ]  # fmt: skip
+
+
+def test_support_images_are_kept_as_thumbnails(model, photographs):
+    model.save(photographs / "colours.model")
+    loaded = InputClassifier.load(photographs / "colours.model")
+    assert loaded.support.ids == ("blue/0.jpg", "blue/1.jpg", "yellow/0.jpg", "yellow/1.jpg")
+    assert len(loaded.support.thumbnails) == 4
+    page = loaded.explain(photographs / "inbox").to_html("Colours")
+    # Four images, two examples each of the answers and runners-up that are new, and five of those that are old.
+    assert page.count("<img") >= 4 + 4 * 2
+    assert "blue/0.jpg" in str(loaded.explain(photographs / "inbox" / "2.png"))
+
+
+def test_archives_are_read_in_place_and_folders_around_all_are_no_part_of_names(photographs, model):
+    with tarfile.open(photographs / "new.tar", "w") as archive:
+        archive.add(photographs / "new", "data/photographs")
+    labels = [x for b in open_inputs(photographs / "new.tar", IMAGES).batches(10) for x in b.labels]
+    assert labels == ["blue", "blue", "yellow", "yellow"]
+
+
+@pytest.mark.parametrize(
+    ("folders", "labels"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["x/a", "x/b"], ["a", "b"]),
+        (["x/a"], ["a"]),
+        (["a", "a/b"], ["a", "a/b"]),
+        ([""], None),
+    ],
+)
+def test_labels_are_the_folders_that_differ(tmp_path, folders, labels):
+    for i, folder in enumerate(folders):
+        photograph(tmp_path / "all" / folder / f"{i}.png", (9, 9, 9), i)
+    found = next(open_inputs(tmp_path / "all", IMAGES).batches(10)).labels
+    assert found == labels
+
+
+def test_what_is_no_image_is_named(model, photographs):
+    (photographs / "inbox" / "broken.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"broken\.png is not a readable image.*replace or remove it"):
+        model.predict(photographs / "inbox")
+    (photographs / "empty").mkdir()
+    with pytest.raises(InputError, match="has no images in it"):
+        model.predict(photographs / "empty")
+    (photographs / "list.txt").write_text("missing.png\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"There is no image .*missing\.png"):
+        model.predict(photographs / "list.txt")
+    with pytest.raises(InputError, match="is no image"):
+        model.predict(photographs / "eyes.py")
+    with pytest.raises(InputError, match="has no column of labels: put the images into folders"):
+        InputClassifier(model.encoder).fit(photographs / "new" / "blue")
