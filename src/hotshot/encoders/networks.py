@@ -46,10 +46,13 @@ def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
 
 def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
     """The image tower of a model of OpenCLIP, with weights by their tag or of a file."""
-    with loading(name, "open_clip_torch", f"pass a file of weights, openclip:{model}@FILE, or download them once"):
+    schema, _, place = model.rpartition(":")
+    if schema and weights:
+        raise ParameterError(f"{name} has weights of its own: leave {weights} out.")
+    remedy = ON_DISK if schema else f"pass a file of weights, openclip:{model}@FILE, or download them once"
+    with loading(name, "open_clip_torch", remedy):
         import open_clip
 
-        schema, _, place = model.rpartition(":")
         if not schema and model not in open_clip.list_models():
             close = did_you_mean(model, open_clip.list_models())
             raise ParameterError(f"OpenCLIP has no model {model!r}: open_clip.list_models() lists them.{close}")
