@@ -180,8 +180,9 @@ def test_a_model_of_openclip(folder, monkeypatch):
     torch.save(model.state_dict(), folder / "clip" / "open_clip_pytorch_model.bin")
     encoder = load_encoder("openclip:local-dir:clip")
     inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
+    mean, deviation = open_clip.OPENAI_DATASET_MEAN, open_clip.OPENAI_DATASET_STD
     with torch.no_grad():
-        expected = model.encode_image(as_input(inputs, 32, model.visual.image_mean, model.visual.image_std)).numpy()
+        expected = model.encode_image(as_input(inputs, 32, mean, deviation)).numpy()
     np.testing.assert_allclose(encoder.encode(pixels_of(encoder)), expected, rtol=1e-3, atol=1e-4)
     loaded_again_elsewhere(encoder, folder, monkeypatch)
     with pytest.raises(ParameterError, match=r"OpenCLIP has no model 'ViT-B-33': .* Did you mean 'ViT-B-32'?"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -92,7 +93,7 @@ def vision_encoder(name: str, place: str, device: str) -> Encoder:
 def is_vision_model(place: str) -> bool:
     """Whether a folder holds a vision model: images are prepared for it, and there is no tokenizer."""
     folder = Path(place)
-    return (folder / PREPROCESSING).is_file() and not any(folder.glob("tokenizer*"))
+    return os.path.isfile(folder / PREPROCESSING) and not any(folder.glob("tokenizer*"))
 
 
 def _about(size: int, mean: Any, deviation: Any, weights: str = "") -> dict[str, Any]:
