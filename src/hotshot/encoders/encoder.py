@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -72,11 +72,11 @@ class Encoder:
 
     def _checked(self, batch: Any) -> Any:
         if self.kind == TEXTS:
-            texts = [batch] if isinstance(batch, (str, bytes)) else list(batch)
-            strange = next((text for text in texts if not isinstance(text, str)), None)
-            if strange is not None or isinstance(batch, str):
-                got = "one text" if isinstance(batch, str) else quoted(strange)
-                raise InputError(f"{self.name} encodes a list of texts, got {got}: pass a list of str.")
+            one = isinstance(batch, (str, bytes)) or not isinstance(batch, Iterable)
+            texts = [] if one else list(batch)
+            strange = [batch] if one else [text for text in texts if not isinstance(text, str)]
+            if strange:
+                raise InputError(f"{self.name} encodes a list of texts, got {quoted(strange[0])}: pass a list of str.")
             return texts
         pixels = np.asarray(batch)
         if pixels.dtype != np.uint8 or pixels.shape[1:] != (self.size, self.size, 3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import warnings
@@ -15,20 +16,41 @@ from typing import Any
 from hotshot.errors import HotshotError, InputError, RunError
 from hotshot.formatting import reason
 
+# Of huggingface_hub.
+_MISSING = ("LocalEntryNotFoundError", "OfflineModeIsEnabled")
+
 
 @contextmanager
 def loading(name: str, install: str, remedy: str) -> Iterator[None]:
     """Load a model of another library inside this: what is missing is one sentence, and nothing is downloaded."""
+    disabled = logging.root.manager.disable
     try:
         with _offline(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            logging.disable()
             yield
     except HotshotError:
         raise
     except ImportError as error:
         raise RunError(f"{name} needs a package that is missing ({reason(error)}): pip install {install}.") from None
     except (Exception, SystemExit) as error:
-        raise InputError(f"{name} cannot be loaded ({reason(error)}): {remedy}.") from None
+        why = "it is not on this computer" if _is_missing(error) else reason(error)
+        raise InputError(f"{name} cannot be loaded ({why}): {remedy}.") from None
+    finally:
+        logging.disable(disabled)
+
+
+class _NotDownloadedError(OSError):
+    """A library wanted to ask the network."""
+
+
+def _is_missing(error: BaseException | None) -> bool:
+    """Whether an error comes from the cache of a hub that does not have what was asked for."""
+    while error is not None:
+        if isinstance(error, _NotDownloadedError) or type(error).__name__ in _MISSING:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager
@@ -36,7 +58,7 @@ def _offline() -> Iterator[None]:
     """Let no library ask the network: where a hub does not answer, they wait for minutes before they say so."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        raise OSError("encoders are not downloaded")
+        raise _NotDownloadedError("encoders are not downloaded")
 
     hub: Any = SimpleNamespace(HF_HUB_OFFLINE=None)
     with suppress(ImportError):

@@ -166,7 +166,13 @@ def _full(name: str, size: int | None) -> str:
 
 
 def _without_size(name: str) -> tuple[str, int | None]:
-    """A name and the size that it ends in."""
+    """A name and the size that it ends in; what no file can be called is refused."""
+    try:
+        possible = "\0" not in name and bool(os.fsencode(name))
+    except (TypeError, UnicodeEncodeError):
+        possible = False
+    if not possible:
+        raise ParameterError(f"encoder must be a name such as {MINILM}, got {name!r:.80}.")
     plain, mark, size = ("", "", "") if os.path.exists(name) else name.rpartition("#")
     return (plain, int(size)) if mark and re.fullmatch("[0-9]{1,5}", size) else (name, None)
 

@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,7 +22,7 @@ def named_object(name: str) -> Any:
         raise ParameterError(f"network must be package.module:name, file.py:name or a file.onnx, got {name!r}.")
     path = Path(place)
     is_file = place.endswith(".py")
-    if is_file and not path.is_file():
+    if is_file and not os.path.isfile(path):
         raise InputError(f"There is no file {path}: name the Python file that defines the network.")
     with importing_from(name):
         try:

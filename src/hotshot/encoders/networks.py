@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -46,10 +47,13 @@ def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
 
 def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
     """The image tower of a model of OpenCLIP, with weights by their tag or of a file."""
-    with loading(name, "open_clip_torch", f"pass a file of weights, openclip:{model}@FILE, or download them once"):
+    schema, _, place = model.rpartition(":")
+    if schema and weights:
+        raise ParameterError(f"{name} has weights of its own: leave {weights} out.")
+    remedy = ON_DISK if schema else f"pass a file of weights, openclip:{model}@FILE, or download them once"
+    with loading(name, "open_clip_torch", remedy):
         import open_clip
 
-        schema, _, place = model.rpartition(":")
         if not schema and model not in open_clip.list_models():
             close = did_you_mean(model, open_clip.list_models())
             raise ParameterError(f"OpenCLIP has no model {model!r}: open_clip.list_models() lists them.{close}")
@@ -89,7 +93,7 @@ def vision_encoder(name: str, place: str, device: str) -> Encoder:
 def is_vision_model(place: str) -> bool:
     """Whether a folder holds a vision model: images are prepared for it, and there is no tokenizer."""
     folder = Path(place)
-    return (folder / PREPROCESSING).is_file() and not any(folder.glob("tokenizer*"))
+    return os.path.isfile(folder / PREPROCESSING) and not any(folder.glob("tokenizer*"))
 
 
 def _about(size: int, mean: Any, deviation: Any, weights: str = "") -> dict[str, Any]:
