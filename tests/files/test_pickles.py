@@ -12,6 +12,7 @@ import pytest
 from children import no_child  # noqa: F401
 
 from hotshot.errors import InputError
+from hotshot.files import open_features
 from hotshot.files.pickles import open_pickle
 
 PROTOCOLS = range(6)
@@ -39,7 +40,7 @@ def read(tmp_path):
         for data in written:
             path = tmp_path / "features.plk"
             path.write_bytes(data)
-            source = open_pickle(path, part)
+            source = open_features(path, part=part)
             X, y = source.read()
             assert source.n_samples == len(X) == len(y)
             assert (source.n_features, source.dtype) == (X.shape[1], X.dtype)

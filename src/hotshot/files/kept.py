@@ -168,14 +168,14 @@ def packed(values: Sequence[Any], name: str, path: Path) -> tuple[Iterator[np.nd
 
 
 class Packer:
-    """Takes texts one by one, in as little memory as they take in a file."""
+    """Takes texts or thumbnails one by one, in as little memory as they take in a file."""
 
     def __init__(self) -> None:
         self._data, self._offsets = bytearray(), array("q", [0])
 
-    def add(self, text: str) -> None:
-        """The text of the next row."""
-        self._data += text.encode()
+    def add(self, value: str | bytes) -> None:
+        """That of the next row."""
+        self._data += value.encode() if isinstance(value, str) else value
         self._offsets.append(len(self._data))
 
     def rows(self, name: str, path: Path) -> Rows:

@@ -9,6 +9,7 @@ What the value in a pickle or a torch file may be:
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,12 @@ def features_from_value(value: Any, path: Path, part: str | None) -> FeatureSour
         arrays = {name: _array(item, name, path) for name, item in zip("Xy", value, strict=True)}
         return features_from_arrays(arrays, path, part=part)
     what = {2: "vectors without labels", 1: "one list of values"}.get(_axes(value), "no vectors by class")
-    raise InputError(
+    wrong = (
         f"{path} holds {what}: store a dictionary of label to vectors, or of 'X' (samples, features) and 'y' (samples)."
     )
+    if _axes(value) == 2:
+        return replace(features_from_arrays({"X": _array(value, "X", path)}, path, part=part), unlabelled=wrong)
+    raise InputError(wrong)
 
 
 def _from_dictionary(items: dict[Any, Any], path: Path, part: str | None, may_have_parts: bool = True) -> FeatureSource:

@@ -19,6 +19,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_file, replace_folder, write_json
+from hotshot.files.kept import Rows
 from hotshot.files.numpy_files import map_npy, write_array
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.images.datasets.dataset import ImageSplit
@@ -65,6 +66,8 @@ class DecodedSplit:
         Of the split; None, as the two others, where the images were made in memory.
     folder : Path or None
         Of the files.
+    ids : sequence of str or None
+        Path of each image inside the dataset; None where the images were made in memory.
     """
 
     images: np.ndarray
@@ -74,6 +77,7 @@ class DecodedSplit:
     corrupt: tuple[Corrupt, ...] = ()
     fingerprint: str | None = None
     folder: Path | None = None
+    ids: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.images)
@@ -134,7 +138,13 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
     shape = (len(split) - len(corrupt), header["size"], header["size"], 3)
     if images.shape != shape or images.dtype != np.uint8 or len(kept) != len(images):
         return None
-    return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place)
+    ids = Rows(lambda row: _path(split.images[row]), kept.tolist())
+    return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place, ids)
+
+
+def _path(image: ImageReference) -> str:
+    """Where an image is, also under a name that is no valid text."""
+    return image.name.encode(errors="backslashreplace").decode()
 
 
 def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Progress | None) -> None:

@@ -4,9 +4,9 @@ import csv
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from io import TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,16 +15,18 @@ import torch
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files import write_features
+from hotshot.files import FeatureFile, Kept, write_features
 from hotshot.files.atomic import hold
+from hotshot.files.kept import TEXT_NAMES, THUMBNAIL, Packer
 from hotshot.files.named import LABEL_NAMES
 from hotshot.files.source import opened
 from hotshot.images.datasets import DecodedSplit
+from hotshot.images.datasets.pixels import pillow
 from hotshot.images.extraction.extractor import Extractor
 
 IMAGES_AT_ONCE, TEXTS_AT_ONCE = 128, 256
 LONGEST_LINE = 2**24
-_TEXT_NAMES = ("text", "sentence", "question", "query", "utterance")
+THUMBNAIL_SIDE = 64
 
 
 def extract_split(
@@ -38,11 +40,13 @@ def extract_split(
 ) -> float:
     """Write the features of a split, and return the share of the time that was spent in the network.
 
+    The path and a thumbnail of each image are kept beside them.
     Features are kept in `OUT.part` as they come; the same call resumes after an interruption.
     """
     out, part = Path(out), part_of(out)
     header = {"extractor": extractor.name, "images": split.fingerprint, "count": len(split), **extractor.about}
     inside, start = 0.0, time.perf_counter()
+    pillow()
     try:
         file = part.open("ab+")
     except OSError as error:
@@ -76,7 +80,8 @@ def extract_split(
                 watch(done, len(split))
         seconds = time.perf_counter() - start
         X = np.memmap(part, dtype=np.float32, mode="r", offset=first, shape=(len(split), int(width or 0)))
-        write_features(out, (X, np.array(split.names)[split.labels]), about=about)
+        kept = Kept(split.ids or Kept.numbered(len(split)).ids, thumbnails=_thumbnails(split, out))
+        write_features(out, FeatureFile(X, np.array(split.names)[split.labels], kept=kept), about=about)
         del X
         # Under the lock. Windows removes no open file: there, whoever finds the features complete does.
         with suppress(PermissionError):
@@ -87,6 +92,19 @@ def extract_split(
 def part_of(out: Path) -> Path:
     """The file that keeps what is done of an extraction: a line of JSON with the width of a row, and the rows."""
     return out.with_name(f"{out.name}.part")
+
+
+def _thumbnails(split: DecodedSplit, out: Path) -> Sequence[bytes]:
+    """A small image of each, about a kilobyte."""
+    library, packer = pillow(), Packer()
+    kind = "WEBP" if "WEBP" in library.Image.SAVE else "JPEG"
+    for pixels in split.images:
+        image = library.Image.fromarray(np.ascontiguousarray(pixels))
+        image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
+        with BytesIO() as file:
+            image.save(file, kind, quality=50, method=0)
+            packer.add(file.getvalue())
+    return packer.rows(THUMBNAIL, out)
 
 
 def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
@@ -129,7 +147,7 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
             rows = [(number, row) for number, row in enumerate(reader, start=2) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
-    columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (_TEXT_NAMES, LABEL_NAMES)]
+    columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (TEXT_NAMES, LABEL_NAMES)]
     if -1 in columns:
         raise InputError(f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}.")
     if not rows:
@@ -144,16 +162,19 @@ def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
 def extract_texts(
     embed: Callable[[list[str]], np.ndarray],
     texts: list[str],
-    labels: list[str],
+    labels: list[str] | None,
     out: str | Path,
     *,
     about: dict[str, Any],
     watch: Callable[[int, int], None] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> None:
-    """Write the embeddings of texts with their labels."""
+    """Write the embeddings of texts with their labels, if any, the texts, and their ids, numbers of rows where None."""
     found = []
     for rows in slices(len(texts), TEXTS_AT_ONCE):
         found.append(embed(texts[rows]))
         if watch is not None:
             watch(rows.stop, len(texts))
-    write_features(out, (np.concatenate(found), np.array(labels)), about=about)
+    kept = Kept(Kept.numbered(len(texts)).ids if ids is None else ids, texts)
+    y = None if labels is None else np.array(labels)
+    write_features(out, FeatureFile(np.concatenate(found), y, kept=kept), about=about)
