@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from hotshot import __version__
+from hotshot.cli.bank import bank
 from hotshot.cli.convert import convert
 from hotshot.cli.demo import demo
 from hotshot.cli.evaluate import evaluate
@@ -49,6 +50,7 @@ def options(
 
 for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduce, report):
     app.command()(command)
+app.add_typer(bank, name="bank")
 
 
 def main() -> None:
