@@ -35,7 +35,9 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
                 yield samples[rows].astype(dtype), bank.names[bank.labels[rows]]
 
     about = _about(banks)
-    about["source"] = [{"name": Path(s).name, "fingerprint": b.fingerprint} for s, b in zip(sources, banks, strict=True)]
+    about["source"] = [
+        {"name": Path(s).name, "fingerprint": b.fingerprint} for s, b in zip(sources, banks, strict=True)
+    ]
     return BaseClasses.from_batches(batches(), path, about=about, overwrite=overwrite)
 
 

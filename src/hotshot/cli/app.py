@@ -11,6 +11,7 @@ from hotshot.cli.bank import bank
 from hotshot.cli.convert import convert
 from hotshot.cli.demo import demo
 from hotshot.cli.evaluate import evaluate
+from hotshot.cli.export import export
 from hotshot.cli.extract import extract
 from hotshot.cli.inspect import inspect
 from hotshot.cli.report import report
@@ -48,7 +49,7 @@ def options(
     """Few-shot classification by hierarchical optimal transport."""
 
 
-for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduce, report):
+for command in (demo, evaluate, tune, inspect, convert, train, extract, reproduce, report, export):
     app.command()(command)
 app.add_typer(bank, name="bank")
 
