@@ -315,6 +315,19 @@ def save_model() -> None:
     fitted(0).save("one.model", overwrite=True)
 
 
+def prepare_export() -> None:
+    fitted(0).save("one.model")
+    for suffix in ("onnx", "json"):
+        Path(f"one.{suffix}").write_text("older")
+
+
+def prepare_banks() -> None:
+    """Two banks, and older ones of the names that the next get."""
+    for seed, name in enumerate(("one", "two", "merge")):
+        BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
+    BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
+
+
 FILES = ("--base", "base.npz", "--novel", "novel.npz")
 SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--jobs", "1")
 EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--save-tasks", "tasks.safetensors")
@@ -341,6 +354,14 @@ SCENARIOS = (
     Scenario("bank, without exchange", prepare_bank, save_bank, exchange=False),
     Scenario("model", prepare_model, save_model),
     Scenario("model, without exchange", prepare_model, save_model, exchange=False),
+    *(
+        Scenario(f"export .{kind}", prepare_export, partial(command, "export", "one.model", f"one.{kind}", "--force"))
+        for kind in ("onnx", "json")
+    ),
+    *(
+        Scenario(f"bank {what}", prepare_banks, partial(command, "bank", what, *banks, "-o", f"{what}.bank", "--force"))
+        for what, banks in (("merge", ("one.bank", "two.bank")), ("compact", ("one.bank",)))
+    ),
 )  # fmt: skip
 
 

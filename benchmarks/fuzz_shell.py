@@ -78,6 +78,9 @@ SOUND: dict[str, list[tuple[list[str], list[str]]]] = {
         (["costs"], [*FILES, *FEW, "--jobs", "1"]),
         (["costs"], [*FILES, *FEW, "--jobs", "1", "--out", "all"]),
     ],
+    "bank merge": [(["base.bank", "novel.bank"], ["--out", "merged.bank"])],
+    "bank compact": [(["base.bank"], ["-o", "small.bank"])],
+    "export": [(["one.model", "one.onnx"], []), (["one.model", "one.json"], [])],
     "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
 }  # fmt: skip
 
@@ -148,10 +151,15 @@ def _shell(text: str) -> str:
 
 
 def commands() -> dict[str, list[Any]]:
-    """Options and arguments of every command, as the program lists them."""
+    """Options and arguments of every command, as the program lists them; those of a group have two words."""
     from hotshot.cli.app import MODULES, load_command
 
-    return {name: load_command(name).params for name in MODULES}
+    found = {}
+    for name in MODULES:
+        command = load_command(name)
+        for inner, own in getattr(command, "commands", {"": command}).items():
+            found[f"{name} {inner}".strip()] = own.params
+    return found
 
 
 def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
@@ -173,7 +181,7 @@ def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
         options.append("--json")
     # What comes after two dashes is never an option.
     positional = ["--", *arguments] if arguments and rng.random() < 0.2 else arguments
-    return Line(command, (command, *options, *positional), str(rng.getrandbits(40)) if damaged else None)
+    return Line(command, (*command.split(), *options, *positional), str(rng.getrandbits(40)) if damaged else None)
 
 
 def _kind(param: Any) -> str:
@@ -200,11 +208,14 @@ def make_files(folder: Path) -> None:
     import torch
     from PIL import Image
 
+    from hotshot import BaseClasses, HOTClassifier
     from hotshot.images.backbones import create
 
     rng = np.random.default_rng(0)
     for name, classes in (("base", ["a", "b", "\x1b[1mc", "d"]), ("novel", ["w", "\x1b[31mx\n", "[bold]y[/]", "z"])):
         np.savez(folder / f"{name}.npz", X=rng.random((32, 6)).astype(np.float32), y=np.repeat(classes, 8))
+    X, y = rng.random((32, 6)), np.repeat(["a", "b", "\x1b[1mc", "d"], 8)
+    HOTClassifier(BaseClasses.from_samples(X, y)).fit(X, np.char.add(y, "[/]")).save(folder / "one.model")
     parts = {f"{letter}_{part}": array for part, array in (("base", 0), ("novel", 1)) for letter in "Xy" for array in [
         rng.random((8, 3)) if letter == "X" else np.repeat([array, array + 5], 4)]}  # fmt: skip
     np.savez(folder / "parts.npz", **parts)
@@ -244,6 +255,7 @@ IMPORTED = (
 )  # fmt: skip
 MAKING = (
     ["convert", "base.npz", "base.bank"],
+    ["convert", "novel.npz", "novel.bank"],
     ["evaluate", *SOUND["evaluate"][0][1], "--out", "frozen", "--save-tasks", "tasks.safetensors"],
     ["evaluate", *SOUND["evaluate"][0][1], "--out", "run"],
     ["tune", *SOUND["tune"][0][1], "--out", "tuned.json"],

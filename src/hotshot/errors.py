@@ -52,3 +52,7 @@ class ScaleWarning(HotshotWarning):
 
 class OpenWorldWarning(HotshotWarning):
     """Samples of new classes may be rejected more often than was asked for."""
+
+
+class NoSamplesWarning(HotshotWarning):
+    """A bank without samples cannot do what was asked for, and what it can do was done instead."""

@@ -9,7 +9,7 @@ from few_shot_problems import RAGGED, ragged_bank
 from hotshot import BaseClasses, HOTClassifier
 
 WIDTH = 6
-STATISTICS = ("dense", "diagonal", "pooled")
+STATISTICS = ("low-rank", "dense", "diagonal", "pooled")
 
 
 def features(sizes=RAGGED, power=1.0, dtype=np.float64):

@@ -7,10 +7,10 @@ import pytest
 from bank_file_examples import STATISTICS, WIDTH, probabilities, saved, task
 
 from conftest import make_bank
-from few_shot_problems import RAGGED, plain_space, ragged_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank, transfer_of
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
 from hotshot.base.covariances import Diagonal
-from hotshot.errors import ParameterError
+from hotshot.errors import NoSamplesWarning, ParameterError
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -76,7 +76,6 @@ def small_bank(tmp_path, **how):
 
 
 NEEDS_SAMPLES = {
-    "hierarchical": (lambda b: HOTClassifier(b).fit(*task()[:2]), "pass cost='mean-cosine', or a bank with"),
     "another space": (
         lambda b: HOTClassifier(b, cost="cosine", n_components=2).fit(*task()[:2]),
         "was saved for power=1.0, .*n_components=0.98.*: use these parameters, or a bank with samples",
@@ -99,6 +98,19 @@ def test_what_needs_samples_says_what_to_pass_instead(case, tmp_path):
     with pytest.raises(ParameterError, match=message) as error:
         act(small_bank(tmp_path))
     assert "\n" not in str(error.value)
+
+
+def test_a_cost_that_needs_samples_gives_way_and_says_so(tmp_path):
+    small = small_bank(tmp_path, covariance="low-rank")
+    with pytest.warns(NoSamplesWarning, match="which cost='hierarchical' needs: cost='mean-cosine' takes its place"):
+        found = probabilities(small)
+    np.testing.assert_array_equal(found, probabilities(small, cost="mean-cosine"))
+
+
+def test_a_cost_below_the_estimators_needs_its_samples(tmp_path):
+    base = small_bank(tmp_path).prepare(plain_space(n_components=0.98))
+    with pytest.raises(ParameterError, match="pass cost='mean-cosine', or a bank with samples"):
+        transfer_of(base, base.means[None, :2])
 
 
 def test_the_centre_is_kept_for_classifiers_that_need_no_more(tmp_path):

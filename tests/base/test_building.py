@@ -283,7 +283,7 @@ def test_origins_that_json_cannot_hold_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"samples": False}, "covariance must be one of dense, diagonal, pooled where no samples are saved"),
+        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled where no samples are saved"),
         ({"samples": False, "covariance": "factored"}, "got 'factored'"),
         ({"covariance": "diagonal"}, "pass samples=False"),
     ],

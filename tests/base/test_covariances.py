@@ -23,7 +23,7 @@ from few_shot_problems import (
 )
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.arrays import like, map_arrays, to_numpy
-from hotshot.base import covariances
+from hotshot.base import covariances, low_rank
 from hotshot.base.covariances import Dense, Diagonal, Factored, Joined
 from hotshot.method.calibration import head_covariances
 from hotshot.method.heads.problem import logit_covariances, through_covariances
@@ -286,6 +286,43 @@ def test_approximations_are_the_same_whatever_was_prepared_before(form, normaliz
         np.testing.assert_allclose(base.covariances.variances, fresh, rtol=1e-12)
     if form == "pooled":
         np.testing.assert_array_equal(fresh, np.tile(base.spectrum, (B, 1)))
+
+
+def low_rank_matrices(form):
+    """What leading axes and the rest stand for (K, V, V)."""
+    rows = form.rows.astype(np.float64)
+    return np.einsum("krv,kr,krw->kvw", rows, form.leading, rows) + form.rest[:, :, None] * np.eye(rows.shape[2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+def test_low_rank_covariances_answer_as_their_matrices_do(xp, normalize, dtype, monkeypatch):
+    monkeypatch.setattr(low_rank, "RANK", 2)
+    found = prepare(ragged_bank(dtype=dtype), "low-rank", monkeypatch, normalize).covariances
+    assert found.rows.shape == (B, 2, 6)
+    check_form(found, low_rank_matrices(found), xp, dtype, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("exact", ["dense", "factored", "mixed"])
+def test_leading_axes_are_the_best_ones_and_variances_are_kept(exact, monkeypatch):
+    monkeypatch.setattr(low_rank, "RANK", 2)
+    bank = ragged_bank(sizes=(7, 12, 3, 30, 1, 2))
+    base = prepare(bank, exact, monkeypatch)
+    full = naive_covariances(bank, base.transform)
+    found = low_rank.low_rank(base.covariances)
+    np.testing.assert_allclose(found.variances, np.einsum("bvv->bv", full), rtol=1e-2)
+    for k in np.flatnonzero(bank.counts > 1):
+        largest = np.linalg.eigvalsh(full[k])[-2:]
+        # The class of two samples varies along one axis.
+        np.testing.assert_allclose(np.sort(found.leading[k]), largest, atol=1e-12)
+    np.testing.assert_allclose(low_rank_matrices(found)[4], np.diag(np.diag(full[4])), atol=1e-15)
+
+
+def test_classes_of_few_samples_are_exact_to_half_precision():
+    bank = ragged_bank(sizes=(9, 5, 2), width=20)
+    base = bank.prepare(plain_space(covariance="low-rank"))
+    full = naive_covariances(bank, base.transform)
+    np.testing.assert_allclose(low_rank_matrices(base.covariances), full, atol=2e-3 * np.abs(full).max())
 
 
 @pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])

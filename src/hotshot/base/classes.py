@@ -19,6 +19,7 @@ from hotshot.arrays import array_hash, check_features, check_labels, one_thread,
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
+from hotshot.base.low_rank import LOW_RANK
 from hotshot.base.space import (
     ROWS_AT_ONCE,
     FeatureTransform,
@@ -227,7 +228,13 @@ class BaseClasses:
         return cls(read_bank(path))
 
     def save(
-        self, path: str | Path, *, samples: bool = True, covariance: str | None = None, overwrite: bool = False
+        self,
+        path: str | Path,
+        *,
+        samples: bool = True,
+        covariance: str | None = None,
+        spaces: Sequence[Space] | None = None,
+        overwrite: bool = False,
     ) -> None:
         """Write the bank and the spaces it is prepared in (by default that of `HOTClassifier`) to a folder.
 
@@ -238,18 +245,23 @@ class BaseClasses:
         samples : bool
             Whether samples are kept. Without them the bank is many times smaller and works in the saved spaces only,
             with costs that need no samples, such as "mean-cosine".
-        covariance : {"diagonal", "pooled", "dense"}
-            What a bank without samples keeps of the covariances: variances of each class along the axes of the
-            pooled covariance, that one alone, or (B, V, V) all.
+        covariance : {"low-rank", "diagonal", "pooled", "dense"}
+            What a bank without samples keeps of the covariances: leading axes of each class and variances of the rest,
+            variances of each class along the axes of the pooled covariance, that one alone, or (B, V, V) all.
+        spaces : sequence of Space, optional
+            The spaces to write; by default those it is prepared in.
         overwrite : bool
             Whether a bank of that name may be replaced.
         """
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            self._write(folder, samples, covariance)
+            self._write(folder, samples, covariance, spaces)
 
-    def _write(self, folder: Path, samples: bool, covariance: str | None) -> None:
+    def _write(
+        self, folder: Path, samples: bool, covariance: str | None, spaces_to_write: Sequence[Space] | None = None
+    ) -> None:
         with self._lock:
             wanted = [key[0] for key in (*self._stored, *self._prepared)] or [Space(power=self.power("auto"))]
+        wanted = wanted if spaces_to_write is None else list(spaces_to_write)
         reduced = self.samples is not None and not samples
         if self.samples is None and covariance is not None:
             raise ParameterError("This bank keeps statistics already: leave covariance as it is.")
@@ -470,9 +482,10 @@ def is_bank(path: str | Path) -> bool:
 
 def _check_form(samples: bool, covariance: str | None) -> None:
     """Raise unless the form of covariances is given exactly where no samples are saved."""
-    if not samples and covariance not in FORMS:
+    known = (LOW_RANK, *FORMS)
+    if not samples and covariance not in known:
         raise ParameterError(
-            f"covariance must be one of {', '.join(FORMS)} where no samples are saved, got {covariance!r}."
+            f"covariance must be one of {', '.join(known)} where no samples are saved, got {covariance!r}."
         )
     if samples and covariance is not None:
         raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it.")

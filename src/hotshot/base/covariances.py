@@ -8,6 +8,7 @@ Factored  the samples themselves: with F_b the        many classes of few sample
           centred samples, Sigma_b = F_b' F_b /       samples is kept, and no V x V matrix is formed
           (J_b - 1)                                   for a class
 Diagonal  variances along the axes (K, V)             as an approximation: of each class, or pooled
+LowRank   leading axes of each class                  as an approximation, see `hotshot.base.low_rank`
 Joined    several of these, one after the other       classes of different sizes
 ========  ==========================================  ====================================================
 
@@ -22,13 +23,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from array_api_compat import device
 
 from hotshot.arrays import Array, indices, namespace, slices, small_identity, to_numpy
 from hotshot.base.statistics import Bucket, class_covariances, class_rows
+
+if TYPE_CHECKING:
+    from hotshot.base.low_rank import LowRank
 
 # Entries of the samples that are centred and weighed together.
 ENTRIES_AT_ONCE = 2**24
@@ -38,7 +42,7 @@ DENSE_ENTRIES = 2**27
 FACTORED_SHARE = 0.5
 
 
-class _Explicit:
+class Explicit:
     """What forms share whose `apply` gives W Sigma_k itself (tasks, K, N, V)."""
 
     def quadratic(self, product: Array, W: Array) -> Array:
@@ -54,7 +58,7 @@ class _Explicit:
 
 
 @dataclass(frozen=True)
-class Dense(_Explicit):
+class Dense(Explicit):
     """Matrices (K, V, V), or (tasks, K, V, V) where each task has its own."""
 
     matrices: Array
@@ -88,7 +92,7 @@ class Dense(_Explicit):
 
 
 @dataclass(frozen=True)
-class Diagonal(_Explicit):
+class Diagonal(Explicit):
     """Variances along the axes (K, V), or (tasks, K, V) where each task has its own."""
 
     variances: Array
@@ -263,7 +267,7 @@ class Joined:
         return sum(gradients[1:], start=gradients[0])
 
 
-Covariances = Dense | Diagonal | Factored | Joined
+Covariances: TypeAlias = "Dense | Diagonal | Factored | Joined | LowRank"
 # What `apply` gives: an array, or one for each part.
 Product = Any
 
@@ -342,7 +346,7 @@ class CovarianceForm:
     """How covariances are made from samples and, where they are an approximation, from exact ones and the spectrum."""
 
     build: Callable[[ClassSamples], Covariances]
-    approximate: Callable[[Covariances, np.ndarray], Diagonal] | None = None
+    approximate: Callable[[Covariances, np.ndarray], Covariances] | None = None
 
 
 COVARIANCE_FORMS = {

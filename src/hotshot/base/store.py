@@ -22,6 +22,7 @@ import numpy as np
 
 from hotshot.base.covariances import COVARIANCE_FORMS, Dense, Diagonal, Factored, Joined
 from hotshot.base.feature_space import FeatureSpace, check_feature_space
+from hotshot.base.low_rank import LowRank
 from hotshot.base.space import FeatureTransform, PreparedBase, Space
 from hotshot.base.statistics import Bucket
 from hotshot.errors import InputError, ParameterError
@@ -35,7 +36,7 @@ DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.s
 REMEDY = "make one with BaseClasses.save or hotshot convert"
 # How far the mass of a class may be from 1, in single precision.
 MASS_TOLERANCE = 1e-3
-_TYPES = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Diagonal, Factored, Joined)}
+_TYPES = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense, Diagonal, LowRank, Factored, Joined)}
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,12 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
         _check_classes(found.classes, count)
     elif isinstance(found, Dense):
         _check_array(found.matrices, (count, axes, axes), dtype)
+    elif isinstance(found, LowRank):
+        rank = found.leading.shape[1]
+        _check_array(found.rows, (count, rank, axes), np.dtype(np.float16))
+        for values, shape in ((found.leading, (count, rank)), (found.rest, (count, axes))):
+            _check_array(values, shape, dtype, finite=True)
+            _need(bool((values >= 0).all()), "a variance is negative")
     elif isinstance(found, Diagonal):
         _check_array(found.variances, (count, axes), dtype, finite=True)
         _need(bool((found.variances >= 0).all()), "a variance is negative")

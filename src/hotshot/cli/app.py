@@ -23,6 +23,7 @@ COMMANDS = {
         "explain": ("explain", "Explain answers: the closest examples, what base classes lent, and what decided."),
         "add": ("grow", "Add new classes, or samples of them, to a model."),
         "remove": ("grow", "Remove new classes from a model."),
+        "export": ("export", "Write a fitted classifier as an ONNX graph, or as numbers for a dozen lines of any language."),
     },
     "Measure": {
         "evaluate": ("evaluate", "Accuracy of methods, paired on the same tasks. Interrupted runs resume."),
@@ -34,6 +35,7 @@ COMMANDS = {
     "Prepare": {
         "convert": ("convert", "Write features in another format, or as a bank, with where they come from in the "
                                "header."),
+        "bank": ("bank", "Merge banks, or make one small enough to share."),
         "extract": ("extract", "Extract the features of all images of a dataset, one file per split, which evaluate "
                                "reads."),
         "train": ("train", "Train a backbone on the base classes of a dataset. Interrupted trainings resume."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
-from hotshot.errors import InputError, ParameterError, ScaleWarning
+from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
@@ -31,6 +32,7 @@ from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
+from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
 
@@ -212,7 +214,16 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         if not isinstance(self.base, BaseClasses):
             raise ParameterError(f"{type(self).__name__} without base classes has no calibrated parts: pass base.")
         settings = self.settings()
-        return self.base.prepare(self._space(settings)), self._method(settings)
+        base, method = self.base.prepare(self._space(settings)), self._method(settings)
+        if not base.buckets and method.cost in COSTS and COSTS[method.cost].needs_samples:
+            proxy = COSTS[method.cost].proxy
+            warnings.warn(
+                f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' takes its place.",
+                NoSamplesWarning,
+                stacklevel=2,
+            )
+            method = replace(method, cost=proxy)
+        return base, method
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         for name in SOMETIMES:

@@ -1,0 +1,26 @@
+"""`hotshot export`: a fitted classifier as one file that answers without hotshot."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotshot.errors import ParameterError
+from hotshot.estimators import HOTClassifier
+from hotshot.estimators.export import export_model
+from hotshot.formatting import printable, readable_size
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved model.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, .onnx or .json.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+) -> None:
+    """Write a fitted classifier as an ONNX graph, or as numbers for a dozen lines of any language."""
+    if out.is_file() and not force:
+        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
+    loaded = HOTClassifier.load(model)
+    export_model(loaded, out, overwrite=force)
+    scores = "with outlier scores" if getattr(loaded, "known_", None) is not None else "without outlier scores"
+    counts = f"{len(loaded.classes_)} classes, {loaded.n_features_in_} features, {scores}"
+    print(printable(f"Wrote {out}: {counts}, {readable_size(out.stat().st_size)}."))

@@ -1,0 +1,31 @@
+"""A bank to share: without its samples, and with what was learned on them."""
+
+from pathlib import Path
+
+from sklearn.base import clone
+
+from hotshot.base import BaseClasses
+from hotshot.base.low_rank import LOW_RANK
+from hotshot.errors import InputError
+from hotshot.estimators.confidence import CONFIDENCE, confidence_on
+from hotshot.estimators.held_out import description
+from hotshot.estimators.hot import HOTClassifier
+from hotshot.method.hierarchy import COSTS
+
+
+def save_compact(base: BaseClasses, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write means and low-rank covariances of a bank in the space that `HOTClassifier` chooses on it.
+
+    Settings, temperatures and what fits no class are learned first, while there are samples. They also hold for the
+    cost that takes the place of the hierarchical one where there are none.
+    """
+    if base.samples is None:
+        raise InputError("This bank keeps no samples already: copy it as it is.")
+    model = HOTClassifier(base)
+    settings = model.settings()
+    confidence_on(base, model)
+    proxy = clone(model).set_params(cost=COSTS[model.cost].proxy)
+    for kept in ("", CONFIDENCE):
+        if kept + description(model) in base.choices:
+            base.choices[kept + description(proxy)] = base.choices[kept + description(model)]
+    base.save(path, samples=False, covariance=LOW_RANK, spaces=[model._space(settings)], overwrite=overwrite)

@@ -1,0 +1,97 @@
+"""`hotshot bank`: what its commands write and say, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from conftest import make_bank
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.errors import NoSamplesWarning
+from hotshot.estimators.confidence import CONFIDENCE, Confidence
+from hotshot.estimators.held_out import description
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+X, Y = make_bank(24, 10, 6, spread=0.9)
+NOVEL, LABELS = make_bank(3, 8, 6, seed=9, spread=0.9)
+SETTINGS = {"mean_rule": "mix", "power": 1.0, "epsilon": 0.05, "n_generated": 50, "support_weight": 5.0}
+
+
+@pytest.fixture
+def banks(tmp_path):
+    """Two banks, of which the first knows what was chosen on it."""
+    for name, mask in {"a": Y < 12, "b": Y >= 12}.items():
+        BaseClasses.from_samples(X[mask], Y[mask]).save(tmp_path / f"{name}.bank")
+    full = BaseClasses.from_samples(X, Y)
+    key = description(HOTClassifier(full))
+    full.choices[key] = {"settings": SETTINGS, "trials": [], "seen_in_training": False}
+    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.sort(np.linspace(-9, 6, 26).reshape(1, 2, 13)))
+    full.choices[CONFIDENCE + key] = known.to_json()
+    full.save(tmp_path / "full.bank")
+    return tmp_path
+
+
+def test_banks_are_merged(hotshot, banks):
+    run = hotshot("bank", "merge", "a.bank", "b.bank", "-o", "both.bank")
+    assert run.returncode == 0, run.stderr
+    said = " ".join(run.stdout.split())
+    assert re.fullmatch(
+        r"Wrote both\.bank: a bank of 24 classes, 240 samples, 6 features, with its samples, \S+ kB from \S+ kB\.", said
+    )
+    assert BaseClasses.load(banks / "both.bank").fingerprint == BaseClasses.from_samples(X, Y).fingerprint
+
+
+def test_a_compact_bank_brings_what_was_learned(hotshot, banks):
+    run = hotshot("bank", "compact", "full.bank", "-o", "small.bank")
+    assert run.returncode == 0, run.stderr
+    assert "without samples," in " ".join(run.stdout.split())
+    assert "Note: without samples cost='mean-cosine' takes the place of 'hierarchical'" in " ".join(run.stderr.split())
+    small, full = (BaseClasses.load(banks / f"{name}.bank") for name in ("small", "full"))
+    assert small.samples is None
+    with pytest.warns(NoSamplesWarning):
+        model = HOTClassifier(small).fit(NOVEL[::4], LABELS[::4])
+    expected = HOTClassifier(full).fit(NOVEL[::4], LABELS[::4])
+    named = HOTClassifier(small, cost="mean-cosine").fit(NOVEL[::4], LABELS[::4])
+    assert model.chosen_ == named.chosen_ == expected.chosen_ == SETTINGS
+    assert model.probability_temperature_ == named.probability_temperature_ == expected.probability_temperature_ != 1
+    np.testing.assert_array_equal(model.alarm_scores_, expected.alarm_scores_)
+    np.testing.assert_array_equal(model.predict_proba(NOVEL), named.predict_proba(NOVEL))
+    # The costs are alike but not the same.
+    assert 0 < abs(model.predict_proba(NOVEL) - expected.predict_proba(NOVEL)).max() < 0.3
+    np.testing.assert_allclose(model.outlier_score(NOVEL), expected.outlier_score(NOVEL), rtol=1e-9)
+
+
+def test_a_bank_of_few_classes_is_compact_with_the_constants(hotshot, banks):
+    run = hotshot("bank", "compact", "a.bank", "-o", "small.bank")
+    assert run.returncode == 0, run.stderr
+    assert BaseClasses.load(banks / "small.bank").choices == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["merge", "a.bank", "-o", "out.bank"], "A merge needs two banks or more, got 1: name the others too."),
+        (["merge", "a.bank", "b.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
+        (["merge", "a.bank", "b.bank", "-o", "b.bank", "--force"], "b.bank is what is to be read: name another one."),
+        (["merge", "a.bank", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
+        (["compact", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
+        (["compact", "a.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
+        (["compact", "small.bank", "-o", "out.bank"], "This bank keeps no samples already: copy it as it is."),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
+)
+def test_mistakes_are_one_sentence(hotshot, banks, arguments, message):
+    BaseClasses.load(banks / "a.bank").save(banks / "small.bank", samples=False, covariance="pooled")
+    run = hotshot("bank", *arguments)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert f"hotshot: {message}" in run.stderr
+    assert not (banks / "out.bank").exists()
+
+
+def test_force_overwrites(hotshot, banks):
+    assert hotshot("bank", "merge", "a.bank", "b.bank", "-o", "full.bank", "--force").returncode == 0
+    assert BaseClasses.load(banks / "full.bank").choices == {}

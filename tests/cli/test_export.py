@@ -1,0 +1,68 @@
+"""`hotshot export`: what it says, and what it refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import CentroidClassifier, HOTClassifier
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+X, Y = make_bank(3, 4, 6, seed=9)
+
+
+@pytest.fixture
+def model(tmp_path):
+    HOTClassifier(ragged_bank()).fit(X, Y).save(tmp_path / "one.model")
+    # As `fit` of the command line leaves one: with files of its own beside.
+    (tmp_path / "one.model" / "encoder.json").write_text("{}")
+    return tmp_path / "one.model"
+
+
+@pytest.mark.parametrize("name", ["one.onnx", "one.JSON"])
+def test_it_says_what_was_written_and_overwrites_only_by_force(hotshot, model, name):
+    pytest.importorskip("onnx")
+    run = hotshot("export", "one.model", name)
+    assert run.returncode == 0, run.stderr
+    said = " ".join(run.stdout.split())
+    assert re.fullmatch(rf"Wrote {name}: 3 classes, 6 features, with outlier scores, \S+ kB\.", said)
+    written = (model.parent / name).read_bytes()
+    run = hotshot("export", "one.model", name)
+    assert run.returncode == 2
+    assert run.stderr == f"hotshot: {name} exists: pass --force to overwrite it.\n"
+    assert hotshot("export", "one.model", name, "--force").returncode == 0
+    assert (model.parent / name).read_bytes() == written
+
+
+def newer(folder):
+    description = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps({**description, "version": 2}))
+
+
+def of_another_kind(folder):
+    CentroidClassifier().fit(X, Y).save(folder, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "out", "message"),
+    [
+        (newer, "a.onnx", "one.model is a model of version 2 where this hotshot reads version 1: use the hotshot that"),
+        (of_another_kind, "a.onnx", "one.model holds a 'CentroidClassifier': load it with the class of that name."),
+        (lambda folder: None, "a.pt", "a.pt must end in .onnx or .json, got '.pt'"),
+        (lambda folder: None, ".", "must end in .onnx or .json"),
+        (lambda folder: (folder / "model.json").unlink(), "a.json", "one.model is not a model, it has no model.json"),
+    ],
+    ids=["newer", "another kind", "suffix", "folder", "no model"],
+)
+def test_mistakes_are_one_sentence(hotshot, model, spoil, out, message):
+    spoil(model)
+    run = hotshot("export", "one.model", out)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert message in run.stderr
+    assert [path.name for path in model.parent.iterdir()] == ["one.model"]
