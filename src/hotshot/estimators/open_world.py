@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.arrays import array_hash, cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, Confidence, likeliest_temperature
-from hotshot.method.familiarity import ROWS_AT_ONCE, KnownClasses
+from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, TELLING_QUERIES, Confidence, likeliest_temperature
+from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
@@ -208,25 +208,29 @@ class OpenWorld:
 
     def _support_deviation(self, confidence: Confidence, ways: int) -> float:
         """How much better the support fits than that of held-out base classes, in standard deviations over tasks."""
-        # Some of very many samples tell enough.
-        rows = np.linspace(0, len(self.support_) - 1, min(len(self.support_), ROWS_AT_ONCE)).astype(int)
+        rows = _spread(len(self.support_), TELLING_QUERIES)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
         return confidence.support_deviation(ways, fits, self.known_.sizes[labels])
 
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
-        scores = np.quantile(self.known_.best(old.held_out)[1], LEVELS)
+        some = _spread(len(old.held_out), TELLING_QUERIES)
+        scores = np.quantile(self.known_.best(old.held_out[some])[1], LEVELS)
         of_new = self.alarm_scores_
         if of_new is not None:
             everyone = np.tile(scores, (len(self.classes_), 1))
             everyone[self.is_new_] = of_new
             self.alarm_scores_ = everyone
-        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
-        margins = logits(theta, old.held_out).astype(np.float64)
-        places = np.flatnonzero(~self.is_new_)[old.labels]
-        margins -= margins[np.arange(len(margins)), places][:, None]
+        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)[self.is_new_]
+        margins = np.concatenate([old.judgements[some], logits(theta, old.held_out[some])], axis=1).astype(np.float64)
+        margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
         self.probability_temperature_ = likeliest_temperature(margins)
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    """Places from 0 to count - 1, evenly, at most so many."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:

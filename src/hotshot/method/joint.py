@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +65,16 @@ class OldClasses:
     def levels(self, x: np.ndarray) -> np.ndarray:
         """Log of the summed exponentials of the old logits at samples (n, V): (n,)."""
         return _log_sum(logits(self.theta, x))
+
+    @cached_property
+    def levels_at_points(self) -> np.ndarray:
+        """The levels of the points (P,)."""
+        return self.levels(self.points)
+
+    @cached_property
+    def judgements(self) -> np.ndarray:
+        """Logits of the held-out samples (H, B)."""
+        return logits(self.theta, self.held_out)
 
 
 @dataclass(frozen=True)
@@ -210,7 +221,7 @@ def train_new(
         points=_with_ones(points),
         labels=np.concatenate([np.full(len(old.points), -1), labels]),
         counts=np.concatenate([old.weights, np.full(len(support), method.support_weight, dtype=dtype)]),
-        levels=np.concatenate([old.levels(old.points), old.levels(support)]),
+        levels=np.concatenate([old.levels_at_points, old.levels(support)]),
         means=_with_ones(gaussians.means[0]),
         variances=variances,
         owners=owners,
@@ -247,7 +258,7 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
-    before = logits(old.theta, old.held_out)
+    before = old.judgements
     right = before.argmax(axis=1) == old.labels
     gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
     allowed, most = int(base_loss * len(old.labels)), MOST_BIAS if underrated else 0.0
