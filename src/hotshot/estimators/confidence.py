@@ -1,4 +1,10 @@
-"""How sure answers are, learned on held-out base classes: temperatures of probabilities, and what fits no class."""
+"""How sure answers are, learned on held-out base classes: temperatures of probabilities, and what fits no class.
+
+New classes may fit worse than held-out base classes do, most of all where the extractor was trained on these. The
+support shows it, each sample beside the others of its class. So scores are kept together with how the support of the
+same tasks fits, and move with it: by as many standard deviations over tasks as the support is from the usual. One-shot
+support tells only how far samples are from the centre of the bank; there scores move as far as the two are correlated.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +25,7 @@ from hotshot.estimators.held_out import (
     FOLDS,
     QUERIES,
     SHOTS,
+    TASKS,
     WAYS,
     Fold,
     description,
@@ -29,13 +36,19 @@ from hotshot.estimators.held_out import (
     read_kept,
 )
 from hotshot.method.calibration import class_targets
-from hotshot.method.familiarity import SHRINKAGE, class_ratios
+from hotshot.method.familiarity import SHRINKAGE, rotated_ratios, support_fits
 from hotshot.method.heads.problem import softmax
 
 # Beginning of the names under which a bank keeps it.
 CONFIDENCE = "confidence of "
 # Queries that tell, of tasks of each size, and ways at most.
 TELLING_QUERIES, MOST_WAYS = 4800, 20
+# Shots of the tasks whose scores are kept: one, where the support has no others of its class, and two or more.
+SCORED_SHOTS = 1, 2, 5
+# Scores move at most as far as held-out tasks reach, in standard deviations.
+MOST_DEVIATIONS = 2.0
+# Of any standard deviation.
+SMALLEST_DEVIATION = 1e-9
 # Logarithms of the smallest and of the largest: where held-out classes are told apart without fail, none is too small.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries whose scores are kept.
@@ -51,25 +64,40 @@ class Confidence:
     ways, shots : tuples of int
     temperatures : array (ways, shots)
         By which logits are to be divided for probabilities that come true.
-    scores : array (ways, shots, levels)
-        Below which the largest ratio of `hotshot.method.familiarity` is for such a share of the queries, `LEVELS`.
+    usual : array (ways, scored shots, 2)
+        Mean and standard deviation, over tasks, of how the support fits (`hotshot.method.familiarity.support_fits`).
+    slopes : array (ways, scored shots)
+        How far scores move with one such deviation.
+    scores : array (ways, scored shots, levels)
+        Below which the largest ratio of `hotshot.method.familiarity` is for such a share of the queries, `LEVELS`, in
+        tasks whose support fits as usual.
     """
 
     ways: tuple[int, ...]
     shots: tuple[int, ...]
     temperatures: np.ndarray
+    usual: np.ndarray
+    slopes: np.ndarray
     scores: np.ndarray
 
     def temperature(self, ways: float, shots: float) -> float:
         """The temperature of tasks of any size, between those known by the logarithms of ways and shots."""
-        return float(np.exp(self._between(np.log(self.temperatures)[..., None], ways, shots)[0]))
+        return float(np.exp(self._between(np.log(self.temperatures), self.shots, ways, shots)))
 
-    def scores_at(self, ways: float, shots: float) -> np.ndarray:
-        """The scores (levels,) of tasks of any size."""
-        return self._between(self.scores, ways, shots)
+    def support_deviation(self, ways: float, fits: np.ndarray, shots: np.ndarray) -> float:
+        """How many standard deviations better than usual support samples fit (S,), of classes of so many shots (S,)."""
+        usual = {k: self._between(self.usual, SCORED_SHOTS, ways, k) for k in np.unique(shots)}
+        means, deviations = np.array([usual[k] for k in shots]).T
+        return float(np.mean((fits - means) / deviations))
 
-    def _between(self, values: np.ndarray, ways: float, shots: float) -> np.ndarray:
-        for known, wanted in ((self.ways, ways), (self.shots, shots)):
+    def scores_at(self, ways: float, shots: float, deviation: float) -> np.ndarray:
+        """The scores (levels,) of tasks of any size whose support fits better than usual by this deviation."""
+        slope = self._between(self.slopes, SCORED_SHOTS, ways, shots)
+        within = np.clip(deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return self._between(self.scores, SCORED_SHOTS, ways, shots) + slope * within
+
+    def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
+        for known, wanted in ((self.ways, ways), (known_shots, shots)):
             place = np.interp(np.log(wanted), np.log(known), np.arange(len(known)))
             low = min(int(place), len(known) - 2) if len(known) > 1 else 0
             part = place - low
@@ -78,22 +106,23 @@ class Confidence:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, to be kept with the bank."""
-        return {
-            "ways": list(self.ways),
-            "shots": list(self.shots),
-            "temperatures": self.temperatures.tolist(),
-            "scores": self.scores.tolist(),
-        }
+        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
+        return {"ways": list(self.ways), "shots": list(self.shots), **arrays}
+
+
+_ARRAYS = "temperatures", "usual", "slopes", "scores"
 
 
 def _confidence_from(found: Any) -> Confidence | None:
-    """What `to_json` wrote, unless it is damaged."""
+    """What `to_json` wrote, unless it is damaged or of a version that kept less."""
     with suppress(LookupError, TypeError, ValueError):
         ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
-        known = Confidence(ways, shots, np.array(found["temperatures"], float), np.array(found["scores"], float))
-        shape = len(known.ways), len(known.shots)
-        sound = known.temperatures.shape == shape and known.scores.shape == (*shape, len(LEVELS))
-        if sound and np.isfinite(known.scores).all() and (known.temperatures > 0).all() and min(*ways, *shots) > 0:
+        known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
+        size = len(ways), len(SCORED_SHOTS)
+        shapes = (len(ways), len(shots)), (*size, 2), size, (*size, len(LEVELS))
+        arrays = [getattr(known, name) for name in _ARRAYS]
+        sound = all(x.shape == shape and np.isfinite(x).all() for x, shape in zip(arrays, shapes, strict=True))
+        if sound and (known.temperatures > 0).all() and (known.usual[..., 1] > 0).all() and min(*ways, *shots) > 0:
             return known
     return None
 
@@ -103,34 +132,68 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
     most = min(MOST_WAYS, *(int(fold.labels.max()) + 1 for fold in folds))
     ways = (WAYS, most) if most > WAYS else (WAYS,)
     sizes = [(n, k) for n in ways for k in SHOTS]
-    shape = len(ways), len(SHOTS)
+    scored = [(n, k) for n in ways for k in SCORED_SHOTS]
 
-    def of_fold(number: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def of_fold(number: int) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
         fold = folds[number]
         own = clone(estimator).set_params(base=fold.base)
         found = []
         for n, k in sizes:
             count = max(1, TELLING_QUERIES // (len(folds) * n * QUERIES))
             tasks = [draw_task(fold.labels, k, n, np.random.default_rng([number, k, n, i])) for i in range(count)]
-            margins, scores = [], []
+            margins = []
             for batch in fitted_batches(own, fold, tasks):
                 logits = batch.fitted.decision(batch.queries).astype(np.float64)
                 right = np.take_along_axis(logits, batch.labels[..., None], axis=2)
                 margins.append((logits - right).reshape(-1, n))
-                means, shots = class_targets(batch.support, batch.support_labels, n)
-                two, centre = batch.base.two_covariances(*SHRINKAGE), batch.base.means.mean(axis=0)
-                ratios = class_ratios(two, centre, means, shots, batch.queries)
-                scores.append(ratios.max(axis=2).ravel())
-            found.append((np.concatenate(margins), np.concatenate(scores)))
-        return found
+            found.append(np.concatenate(margins))
+        base = own.parts()[0]
+        two = base.two_covariances(*SHRINKAGE)
+        centre, samples = (two.rotated(x) for x in (base.means.mean(axis=0), base.transform(fold.samples)))
+        rng = np.random.default_rng([number, len(scored)])
+        return found, [_fits_and_scores(two.ratios, centre, samples, fold.labels, k, n, rng) for n, k in scored]
 
     with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
-        of_folds = list(pool.map(of_fold, range(len(folds))))
-    temperatures, quantiles = [], []
-    for parts in zip(*of_folds, strict=True):
-        temperatures.append(likeliest_temperature(np.concatenate([margins for margins, _ in parts])))
-        quantiles.append(np.quantile(np.concatenate([scores for _, scores in parts]).astype(np.float64), LEVELS))
-    return Confidence(ways, SHOTS, np.reshape(temperatures, shape), np.reshape(quantiles, (*shape, len(LEVELS))))
+        margins, fits = zip(*pool.map(of_fold, range(len(folds))), strict=True)
+    temperatures = [likeliest_temperature(np.concatenate(parts)) for parts in zip(*margins, strict=True)]
+    moving = [_moving_scores(parts, k) for parts, (_, k) in zip(zip(*fits, strict=True), scored, strict=True)]
+    usual, slopes, quantiles = (
+        np.reshape(part, (len(ways), len(SCORED_SHOTS), *np.shape(part[0]))) for part in zip(*moving, strict=True)
+    )
+    return Confidence(ways, SHOTS, np.reshape(temperatures, (len(ways), -1)), usual, slopes, quantiles)
+
+
+def _fits_and_scores(
+    ratios: np.ndarray,
+    centre: np.ndarray,
+    samples: np.ndarray,
+    labels: np.ndarray,
+    shots: int,
+    ways: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """How the support of tasks of one size fits (tasks,), and the scores of their queries (tasks, Q).
+
+    Tasks are drawn from samples (n, V) with labels (n,), in the axes of `rotated_ratios`.
+    """
+    tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
+    support, queries = (samples[np.stack(rows)] for rows in zip(*((t.support, t.query) for t in tasks), strict=True))
+    own = tasks[0].support_labels
+    means, sizes = class_targets(support, np.tile(own, (len(tasks), 1)), ways)
+    fits = support_fits(ratios, centre, means[:, own], sizes[:, own], support)
+    scores = rotated_ratios(ratios, centre, means, sizes, queries).max(axis=2)
+    return fits.mean(axis=1).astype(np.float64), scores.astype(np.float64)
+
+
+def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, float, np.ndarray]:
+    """Of tasks of one size: what support usually fits like, how scores move with it, and scores where it is usual."""
+    fits, means = np.concatenate([fits for fits, _ in parts]), np.concatenate([x.mean(axis=1) for _, x in parts])
+    usual = np.array([fits.mean(), max(fits.std(), SMALLEST_DEVIATION)])
+    deviations = (fits - usual[0]) / usual[1]
+    slope = float(means.std() if shots > 1 else np.mean(deviations * (means - means.mean())))
+    moves = np.split(slope * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS), len(parts))
+    still = [(scores - move[:, None]).ravel() for move, (_, scores) in zip(moves, parts, strict=True)]
+    return usual, slope, np.quantile(np.concatenate(still), LEVELS)
 
 
 def likeliest_temperature(margins: np.ndarray) -> float:

@@ -166,7 +166,12 @@ def _check_known(model: Any) -> None:
     known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
     if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
         raise ValueError("its temperature is no positive number")
+    # Models of older versions have neither.
+    deviation, head = getattr(model, "support_deviation_", 0.0), getattr(model, "base_head_", np.ones(2))
+    if not (type(deviation) is float and np.isfinite(deviation)):
+        raise ValueError("what its support is like is no number")
     shapes = {
+        "base_head_": (head, (2,)),
         "means": (known.means, (n_classes, axes)),
         "sizes": (known.sizes, (n_classes,)),
         "centre": (known.centre, (axes,)),

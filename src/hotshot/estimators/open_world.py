@@ -10,17 +10,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import cast
+from hotshot.arrays import array_hash, cast
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, Confidence, likeliest_temperature
+from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, TELLING_QUERIES, Confidence, likeliest_temperature
 from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
 
 # Fitted attributes that not every fit sets.
-SOMETIMES = ("is_new_", "balance_", "beside_", "known_", "alarm_scores_", "probability_temperature_")
+SOMETIMES = (
+    "is_new_", "balance_", "base_head_", "beside_", "known_", "alarm_scores_", "support_deviation_",
+    "probability_temperature_",
+)  # fmt: skip
 
 
 class OpenWorld:
@@ -37,16 +40,19 @@ class OpenWorld:
     coef_: np.ndarray
     intercept_: np.ndarray
     balance_: float
+    base_head_: np.ndarray
     known_: KnownClasses
     alarm_scores_: np.ndarray | None
     probability_temperature_: float
+    support_deviation_: float
     transform_: Any
     choice: Callable[[], Any]
     _confidence: Callable[[Method], Confidence | None]
     _learn: Callable[[np.ndarray, np.ndarray], None]
     _validated: Callable[..., Any]
-    # Rows to start from, by class, while a model grows.
+    # While a model grows: rows of new classes to start from, by class, and rows of base classes, by `base_head_`.
     _rows: dict[Any, np.ndarray] | None = None
+    _old_rows: dict[tuple[float, ...], np.ndarray] | None = None
 
     def outliers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The outlier score of each sample (samples,), and whether it is rejected at this rate of false alarms."""
@@ -61,15 +67,24 @@ class OpenWorld:
                 "reject needs a bank to learn from, of at least 20 classes with 10 samples each: pass such a bank, or "
                 "choose a threshold for outlier_score yourself."
             )
-        if self.seen_in_training_:
-            warnings.warn(
-                "The extractor looks trained on the base classes, which are then easier than new ones: more than "
-                f"{reject:g} of the samples of new classes may be rejected.",
-                OpenWorldWarning,
-                stacklevel=3,
-            )
+        self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
         return -fit, fit < limits[best]
+
+    def _warn_of_false_alarms(self, reject: float) -> None:
+        """Warn where new classes are so unlike base classes that the share of false alarms is uncertain."""
+        deviation = getattr(self, "support_deviation_", 0.0)
+        if self.seen_in_training_:
+            reason = "The extractor looks trained on the base classes, which are then easier than new ones"
+        elif deviation < -MOST_DEVIATIONS:
+            reason = f"The support is unlike that of held-out base classes, by {-deviation:.1f} standard deviations"
+        else:
+            return
+        warnings.warn(
+            f"{reason}: the share of samples of new classes that are rejected may be far from {reject:g}.",
+            OpenWorldWarning,
+            stacklevel=4,
+        )
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """How little each sample fits its best class (samples,): the larger, the likelier it is of no class.
@@ -123,10 +138,13 @@ class OpenWorld:
         """Fit to other support samples; a model whose fit fails stays as it was."""
         grown = copy(self)
         if getattr(self, "is_new_", None) is not None:
-            theta = np.concatenate([self.coef_, self.intercept_[:, None] - self.balance_], axis=1)
+            theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
+            grown._old_rows = {tuple(getattr(self, "base_head_", ())): theta[~self.is_new_]}
+            theta[:, -1] -= self.balance_
             grown._rows = dict(zip(self.classes_[self.is_new_].tolist(), theta[self.is_new_], strict=True))
         grown._learn(X, y)
-        grown.__dict__.pop("_rows", None)
+        for name in ("_rows", "_old_rows"):
+            grown.__dict__.pop(name, None)
         self.__dict__.update(grown.__dict__)
         return self
 
@@ -137,7 +155,7 @@ class OpenWorld:
         names = self.classes_
         _check_joint(bank, method, names, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
-        old, start = _old_classes(bank, base, method), None
+        old, start = self._old_classes(bank, base, method), None
         if self._rows is not None:
             nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
@@ -152,6 +170,24 @@ class OpenWorld:
         theta = np.concatenate([old.theta, rows])[order]
         return FittedTasks(theta[None], np.array([new.converged]), transfer, gaussians, new.slopes[None])
 
+    def _old_classes(self, bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
+        """The classifier of the base classes in this space; the bank keeps it.
+
+        It is trained once. A model that was loaded and grows has its rows already, unless its parameters changed since.
+        """
+        kept = base.__dict__.setdefault("_old_classes", {})
+        key: tuple[Any, ...] = float(method.n_generated), float(method.C)
+        self.base_head_ = np.array(key)
+        rows = (self._old_rows or {}).get(key)
+        if rows is None or len(rows) != len(bank.names) or not base.transform.same_as(self.transform_):
+            rows = None
+        elif key not in kept:
+            # Rows from a file are for the model that grows from it.
+            key = *key, array_hash(rows)
+        if key not in kept:
+            kept[key] = train_old(base, needed_samples(bank), bank.counts, method, rows)
+        return kept[key]
+
     def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
         """What fits a class, and the temperature of the probabilities."""
         confidence = self._confidence(method)
@@ -159,29 +195,42 @@ class OpenWorld:
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
         shots = self.known_.sizes[is_new]
         if confidence is not None:
-            self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k) for k in shots])
+            deviation = self.support_deviation_ = self._support_deviation(confidence, len(shots))
+            self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k, deviation) for k in shots])
             if not self.seen_in_training_:
                 self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
-            old = _old_classes(bank, base, method)
+            old = self._old_classes(bank, base, method)
             if len(old.held_out):
                 self._judge_by_held_out(old)
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
 
+    def _support_deviation(self, confidence: Confidence, ways: int) -> float:
+        """How much better the support fits than that of held-out base classes, in standard deviations over tasks."""
+        rows = _spread(len(self.support_), TELLING_QUERIES)
+        labels = np.searchsorted(self.classes_, self.support_labels_[rows])
+        fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
+        return confidence.support_deviation(ways, fits, self.known_.sizes[labels])
+
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
-        scores = np.quantile(self.known_.best(old.held_out)[1], LEVELS)
+        some = _spread(len(old.held_out), TELLING_QUERIES)
+        scores = np.quantile(self.known_.best(old.held_out[some])[1], LEVELS)
         of_new = self.alarm_scores_
         if of_new is not None:
             everyone = np.tile(scores, (len(self.classes_), 1))
             everyone[self.is_new_] = of_new
             self.alarm_scores_ = everyone
-        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
-        margins = logits(theta, old.held_out).astype(np.float64)
-        places = np.flatnonzero(~self.is_new_)[old.labels]
-        margins -= margins[np.arange(len(margins)), places][:, None]
+        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)[self.is_new_]
+        margins = np.concatenate([old.judgements[some], logits(theta, old.held_out[some])], axis=1).astype(np.float64)
+        margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
         self.probability_temperature_ = likeliest_temperature(margins)
+
+
+def _spread(count: int, most: int) -> np.ndarray:
+    """Places from 0 to count - 1, evenly, at most so many."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
@@ -213,14 +262,3 @@ def check_names(bank: BaseClasses, names: np.ndarray) -> None:
         raise InputError(
             f"'{both[0]}' is a base class and a new class: give the new one another name, or leave it out of the bank."
         )
-
-
-def _old_classes(bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
-    """The classifier of the base classes in this space; trained once and kept."""
-    kept = base.__dict__.setdefault("_old_classes", {})
-    key = method.n_generated, method.C
-    if key not in kept:
-        samples = bank.samples
-        assert samples is not None
-        kept[key] = train_old(base, samples, bank.counts, method)
-    return kept[key]

@@ -34,9 +34,13 @@ def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array,
     means, shots : arrays (…, N, V) and (…, N)
         Means of the known samples of each class, and their numbers.
     """
+    return rotated_ratios(two.ratios, two.rotated(centre[None, :]), two.rotated(means), shots, two.rotated(x))
+
+
+def rotated_ratios(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
+    """`class_ratios` of what is in the axes where S_w is the identity and S_b has the diagonal `ratios` (V,)."""
     xp = namespace(x)
-    x, means, centre = two.rotated(x), two.rotated(means), two.rotated(centre[None, :])
-    shots, ratios = shots[..., None], two.ratios
+    shots = shots[..., None]
     expected = centre + ratios / (ratios + 1 / shots) * (means - centre)
     variances = 1 + ratios / (shots * ratios + 1)
     precise = xp.matrix_transpose(1 / variances)
@@ -45,6 +49,26 @@ def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array,
     off_centre = x - centre
     of_any = xp.sum(off_centre * off_centre / (1 + ratios) + xp.log(1 + ratios), axis=-1)
     return (of_any[..., None] - own - constant[..., None, :]) / 2
+
+
+def support_fits(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
+    """How well support samples x (…, S, V) fit, in the axes of `rotated_ratios`: (…, S).
+
+    A sample of a class with others has the logarithm of its ratio with these alone, as a query has. A single one has no
+    others, and is compared to the bank: (x - m)' (S_w + S_b)^-1 (x - m) / 2.
+
+    Parameters
+    ----------
+    means, shots : arrays (…, S, V) and (…, S)
+        Of the class of each sample: the mean of its samples, this one included, and their number.
+    """
+    xp = namespace(x)
+    others = xp.where(shots > 1, shots - 1, xp.ones_like(shots))[..., None]
+    rest = (shots[..., None] * means - x) / others
+    # Each sample with its own class, as a batch of one by one.
+    beside = rotated_ratios(ratios, centre, rest[..., None, :], others, x[..., None, :])[..., 0, 0]
+    alone = xp.sum((x - centre) ** 2 / (1 + ratios), axis=-1) / 2
+    return xp.where(shots > 1, beside, alone)
 
 
 @dataclass(frozen=True)
@@ -59,6 +83,11 @@ class KnownClasses:
     def ratios(self, x: np.ndarray) -> np.ndarray:
         """Logarithms of the ratio of samples (n, V) with each class (n, N)."""
         return class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+
+    def support_fits(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """How well samples (S, V) that the means of the classes with these places (S,) hold fit: (S,)."""
+        centre, means, x = (self.two.rotated(part.astype(np.float64)) for part in (self.centre, self.means, x))
+        return support_fits(self.two.ratios, centre, means[labels], self.sizes[labels], x)
 
     def best(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The class that samples (n, V) fit best, and the logarithm of its ratio (n,)."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +65,16 @@ class OldClasses:
     def levels(self, x: np.ndarray) -> np.ndarray:
         """Log of the summed exponentials of the old logits at samples (n, V): (n,)."""
         return _log_sum(logits(self.theta, x))
+
+    @cached_property
+    def levels_at_points(self) -> np.ndarray:
+        """The levels of the points (P,)."""
+        return self.levels(self.points)
+
+    @cached_property
+    def judgements(self) -> np.ndarray:
+        """Logits of the held-out samples (H, B)."""
+        return logits(self.theta, self.held_out)
 
 
 @dataclass(frozen=True)
@@ -132,8 +143,13 @@ def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     return x @ theta[:, :-1].T + theta[:, -1]
 
 
-def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, method: Method) -> OldClasses:
-    """Rows of the base classes, from their features (sum(counts), features), class by class."""
+def train_old(
+    base: PreparedBase, samples: np.ndarray, counts: np.ndarray, method: Method, theta: np.ndarray | None = None
+) -> OldClasses:
+    """Rows of the base classes, from their features (sum(counts), features), class by class.
+
+    Rows `theta` (B, V + 1) that were trained before are not trained again.
+    """
     rng = np.random.default_rng(0)
     ends = np.cumsum(counts)
     most = max(LEAST_POINTS, MOST_POINTS // len(counts))
@@ -147,12 +163,22 @@ def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, metho
     labels = np.repeat(np.arange(len(counts)), sizes)
     points = base.transform(samples[rows])
     weights = (method.n_generated / sizes[labels]).astype(points.dtype)
-    n_classes, width, dtype = len(counts), points.shape[1], points.dtype
+    if theta is None:
+        theta = _old_rows(points, labels, weights, method)
+    others = np.concatenate(judged)
+    sizes = np.array([len(own) for own in judged])
+    held_out = base.transform(samples[others]) if len(others) else points[:0]
+    return OldClasses(theta, points, weights, held_out, np.repeat(np.arange(len(counts)), sizes))
+
+
+def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, method: Method) -> np.ndarray:
+    """Rows of classes (B, V + 1) that are trained on points (P, V) with labels and weights (P,), and no others."""
+    n_classes, width, dtype = int(labels[-1]) + 1, points.shape[1], points.dtype
     problem = RowsProblem(
         points=_with_ones(points),
         labels=labels,
         counts=weights,
-        levels=np.full(len(rows), -np.inf, dtype=dtype),
+        levels=np.full(len(points), -np.inf, dtype=dtype),
         means=np.empty((0, width + 1), dtype=dtype),
         variances=np.empty((0, width), dtype=dtype),
         owners=np.empty(0, dtype=np.int64),
@@ -162,11 +188,7 @@ def train_old(base: PreparedBase, samples: np.ndarray, counts: np.ndarray, metho
         C=method.C,
     )
     start = np.zeros((1, n_classes, width + 1), dtype=dtype)
-    theta = minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem)).theta[0]
-    others = np.concatenate(judged)
-    sizes = np.array([len(own) for own in judged])
-    held_out = base.transform(samples[others]) if len(others) else points[:0]
-    return OldClasses(theta, points, weights, held_out, np.repeat(np.arange(n_classes), sizes))
+    return minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem)).theta[0]
 
 
 def train_new(
@@ -199,7 +221,7 @@ def train_new(
         points=_with_ones(points),
         labels=np.concatenate([np.full(len(old.points), -1), labels]),
         counts=np.concatenate([old.weights, np.full(len(support), method.support_weight, dtype=dtype)]),
-        levels=np.concatenate([old.levels(old.points), old.levels(support)]),
+        levels=np.concatenate([old.levels_at_points, old.levels(support)]),
         means=_with_ones(gaussians.means[0]),
         variances=variances,
         owners=owners,
@@ -236,7 +258,7 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
-    before = logits(old.theta, old.held_out)
+    before = old.judgements
     right = before.argmax(axis=1) == old.labels
     gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
     allowed, most = int(base_loss * len(old.labels)), MOST_BIAS if underrated else 0.0
