@@ -9,7 +9,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.estimators import choosing, confidence, held_out
+from hotshot.estimators import choosing, held_out
 from hotshot.estimators.classifier import FewShotClassifier
 
 CONSTANTS = {name: values[0] for name, values in HOTClassifier._choices.items()}
@@ -35,11 +35,8 @@ class Guesser(FewShotClassifier):
 
 
 @pytest.fixture(autouse=True)
-def few_tasks(monkeypatch, tmp_path):
-    """Few tasks, and an own place for what is kept between programs."""
-    monkeypatch.setattr(choosing, "TASKS", 8)
-    monkeypatch.setattr(choosing, "FIRST_TASKS", 4)
-    monkeypatch.setattr(confidence, "TELLING_QUERIES", 300)
+def nothing_kept(monkeypatch, tmp_path):
+    """An own place for what is kept between programs."""
     monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "cache"))
 
 
