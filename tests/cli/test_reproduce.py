@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
+from hotshot.evaluation import tuning
 from hotshot.paper.experiments import EXPERIMENTS, generated_features, load_findings
 
 
@@ -58,7 +59,8 @@ def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     assert "20-way-1-shot task of omniglot" in run.stdout
 
 
-def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path):
+def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "DEFAULT_GRID", {"epsilon": [0.01, 0.05]})
     X, y = make_bank(4, 24, 6, seed=5, spread=0.7)
     np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
     run = hotshot(
