@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from hotshot.cli import main
+from hotshot.estimators import choosing, confidence
 
 # The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
 settings.register_profile("suite", deadline=None, max_examples=40, derandomize=True)
@@ -90,6 +91,16 @@ def own_cache(tmp_path_factory):
     folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOTSHOT_CACHE", str(folder / "cache"))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def few_held_out_tasks():
+    """Settings, temperatures and thresholds are learned from a tenth of the held-out tasks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "TASKS", 8)
+        patch.setattr(choosing, "FIRST_TASKS", 4)
+        patch.setattr(confidence, "TELLING_QUERIES", 480)
         yield
 
 

@@ -324,9 +324,10 @@ def saved_without_samples(X, y, covariance, space, path):
 
 
 @pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, np.float64) for name in SPACES), ("default", np.float32), ("square roots", np.float32)]
+)
 def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype, tmp_path):
     space = SPACES[name]
     power = space.get("power", 1)

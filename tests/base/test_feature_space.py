@@ -14,7 +14,7 @@ from hotshot.base.embedded import load_bank
 from hotshot.base.feature_space import FeatureSpace, feature_space
 from hotshot.errors import InputError
 
-TASKS = 100
+TASKS = 40
 
 
 def banking77():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -47,7 +48,13 @@ from hotshot.cli import main
 main()
 """
     arguments = ["demo", "--bank", "omniglot", "--tasks", "1", "--shots", "1", "--methods", "hot,cosine"]
-    run = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    run = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "LOKY_MAX_CPU_COUNT": "1"},
+    )
     assert run.returncode == 0, run.stderr
     assert "20-way-1-shot, 1 task" in run.stdout
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
-from hotshot.paper.experiments import EXPERIMENTS, load_findings
+from hotshot.evaluation import tuning
+from hotshot.paper.experiments import EXPERIMENTS, generated_features, load_findings
 
 
 @pytest.fixture
@@ -30,14 +31,15 @@ def test_every_experiment_is_listed(hotshot):
     ]  # fmt: skip
 
 
-def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path):
-    flags = [*files, "--tasks", "3", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
+def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
+    flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
     run = hotshot("reproduce", "--all", *flags)
     assert run.returncode == 0, run.stderr
     for name, experiment in EXPERIMENTS.items():
         found = load_findings(tmp_path / "reproduction" / name)
         assert found["title"] == experiment.title
-        assert found["about"]["tasks"] == 3
+        assert found["about"]["tasks"] == 2
         for figure in found["figures"]:
             for suffix in ("svg", "png"):
                 assert (tmp_path / "reproduction" / name / f"{figure}.{suffix}").stat().st_size > 1000
@@ -57,7 +59,8 @@ def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     assert "20-way-1-shot task of omniglot" in run.stdout
 
 
-def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path):
+def test_validation_classes_tune_one_more_row(hotshot, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "DEFAULT_GRID", {"epsilon": [0.01, 0.05]})
     X, y = make_bank(4, 24, 6, seed=5, spread=0.7)
     np.savez(tmp_path / "val.npz", X=X - X.min(), y=[f"val {c}" for c in y])
     run = hotshot(

@@ -15,6 +15,7 @@ from hotshot.estimators import (
     LogisticClassifier,
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
+    choosing,
     rivals,
 )
 
@@ -148,12 +149,17 @@ def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
 
 
 @every_classifier
-def test_settings_are_chosen_as_in_a_closed_set(classifier):
+def test_settings_are_chosen_as_in_a_closed_set(classifier, monkeypatch):
+    monkeypatch.setattr(choosing, "read_kept", lambda _: {})
     X_base, labels = make_bank(24, 12, 6, seed=5)
-    base = BaseClasses.from_samples(X_base, labels)
-    closed = clone(classifier).set_params(base=base)
-    same = BaseClasses.from_samples(X_base, labels)
-    assert clone(classifier).set_params(base=same, include_base=True).choice() == closed.choice()
+    closed, beside = (
+        clone(classifier)
+        .set_params(base=BaseClasses.from_samples(np.abs(X_base), labels, seen_in_training=False), include_base=own)
+        .choice()
+        for own in (False, True)
+    )
+    assert closed == beside
+    assert closed.trials
 
 
 @every_classifier

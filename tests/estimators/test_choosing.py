@@ -35,10 +35,8 @@ class Guesser(FewShotClassifier):
 
 
 @pytest.fixture(autouse=True)
-def few_tasks(monkeypatch, tmp_path):
-    """Few tasks, and an own place for what is kept between programs."""
-    monkeypatch.setattr(choosing, "TASKS", 24)
-    monkeypatch.setattr(choosing, "FIRST_TASKS", 12)
+def nothing_kept(monkeypatch, tmp_path):
+    """An own place for what is kept between programs."""
     monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "cache"))
 
 
@@ -89,7 +87,7 @@ def test_banks_seen_in_training_choose_the_power_alone():
 def directions(shared, seed=0):
     """Classes that differ along a few axes which all share, or each along an axis of its own."""
     rng = np.random.default_rng(seed)
-    n_classes, width, per_class = 32, 40, 20
+    n_classes, width, per_class = 24, 32, 20
     means = np.zeros((n_classes, width))
     if shared:
         means[:, :8] = 2 * rng.normal(size=(n_classes, 8))
@@ -102,7 +100,8 @@ def directions(shared, seed=0):
 @pytest.mark.parametrize("shared", [True, False])
 def test_classes_with_directions_of_their_own_look_seen_in_training(shared):
     base = BaseClasses.from_samples(*directions(shared))
-    assert HOTClassifier(base).choice().seen_in_training is not shared
+    model = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0)
+    assert model.choice().seen_in_training is not shared
 
 
 def test_the_user_knows_better():
@@ -147,12 +146,12 @@ def test_a_folder_that_cannot_be_written_does_not_matter(monkeypatch, tmp_path):
 
 def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
     found = []
-    for cores in (1, 2, 8):
+    for cores in (1, 8):
         monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
         monkeypatch.setattr(choosing, "read_kept", lambda _: {})
         found.append(HOTClassifier(base, epsilon=0.02, support_weight=20.0).choice())
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 def test_a_saved_model_tells_what_was_chosen(tmp_path):

@@ -65,8 +65,8 @@ ESTIMATORS = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("shots", [1, 3])
 def test_accuracies_are_those_of_the_estimator_used_one_task_at_a_time(name, shots):
-    found = few({name: ESTIMATORS[name]}, tasks=23, shots=shots, seed=2)
-    expected = plain_accuracies(ESTIMATORS[name], 23, shots=shots, seed=2)
+    found = few({name: ESTIMATORS[name]}, tasks=21, shots=shots, seed=2)
+    expected = plain_accuracies(ESTIMATORS[name], 21, shots=shots, seed=2)
     assert len(set(expected)) > 2
     assert np.array_equal(found[name, shots].accuracies, expected)
 
@@ -246,9 +246,8 @@ def assert_same(found, expected):
         assert one.statuses == other.statuses
 
 
-@pytest.mark.parametrize("n_jobs", [2, 4])
-def test_results_do_not_depend_on_the_number_of_processes(n_jobs, mixed, alone):
-    assert_same(few(mixed, tasks=CHUNK_TASKS + 7, shots=(1, 2), n_jobs=n_jobs), alone)
+def test_results_do_not_depend_on_the_number_of_processes(mixed, alone):
+    assert_same(few(mixed, tasks=CHUNK_TASKS + 7, shots=(1, 2), n_jobs=2), alone)
 
 
 @pytest.mark.parametrize("tasks", [1, CHUNK_TASKS - 1, CHUNK_TASKS, CHUNK_TASKS + 1])

@@ -77,6 +77,7 @@ def test_a_batch_is_its_tasks_one_at_a_time(base, method, shots):
         check_same(together, alone, t, 0, tolerance=1e-3)
 
 
+@pytest.mark.parametrize("xp", ["torch", "array_api_strict"], indirect=True)
 def test_every_array_library_agrees_with_numpy(xp, base, method):
     support, labels = random_tasks(base, 2, (2, 1, 1))
     expected = fit_tasks(base, support, labels, method, n_classes=3, seeds=[1, 2])

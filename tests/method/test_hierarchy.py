@@ -198,11 +198,10 @@ def test_padding_does_not_matter(sizes, seed):
 
 
 @pytest.mark.parametrize("cost", COSTS)
-@given(st.integers(0, 999))
-def test_permuting_the_targets_permutes_the_weights(cost, seed):
+def test_permuting_the_targets_permutes_the_weights(cost):
     base = prepared_bank()
     targets, _ = random_tasks(base, n_tasks=1, shots=(1, 1, 1, 1))
-    order = np.random.default_rng(seed).permutation(4)
+    order = np.array([2, 0, 3, 1])
     plain = transfer_of(base, targets, cost=cost)
     permuted = transfer_of(base, targets[:, order], cost=cost)
     np.testing.assert_allclose(permuted.weights, plain.weights[:, :, order], atol=1e-7)

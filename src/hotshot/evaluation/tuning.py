@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import InvalidParameterError
 
 from hotshot.arrays import LIMITS, array_hash, check_features, check_labels, check_number, check_numbers
 from hotshot.base import BaseClasses, Space
@@ -217,6 +218,12 @@ def _candidates(
         raise ParameterError("n_candidates is for search='random'; a grid tries all combinations.")
     defaults = {name: known[name] for name in grid}
     named = {_name(choice): choice for choice in choices if choice != defaults}
+    for choice in named.values():
+        # Before the defaults choose their settings, which takes seconds.
+        try:
+            HOTClassifier(**choice)._validate_params()
+        except InvalidParameterError as error:
+            raise ParameterError(str(error)) from None
     return {DEFAULT: defaults, **named}
 
 

@@ -15,6 +15,7 @@ from hotshot.paper.experiments import (
     claim,
     cost_functions,
     cross_domain,
+    generated_features,
     known_weights,
     speed,
     varied_numbers,
@@ -111,7 +112,8 @@ def test_costs_tell_the_gain_of_the_transport_from_that_of_its_temperature():
     assert "High-level OT, cosine, weighted means +10.00 ± " in better.claims[3].measured
 
 
-def test_claims_show_the_numbers_of_their_tables(setting):
+def test_claims_show_the_numbers_of_their_tables(setting, monkeypatch):
+    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
     found = run("backbones", setting)
     assert found.claims[0].measured == f"as given {found.tables[0].rows[0][4]}"
     found = run("costs", setting)

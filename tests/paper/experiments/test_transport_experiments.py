@@ -197,6 +197,7 @@ def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.05, 0.6, 1.0), (5.0, -0.2, 0.1)])
 def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, high, monkeypatch):
     monkeypatch.setattr(generated_features, "MOST_TASKS", 2)
+    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
     X, y = make_bank(12, 14, 6, spread=spread)
     features = FeatureSet("toys", BaseClasses.from_samples(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
     rows = run("tsne", Setting(features, **REQUEST)).tables[0].rows
@@ -206,6 +207,7 @@ def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, 
 
 def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, monkeypatch):
     monkeypatch.setattr(generated_features, "MOST_TASKS", 1)
+    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
     accuracy = run("tsne", setting).tables[0].rows[1][2].mean
     task = setting.task()
     predicted = setting.fitted_hot().predict(setting.features.X[task.query])
