@@ -1,5 +1,6 @@
 """Numbers and names as a person reads them, the same in the terminal, in sentences and on the page."""
 
+import difflib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -107,6 +108,12 @@ def in_words(number: int) -> str:
 def listed(items: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?`, to end a sentence with, where a known name is close to this one; nothing elsewhere."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def printable(name: Any) -> str:

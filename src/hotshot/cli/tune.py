@@ -8,7 +8,7 @@ import typer
 
 from hotshot import evaluation
 from hotshot.cli.inputs import AnyQueries, Bank, Base, Jobs, Json, Scheduler, Seed, Shots, Ways, load_data, number
-from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
 from hotshot.evaluation.tables import Entry, Table, percent
@@ -42,7 +42,8 @@ def tune(
     wanted = check_shots(shots.split(","))
     chosen = parse_grid(grid) if grid else None
     check_writable(out)
-    classes, X, y = load_data(base, val, bank, "--val")
+    with waiting("reading the features"):
+        classes, X, y = load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
     with Watching(console, None, run) as watching:
         size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}

@@ -16,7 +16,7 @@ from scipy import sparse, stats
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
-from hotshot.formatting import setting_in_words, with_interval
+from hotshot.formatting import did_you_mean, setting_in_words, with_interval
 from hotshot.transport import Status
 
 
@@ -437,5 +437,8 @@ def check_reference(reference: str | None, methods: Iterable[str]) -> str:
     """The method that the others are compared to: the one named, or the first."""
     methods = list(methods)
     if reference is not None and reference not in methods:
-        raise ParameterError(f"reference must be one of the methods {', '.join(methods)}, got {reference!r}.")
+        raise ParameterError(
+            f"reference must be one of the methods {', '.join(methods)}, got {reference!r}."
+            f"{did_you_mean(str(reference), methods)}"
+        )
     return methods[0] if reference is None else reference

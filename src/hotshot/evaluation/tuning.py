@@ -26,6 +26,7 @@ from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
+from hotshot.formatting import did_you_mean
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -200,7 +201,9 @@ def _candidates(
     for name, values in grid.items():
         if name not in known or name in ("base", "random_state"):
             others = ", ".join(n for n in known if n not in ("base", "random_state"))
-            raise ParameterError(f"{name!r} cannot be tuned: the parameters are {others}.")
+            raise ParameterError(
+                f"{name!r} cannot be tuned: the parameters are {others}.{did_you_mean(str(name), known)}"
+            )
         if isinstance(values, str) or not len(values):
             raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
     if search not in SEARCHES:
