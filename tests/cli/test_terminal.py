@@ -36,8 +36,21 @@ def test_names_are_neither_markup_nor_escape_codes():
 
 def test_numbers_stand_to_the_right_and_notes_are_left_out():
     text = printed(Table("t", ("name", "number"), (("a", Number(1)), ("b", Entry("12345", 12345, note="n")))))
-    assert "│ a    │   1.00 │" in text
-    assert "│ b    │  12345 │" in text
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", text).splitlines()]
+    assert lines[1:] == ["name  number", "━━━━━━━━━━━━━", "a       1.00", "b      12345"]
+
+
+def test_a_table_of_80_columns_breaks_neither_names_nor_numbers():
+    columns = ("method", "accuracy %", "recall of worst class", "calibration error", "what it is")
+    rows = (
+        ("ot-euclidean-weighted", Number(68.57, 10.55), Number(1), Number(0.5), "a sentence of several words " * 4),
+    )
+    console = Console(file=StringIO(), width=80)
+    console.print(to_rich(Table("t", columns, rows)))
+    text = console.file.getvalue()
+    assert "ot-euclidean-weighted  68.57 ± 10.55" in text
+    assert "recall of  calibration\n" in re.sub(" +\n", "\n", text)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_rows_of_published_numbers_alone_are_dim():

@@ -126,7 +126,9 @@ def evaluate(
         console.print(f"{watching.known} tasks were in {out} already.", markup=False)
     print_accuracies(console, found)
     if asked is CLOSED:
+        console.print()
         console.print(to_rich(detail_table(found, threshold)))
+        console.print()
     for sentence in settings_in_words(settings):
         console.print(sentence, markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
@@ -139,6 +141,7 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
     tables = [table_of(found, shots) for shots in found.shots]
     for table in tables:
         console.print(to_rich(table))
+        console.print()
     for note in dict.fromkeys(note for table in tables for note in table.notes):
         console.print(note, markup=False)
 

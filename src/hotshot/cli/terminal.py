@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from rich import console as rich_console
+from rich.box import SIMPLE_HEAVY
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from hotshot.evaluation.chunks import Record
     from hotshot.evaluation.tables import Table
 
+# Characters of a name that a table does not break.
+LONGEST_WHOLE = 30
 # Where no one watches a bar, a line is written this often.
 SECONDS_BETWEEN_LINES = 10.0
 Watch = Callable[[int, int | None], None]
@@ -52,14 +56,37 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     """
     from hotshot.evaluation.tables import PUBLISHED
 
-    shown = RichTable(title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left")
-    for name, numeric in zip(table.columns, table.numeric, strict=True):
-        shown.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
-    for row in table.entries:
+    shown = RichTable(
+        title=Text(printable(table.title), "table.title") if table.title else None,
+        title_justify="left",
+        box=SIMPLE_HEAVY,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    rows = table.entries
+    for i, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
+        widest = max((len(printable(row[i].text)) for row in rows), default=0)
+        # Where room is short, neither numbers nor names are broken, but sentences are.
+        whole = numeric or (i == 0 and widest <= LONGEST_WHOLE)
+        shown.add_column(
+            Text(_folded(printable(name), widest)),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=whole,
+        )
+    for row in rows:
         texts = (Text(printable(entry.text), (styles or {}).get(entry.kind, "")) for entry in row)
         kinds = {entry.kind for entry in row if isinstance(entry.value, int | float)}
         shown.add_row(*texts, style="dim" if kinds == {PUBLISHED} else None)
     return shown
+
+
+def _folded(heading: str, widest: int) -> str:
+    """A heading on two lines where it is wider than what stands below it."""
+    width = max(widest, *map(len, heading.split(" ")))
+    while len(lines := textwrap.wrap(heading, width, break_on_hyphens=False)) > 2:
+        width += 1
+    return "\n".join(lines)
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
-from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
+from hotshot.evaluation.results import AHEAD, Estimate, mean_interval, paired_difference, summarise, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
@@ -70,15 +70,21 @@ class Tuning:
         """The candidate that won the last round."""
         return self.candidates[0]
 
+    @property
+    def is_significant(self) -> bool:
+        """Whether the best is better than the defaults, by Holm's procedure over those that saw as many tasks."""
+        last = {c.name: c.gain for c in self.candidates if c.accuracy.n == self.best.accuracy.n and c.name != DEFAULT}
+        return verdicts(last).get(self.best.name) == AHEAD
+
     def save(self, path: str | Path) -> None:
-        """Write the best parameters as a file for `evaluate` and `load_parameters`."""
+        """Write the best parameters as a file for `evaluate` and `load_parameters`; accuracies in it are shares."""
         accuracy, gain = self.best.accuracy, self.best.gain
         about = {
             "hotshot": __version__,
-            "validation_accuracy": 100 * accuracy.mean,
-            "validation_accuracy_half_width": 100 * accuracy.half_width,
-            "gain_over_defaults": 100 * gain.mean,
-            "gain_over_defaults_half_width": 100 * gain.half_width,
+            "validation_accuracy": accuracy.mean,
+            "validation_accuracy_half_width": accuracy.half_width,
+            "gain_over_defaults": gain.mean,
+            "gain_over_defaults_half_width": gain.half_width,
             "tasks": accuracy.n,
             "candidates": len(self.candidates),
             "request": self.request,
