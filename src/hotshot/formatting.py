@@ -110,6 +110,12 @@ def listed(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?`, to end a sentence with, where a known name is close to this one; nothing elsewhere."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
 def printable(name: Any) -> str:
     """A name on one line, with control characters escaped, so that a terminal shows it and does not obey it."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 from io import StringIO
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from rich.text import Text
 
 from hotshot.cli.reproduce import STYLES
-from hotshot.cli.terminal import Console, Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, bar, to_rich, waiting
 from hotshot.errors import InterruptedRunError, ScaleWarning
 from hotshot.evaluation.tables import Entry, Number, Table
 
@@ -35,8 +36,21 @@ def test_names_are_neither_markup_nor_escape_codes():
 
 def test_numbers_stand_to_the_right_and_notes_are_left_out():
     text = printed(Table("t", ("name", "number"), (("a", Number(1)), ("b", Entry("12345", 12345, note="n")))))
-    assert "│ a    │   1.00 │" in text
-    assert "│ b    │  12345 │" in text
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[\d*m", "", text).splitlines()]
+    assert lines[1:] == ["name  number", "━━━━━━━━━━━━━", "a       1.00", "b      12345"]
+
+
+def test_a_table_of_80_columns_breaks_neither_names_nor_numbers():
+    columns = ("method", "accuracy %", "recall of worst class", "calibration error", "what it is")
+    rows = (
+        ("ot-euclidean-weighted", Number(68.57, 10.55), Number(1), Number(0.5), "a sentence of several words " * 4),
+    )
+    console = Console(file=StringIO(), width=80)
+    console.print(to_rich(Table("t", columns, rows)))
+    text = console.file.getvalue()
+    assert "ot-euclidean-weighted  68.57 ± 10.55" in text
+    assert "recall of  calibration\n" in re.sub(" +\n", "\n", text)
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_rows_of_published_numbers_alone_are_dim():
@@ -69,6 +83,34 @@ def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
         watching(record, False, 4)
     assert (watching.done, watching.known) == (4, 2)
     assert re.search(r"\[hot\]\\x1b\[2J, 1 shot: 50\.00%.*4/4.* tasks \S*\d+/s", console.file.getvalue())
+
+
+def test_without_a_terminal_a_plain_line_tells_now_and_then_what_is_done(monkeypatch, capsys):
+    monkeypatch.setattr("hotshot.cli.terminal.SECONDS_BETWEEN_LINES", 0.05)
+    with bar(CONSOLE, "images") as progress:
+        task = progress.add_task("extracting\x1b[2J", total=3000, completed=1200)
+        time.sleep(0.4)
+        progress.update(task, completed=3000)
+        time.sleep(0.2)
+    with waiting("reading"):
+        time.sleep(0.2)
+    written = capsys.readouterr()
+    assert written.out == CONSOLE.file.getvalue() == ""
+    lines = written.err.splitlines()
+    assert set(lines) == {r"extracting\x1b[2J, 1,200 of 3,000 images, 0 s", "reading, 0 s"}
+    assert len(lines) <= 13
+    time.sleep(0.2)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_table_in_a_file_leaves_the_bar_on_the_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Console(file=StringIO(), force_terminal=True, width=80)
+    monkeypatch.setattr("hotshot.cli.terminal.Console", lambda **options: screen)
+    with bar(CONSOLE, "images") as progress:
+        progress.add_task("extracting", total=3000)
+    assert "extracting" in screen.file.getvalue()
+    assert CONSOLE.file.getvalue() == ""
 
 
 def test_each_warning_about_scale_is_one_note():

@@ -210,13 +210,13 @@ def test_rows_and_tables_have_the_measures():
     hot, lda = found.rows()
     difference = found.difference("lda", 1, measure="harmonic_mean")
     assert hot["setting"] == "generalised"
-    assert lda["harmonic_mean"] == pytest.approx(100 * found["lda", 1].measures["harmonic_mean"].mean())
-    assert lda["reference_minus_this_harmonic_mean"] == pytest.approx(100 * difference.mean)
-    assert lda["reference_minus_this_harmonic_mean_half_width"] == pytest.approx(100 * difference.half_width)
+    assert lda["harmonic_mean"] == pytest.approx(found["lda", 1].measures["harmonic_mean"].mean())
+    assert lda["reference_minus_this_harmonic_mean"] == pytest.approx(difference.mean)
+    assert lda["reference_minus_this_harmonic_mean_half_width"] == pytest.approx(difference.half_width)
     assert json.dumps(found.rows())
     table = measure_table(found, 1)
     assert table.columns[:4] == ("method", "base", "novel", "harmonic mean")
-    assert table.rows[0][4].text == "reference"
+    assert (table.columns[4], table.rows[0][4].text) == ("hot - it", "reference")
     assert "harmonic mean" in str(found)
     opened = small(["hot", "lda"], setting="open")
     assert measure_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")

@@ -50,7 +50,8 @@ def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference(
     table = accuracy_table(FOUND, 1)
     assert table.title == "5-way-1-shot, 100 tasks"
     assert table.numeric == [False, True, True, True, True]
-    assert [name.rpartition(" ")[2] for name in table.columns[1:]] == ["classes", "tasks", "classes", "tasks"]
+    assert table.columns[1:] == ("accuracy %", "over tasks", "mine - it", "paired, over tasks")
+    assert "mine - it: accuracy of mine minus that of the method in points, paired." in table.notes[0]
     assert texts(table, "method") == ["mine", "worse", "better"]
     assert texts(table, table.columns[2]) == [f"± {100 * FOUND['mine', 1].accuracy.half_width:.2f}"] * 3
     assert texts(table, table.columns[4]) == ["", "± 0.00", "± 0.00"]

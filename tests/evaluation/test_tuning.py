@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
+from hotshot.cli.tune import candidate_table
 from hotshot.errors import HotshotError, InputError, RunError
-from hotshot.evaluation.tuning import DEFAULT, round_budgets
+from hotshot.evaluation import Estimate, Tuning
+from hotshot.evaluation.tuning import DEFAULT, Candidate, round_budgets
 
 GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
 
@@ -146,3 +148,25 @@ def test_parameters_of_another_version_name_what_is_unknown(classes, tmp_path):
     path.write_text(json.dumps({"format": "hotshot parameters 1", "parameters": {"wings": 2}}))
     with pytest.raises(HotshotError, match="wings"):
         evaluate({"tuned": str(path)}, X, y, base=base, ways=3, shots=1, queries=3, tasks=1, n_jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("gains", "significant"),
+    [
+        # Alone its interval leaves 0 out, but not as the best of ten.
+        ([0.010] + [0.001] * 9, False),
+        ([0.010], True),
+        ([0.030] + [0.001] * 9, True),
+        ([-0.010], False),
+    ],
+)
+def test_the_best_is_called_better_only_where_it_is_significantly_so(gains, significant):
+    accuracies = np.full(50, 0.5)
+    found = [Candidate(str(i), {}, accuracies + gain, Estimate(gain, 0.009, 50)) for i, gain in enumerate(gains)]
+    default = Candidate(DEFAULT, {}, accuracies, Estimate(0.0, 0.0, 50))
+    early = Candidate("early", {}, accuracies[:20], Estimate(0.2, 0.001, 20))
+    ranked = sorted([*found, default], key=lambda candidate: -candidate.gain.mean)
+    tuning = Tuning((*ranked, early), {})
+    assert tuning.is_significant == significant
+    sentence = "No significant difference from the default."
+    assert (sentence in candidate_table(tuning).notes) == (not significant and gains[0] > 0)

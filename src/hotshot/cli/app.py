@@ -64,7 +64,12 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name, the command and the arguments of a command line."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, load_command(str(name)), rest
+        if ctx.resilient_parsing:  # A shell asks for completions.
+            return name, load_command(str(name)), rest
+        from hotshot.cli.terminal import waiting
+
+        with waiting("starting"):
+            return name, load_command(str(name)), rest
 
 
 app = typer.Typer(

@@ -9,10 +9,10 @@ from rich.markdown import Markdown
 
 from hotshot import evaluation
 from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
-from hotshot.cli.evaluate import print_accuracies
-from hotshot.cli.inputs import AnyQueries, Json, Seed, Shots, number, ways_option
+from hotshot.cli.evaluate import method_names, print_accuracies
+from hotshot.cli.inputs import AnyQueries, Json, Seed, Shots, number, one_of, several_of, ways_option
 from hotshot.cli.terminal import Console, Watching, print_notes
-from hotshot.estimators import HOTClassifier
+from hotshot.estimators import METHOD_NAMES, HOTClassifier
 from hotshot.evaluation.tasks import Episodes, Task, check_shots
 
 METHODS = "hot,free-lunch,logistic,centroid-cl2n,centroid,cosine,matching"
@@ -20,9 +20,15 @@ MOST_LOANS = 5
 
 
 def demo(
-    bank: Annotated[str, typer.Option(help=f"Embedded bank: {', '.join(BANK_NAMES)}.")] = "banking77",
+    bank: Annotated[
+        str, typer.Option(help=f"Embedded bank: {', '.join(BANK_NAMES)}.", autocompletion=one_of(BANK_NAMES))
+    ] = "banking77",
     methods: Annotated[
-        str, typer.Option(help="Methods to compare, by name; the first is compared to the others.")
+        str,
+        typer.Option(
+            help="Methods to compare, by name; the first is compared to the others.",
+            autocompletion=several_of(METHOD_NAMES),
+        ),
     ] = METHODS,
     ways: Annotated[str | None, ways_option("Classes per task; 5, or 20 of omniglot, by default.")] = None,
     shots: Shots = "1,5",
@@ -32,7 +38,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Compare H-OT with its baselines on features that come with hotshot; explain a prediction."""
-    wanted, chosen = check_shots(shots.split(",")), methods.split(",")
+    wanted, chosen = check_shots(shots.split(",")), method_names(methods)
     data = load_bank(bank)
     size: dict[str, Any] = {"ways": data.ways if ways is None else ways, "queries": queries, "seed": seed}
     first = Episodes(data.y_novel, shots=1, **size)[0]

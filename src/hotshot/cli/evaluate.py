@@ -12,14 +12,16 @@ import typer
 from hotshot import evaluation
 from hotshot.base import BaseClasses
 from hotshot.cli import inputs
-from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.estimators import METHOD_NAMES
 from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.named import resolve_methods
+from hotshot.estimators.named import is_own, resolve_methods, table_name
 from hotshot.evaluation import Evaluation
+from hotshot.evaluation.identity import identity
 from hotshot.evaluation.tables import accuracy_table, detail_table, measure_table, unsolved
 from hotshot.evaluation.tasks import CLOSED, GENERALISED, SETTINGS, check_setting, check_shots, freeze_tasks
+from hotshot.files import read_features
 from hotshot.files.atomic import real
 
 
@@ -30,21 +32,24 @@ def evaluate(
     methods: Annotated[
         str,
         typer.Option(
-            help=f"Methods with commas: {', '.join(METHOD_NAMES)}; or NAME=FILE.json with parameters from tune."
+            help=f"Methods with commas: {', '.join(METHOD_NAMES)}; NAME=FILE.json with parameters from tune; or "
+            "NAME=FILE.py:CLASS of your own, which is run.",
+            autocompletion=inputs.several_of(METHOD_NAMES),
         ),
     ] = "hot,free-lunch,logistic,centroid-cl2n",
     setting: Annotated[
         str,
         typer.Option(
             help=f"What is asked: {', '.join(SETTINGS)}. Generalised has queries of base classes too, open has queries "
-            "of no class."
+            "of no class.",
+            autocompletion=inputs.one_of(SETTINGS),
         ),
     ] = CLOSED.name,
     ways: inputs.Ways = None,
     shots: inputs.Shots = "1,5",
     queries: inputs.AnyQueries = "15",
     tasks: Annotated[
-        int | None, inputs.number("Tasks for each number of shots. Default: 10,000, 30 in the generalised setting.")
+        int | None, inputs.number("Tasks for each number of shots. Default: 1,000, 30 in the generalised setting.")
     ] = None,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
@@ -71,8 +76,14 @@ def evaluate(
         raise ParameterError("--save-tasks and --load-tasks are for the closed setting: leave them out.")
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
-    chosen = method_names(methods)
-    classes, X, y = inputs.load_data(base, novel, bank)
+    named = method_names(methods)
+    with waiting("reading the features"):
+        classes: BaseClasses | None = None
+        if novel is not None and base is None and bank is None:
+            X, y = read_features(novel)
+        else:
+            classes, X, y = inputs.load_data(base, novel, bank)
+    chosen = resolve_methods(named, classes)
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
@@ -86,7 +97,7 @@ def evaluate(
         request = {
             "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
             "numbers": [own_ways, wanted, queries, tasks, seed],
-            "methods": chosen,
+            "methods": {k: _with_code(own, chosen[k]) if is_own(own) else own for k, own in named.items()},
             **({} if asked is CLOSED else {"setting": asked.name}),
         }
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
@@ -106,7 +117,7 @@ def evaluate(
             **where,
         )
     # In the generalised setting methods choose on a part of the bank, and the run folder says what.
-    settings = {} if asked is GENERALISED else chosen_settings(chosen, classes)
+    settings = {} if asked is GENERALISED else chosen_settings(chosen)
     if as_json:
         print_notes(console, watching.notes)
         print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
@@ -115,7 +126,9 @@ def evaluate(
         console.print(f"{watching.known} tasks were in {out} already.", markup=False)
     print_accuracies(console, found)
     if asked is CLOSED:
+        console.print()
         console.print(to_rich(detail_table(found, threshold)))
+        console.print()
     for sentence in settings_in_words(settings):
         console.print(sentence, markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
@@ -128,15 +141,14 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
     tables = [table_of(found, shots) for shots in found.shots]
     for table in tables:
         console.print(to_rich(table))
+        console.print()
     for note in dict.fromkeys(note for table in tables for note in table.notes):
         console.print(note, markup=False)
 
 
-def chosen_settings(methods: dict[str, Any], base: BaseClasses) -> dict[str, dict[str, Any]]:
+def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What each method chose on the base classes; methods that had nothing to choose are left out."""
-    found = {
-        name: own.choice() for name, own in resolve_methods(methods, base).items() if isinstance(own, FewShotClassifier)
-    }
+    found = {name: own.choice() for name, own in methods.items() if isinstance(own, FewShotClassifier)}
     return {name: choice.settings for name, choice in found.items() if choice.trials}
 
 
@@ -158,12 +170,21 @@ def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Pa
     }
 
 
-def method_names(methods: str) -> dict[str, Any]:
-    """`a,b,name=file.json` as a dict of table names to methods."""
-    chosen: dict[str, Any] = {}
+def _with_code(name: str, method: Any) -> str:
+    """A method of the user's own by its name and what its code is, so that a changed one has another folder."""
+    try:
+        return f"{name} {identity(method)}"
+    except Exception:  # What has no identity is refused, in words, where the run begins.
+        return name
+
+
+def method_names(methods: str) -> dict[str, str]:
+    """`a,b,name=file.json,file.py:Name` as a dict of table names to methods."""
+    chosen: dict[str, str] = {}
     for part in methods.split(","):
         name, equals, value = part.strip().partition("=")
+        name, value = name if equals else table_name(name), value if equals else name
         if not name or name in chosen or (equals and not value):
             raise ParameterError(f"--methods must be different names with commas, got {methods!r}.")
-        chosen[name] = value if equals else name
+        chosen[name] = value
     return chosen

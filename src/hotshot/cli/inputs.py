@@ -1,5 +1,6 @@
 """What commands take: the flags that several have, and the base and novel classes that these name."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +41,21 @@ def _queries(value: Any) -> Any:
     return check_queries(value)
 
 
+def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """What a shell completes a name to."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
+
+def several_of(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """What a shell completes the last of several names with commas to."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+    return complete
+
+
 def ways_option(text: str) -> Any:
     """An option that is a number of classes or a range, with its help."""
     return typer.Option(help=text, callback=_size)
@@ -47,7 +63,10 @@ def ways_option(text: str) -> Any:
 
 Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
 Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
-Bank = Annotated[str | None, typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.")]
+Bank = Annotated[
+    str | None,
+    typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.", autocompletion=one_of(BANK_NAMES)),
+]
 Ways = Annotated[
     str | None,
     ways_option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
-from hotshot.cli.terminal import Console, print_notes
+from hotshot.cli.terminal import Console, print_notes, waiting
 
 if TYPE_CHECKING:
     from hotshot.report import Source
@@ -38,7 +38,7 @@ def report(
     console = Console(stderr=True)
     notes: list[str] = []
     check_report(out)
-    with console.status("Fitting tasks for the task explorer …"):
+    with waiting("fitting tasks for the task explorer"):
         text = make_report(
             runs,
             read_source,

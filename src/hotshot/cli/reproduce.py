@@ -15,7 +15,7 @@ from hotshot.base.embedded import load_bank
 from hotshot.cli.evaluate import source_of
 from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number
 from hotshot.cli.report import read_source
-from hotshot.cli.terminal import Console, Watching, to_rich
+from hotshot.cli.terminal import Console, Watching, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.evaluation.journal import REQUEST, check_request
 from hotshot.evaluation.runner import versions
@@ -23,6 +23,7 @@ from hotshot.evaluation.tables import Entry, Table
 from hotshot.evaluation.tasks import labels_hash
 from hotshot.files import read_features
 from hotshot.files.atomic import locked, write_json
+from hotshot.formatting import did_you_mean
 from hotshot.version import __version__
 
 # matplotlib and all that draws are slow to import, and no other command needs them: functions import these.
@@ -81,8 +82,9 @@ def reproduce(
         return
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
-    own = FeatureSet(name or bank or Path(str(novel)).stem, *load_data(base, novel, bank), backbone)
-    others = tuple(map(_other, other or ()))
+    with waiting("reading the features"):
+        own = FeatureSet(name or bank or Path(str(novel)).stem, *load_data(base, novel, bank), backbone)
+        others = tuple(map(_other, other or ()))
     _check_titles([own, *others])
     if ways is None:
         ways = 5 if bank is None else load_bank(bank).ways
@@ -113,7 +115,7 @@ def reproduce(
             claims += findings.claims
             _print(console, experiment, findings, watching.notes)
         _print_claims(console, claims)
-        with console.status("Fitting tasks for the task explorer …"):
+        with waiting("fitting tasks for the task explorer"):
             write_report(out / PAGE, make_report([out], read_source))
     if as_json:
         print(json.dumps(documents, indent=2))
@@ -128,7 +130,9 @@ def _chosen(names: list[str]) -> list[Experiment]:
         raise ParameterError(f"Name experiments, or pass --all: {', '.join(EXPERIMENTS)}.")
     for name in names:
         if name not in EXPERIMENTS:
-            raise ParameterError(f"experiment must be one of {', '.join(EXPERIMENTS)}, got {name!r}.")
+            raise ParameterError(
+                f"experiment must be one of {', '.join(EXPERIMENTS)}, got {name!r}.{did_you_mean(name, EXPERIMENTS)}"
+            )
     return [EXPERIMENTS[name] for name in dict.fromkeys(names)]
 
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import time
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from rich import console as rich_console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.box import SIMPLE_HEAVY
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -22,7 +33,10 @@ if TYPE_CHECKING:
     from hotshot.evaluation.chunks import Record
     from hotshot.evaluation.tables import Table
 
-SECONDS_WITHOUT_BAR = 1.0
+# Characters of a name that a table does not break.
+LONGEST_WHOLE = 30
+# Where no one watches a bar, a line is written this often.
+SECONDS_BETWEEN_LINES = 10.0
 Watch = Callable[[int, int | None], None]
 
 
@@ -42,14 +56,37 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     """
     from hotshot.evaluation.tables import PUBLISHED
 
-    shown = RichTable(title=Text(printable(table.title), "table.title") if table.title else None, title_justify="left")
-    for name, numeric in zip(table.columns, table.numeric, strict=True):
-        shown.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
-    for row in table.entries:
+    shown = RichTable(
+        title=Text(printable(table.title), "table.title") if table.title else None,
+        title_justify="left",
+        box=SIMPLE_HEAVY,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    rows = table.entries
+    for i, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
+        widest = max((len(printable(row[i].text)) for row in rows), default=0)
+        # Where room is short, neither numbers nor names are broken, but sentences are.
+        whole = numeric or (i == 0 and widest <= LONGEST_WHOLE)
+        shown.add_column(
+            Text(_folded(printable(name), widest)),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=whole,
+        )
+    for row in rows:
         texts = (Text(printable(entry.text), (styles or {}).get(entry.kind, "")) for entry in row)
         kinds = {entry.kind for entry in row if isinstance(entry.value, int | float)}
         shown.add_row(*texts, style="dim" if kinds == {PUBLISHED} else None)
     return shown
+
+
+def _folded(heading: str, widest: int) -> str:
+    """A heading on two lines where it is wider than what stands below it."""
+    width = max(widest, *map(len, heading.split(" ")))
+    while len(lines := textwrap.wrap(heading, width, break_on_hyphens=False)) > 2:
+        width += 1
+    return "\n".join(lines)
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
@@ -58,45 +95,68 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
         console.print(f"Note: {printable(note)}", markup=False, style="yellow")
 
 
+class Bar(Progress):
+    """Progress that leaves nothing behind on a terminal; elsewhere a plain line on stderr every ten seconds.
+
+    It is shown on `console`, or on stderr where that is no terminal, such as a file that the tables go to.
+    """
+
+    def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
+        told = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns)
+        super().__init__(
+            *told, console=console if console.is_terminal else Console(stderr=True, soft_wrap=True), transient=True
+        )
+        self._counted, self._ended = counted, Event()
+
+    def start(self) -> None:
+        """Begin to show it."""
+        if self.console.is_terminal:
+            super().start()
+        else:
+            Thread(target=self._write_lines, daemon=True).start()
+
+    def stop(self) -> None:
+        """Show it no longer."""
+        self._ended.set()
+        if self.console.is_terminal:
+            super().stop()
+
+    def _write_lines(self) -> None:
+        while not self._ended.wait(SECONDS_BETWEEN_LINES):
+            for task in self.tasks:
+                if not task.finished:
+                    of = "" if task.total is None else f" of {task.total:,.0f}"
+                    done = f", {task.completed:,.0f}{of} {self._counted}" if self._counted else ""
+                    self.console.print(f"{task.description}{done}, {task.elapsed or 0:.0f} s", markup=False)
+
+
 def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
-    """A progress bar of `counted`, such as "images", that leaves nothing behind."""
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn(counted),
-        *more,
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
+    """A progress bar of `counted`, such as "images"."""
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn(counted), *more, TimeRemainingColumn())
+    return Bar(console, counted, *columns)
+
+
+@contextmanager
+def waiting(doing: str) -> Iterator[None]:
+    """Show what is being done where it cannot be counted."""
+    with Bar(Console(stderr=True), "", TimeElapsedColumn()) as progress:
+        progress.add_task(doing, total=None)
+        yield
 
 
 @contextmanager
 def reading(console: Console) -> Iterator[Callable[..., Watch]]:
-    """A bar for files that take longer than a second: `begin(name, doing)` begins a pass over one.
+    """A bar for files: `begin(name, doing)` begins a pass over one.
 
     What `begin` returns takes note of the rows of the file that are done and of their total.
     """
-    progress, begun = bar(console, "samples"), time.monotonic()
+    with bar(console, "samples") as progress:
 
-    def begin(name: str, doing: str = "reading") -> Watch:
-        task = progress.add_task(f"{doing} {shortened(Path(name).name)}", total=None)
+        def begin(name: str, doing: str = "reading") -> Watch:
+            task = progress.add_task(f"{doing} {shortened(Path(name).name)}", total=None)
+            return lambda rows, total: progress.update(task, completed=rows, total=total)
 
-        def watch(rows: int, total: int | None) -> None:
-            # In a file or a pipe a bar would leave only empty lines.
-            if console.is_terminal and time.monotonic() - begun > SECONDS_WITHOUT_BAR:
-                progress.start()
-            progress.update(task, completed=rows, total=total)
-
-        return watch
-
-    try:
         yield begin
-    finally:
-        # Stopping what never began would print an empty line.
-        if progress.live.is_started:
-            progress.stop()
 
 
 class Watching:

@@ -124,7 +124,7 @@ def _train(
 
         def after_epoch(epoch: Epoch) -> None:
             epochs.append(epoch)
-            progress.console.print(_line(epoch, recipe), markup=False)
+            console.print(_line(epoch, recipe), markup=False)
 
         try:
             train_backbone(base, val, recipe, out, device=device, watch=after_batch, told=after_epoch)

@@ -8,11 +8,13 @@ import typer
 
 from hotshot import evaluation
 from hotshot.cli.inputs import AnyQueries, Bank, Base, Jobs, Json, Scheduler, Seed, Shots, Ways, load_data, number
-from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Tuning
+from hotshot.evaluation.results import finite
 from hotshot.evaluation.tables import Entry, Table, percent
 from hotshot.evaluation.tasks import check_shots
+from hotshot.evaluation.tuning import DEFAULT
 from hotshot.files.atomic import check_writable
 
 SHOWN = 15
@@ -42,7 +44,8 @@ def tune(
     wanted = check_shots(shots.split(","))
     chosen = parse_grid(grid) if grid else None
     check_writable(out)
-    classes, X, y = load_data(base, val, bank, "--val")
+    with waiting("reading the features"):
+        classes, X, y = load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
     with Watching(console, None, run) as watching:
         size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
@@ -51,9 +54,13 @@ def tune(
     found.save(out)
     print_notes(console, watching.notes)
     if as_json:
-        print(json.dumps({"parameters": str(out), "candidates": _rows(found)}, indent=2))
+        told = {"parameters": str(out), "significant": found.is_significant, "candidates": _rows(found)}
+        print(json.dumps(told, indent=2))
         return
-    console.print(to_rich(_table(found)))
+    table = candidate_table(found)
+    console.print(to_rich(table))
+    for note in table.notes:
+        console.print(note, markup=False)
     console.print(
         "The best of many on the same tasks looks better than it is: report it on other classes, with\n"
         f"  hotshot evaluate --base FILE --novel FILE --methods hot,tuned={out}",
@@ -62,29 +69,32 @@ def tune(
 
 
 def _rows(found: Tuning) -> list[dict[str, Any]]:
-    """Every candidate for a program, accuracies in percent; after a single task there is no interval."""
+    """Every candidate for a program, accuracies as shares; after a single task there is no interval."""
     return [
         {
             "parameters": candidate.parameters,
             "tasks": candidate.accuracy.n,
-            "accuracy": percent(candidate.accuracy).mean,
-            "accuracy_half_width": percent(candidate.accuracy).half_width,
-            "minus_defaults": percent(candidate.gain).mean,
-            "minus_defaults_half_width": percent(candidate.gain).half_width,
+            "accuracy": candidate.accuracy.mean,
+            "accuracy_half_width": finite(candidate.accuracy.half_width),
+            "minus_defaults": candidate.gain.mean,
+            "minus_defaults_half_width": finite(candidate.gain.half_width),
         }
         for candidate in found.candidates
     ]
 
 
-def _table(found: Tuning) -> Table:
+def candidate_table(found: Tuning) -> Table:
     """The best candidates, with the tasks they saw and their paired gain over the defaults."""
     best = found.candidates[:SHOWN]
     rows = tuple(
         (c.name, Entry(str(c.accuracy.n), c.accuracy.n), percent(c.accuracy), percent(c.gain, signed=True))
         for c in best
     )
-    columns = ("parameters", "tasks", "accuracy in %, 95% over tasks", "minus defaults, paired, 95% over tasks")
-    return Table(f"best {len(best)} of {len(found.candidates)} candidates", columns, rows)
+    level = found.best.name != DEFAULT and not found.is_significant
+    notes = ("gain: over the defaults in points, paired. Intervals are 95% over tasks.",
+             *(["No significant difference from the default."] if level else []))  # fmt: skip
+    columns = ("parameters", "tasks", "accuracy %", "gain")
+    return Table(f"best {len(best)} of {len(found.candidates)} candidates", columns, rows, notes)
 
 
 def parse_grid(grid: list[str]) -> dict[str, list[Any]]:

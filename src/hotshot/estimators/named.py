@@ -19,6 +19,8 @@ from hotshot.estimators.rivals import (
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
 )
+from hotshot.formatting import did_you_mean
+from hotshot.user_code import load_named
 
 METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "hot": lambda base: HOTClassifier(base),
@@ -47,7 +49,16 @@ METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge
 
 
 def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
-    """A fresh classifier by name with its default parameters, or `HOTClassifier` with those of a `.json` file.
+    """A fresh classifier by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `METHOD_NAMES`, with its default parameters; a `.json` file of parameters of `HOTClassifier`; or a
+        method of your own, `file.py:Name` or `package.module:Name`: a scikit-learn classifier, or a class or function
+        that gives one, which may take `base`. That code is run.
+    base : BaseClasses or None
+        Base classes of the method.
 
     Examples
     --------
@@ -59,11 +70,24 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
             return HOTClassifier(base, **load_parameters(name))
         except TypeError as error:
             raise ParameterError(f"{name} holds what is no parameter of HOTClassifier: {error}.") from None
+    if is_own(name):
+        return load_named(name, "method", lambda x: hasattr(x, "fit") and not isinstance(x, type), base=base)
     if name not in METHODS:
         raise ParameterError(
-            f"method must be one of {', '.join(METHOD_NAMES)}, or a .json file of parameters, got {name!r}."
+            f"method must be one of {', '.join(METHOD_NAMES)}, a .json file of parameters, or file.py:Name, "
+            f"got {name!r}.{did_you_mean(name, METHODS)}"
         )
     return METHODS[name](base)
+
+
+def is_own(method: Any) -> bool:
+    """Whether a method is the name of code of the user's own."""
+    return isinstance(method, str) and ":" in method
+
+
+def table_name(method: Any) -> str:
+    """What a method is called in tables where nothing else is said."""
+    return method.rpartition(":")[2] if isinstance(method, str) else type(method).__name__
 
 
 def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
@@ -73,7 +97,7 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     if not isinstance(methods, dict):
         # Ensembles can be iterated over, but are one estimator.
         listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
-        names = [m if isinstance(m, str) else type(m).__name__ for m in listed]
+        names = [table_name(m) for m in listed]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ParameterError(f"methods has {twice[0]!r} more than once: pass a dict of names to estimators.")
@@ -83,9 +107,12 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     resolved = {}
     for name, method in methods.items():
         if isinstance(method, str):
-            if base is None and method not in METHODS_WITHOUT_BASE:
+            if base is None and not (method in METHODS_WITHOUT_BASE or is_own(method)):
                 named_method(method, base)
-                raise ParameterError(f"Method '{name}' needs base classes: pass base.")
+                raise ParameterError(
+                    f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
+                    f"{', '.join(METHODS_WITHOUT_BASE)}."
+                )
             method = named_method(method, base)
         if isinstance(method, type):
             raise ParameterError(
@@ -93,7 +120,8 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
             )
         if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
             raise ParameterError(
-                f"Method '{name}' must be a method's name or a scikit-learn classifier, got {type(method).__name__}."
+                f"Method '{name}' must be a method's name or a scikit-learn classifier, with fit, predict and "
+                f"get_params, got {type(method).__name__}."
             )
         if str(name) in resolved:
             raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")

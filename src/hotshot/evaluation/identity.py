@@ -57,7 +57,9 @@ class _Hashes:
         if kind is np.ndarray and value.dtype.kind != "O":
             return array_hash(np.atleast_1d(value))
         if isinstance(value, ModuleType):
-            return value.__name__
+            # Of the user's own modules the text counts: what is read from them is not known.
+            own = getattr(value, "__file__", None) if not _is_package(value) else None
+            return [value.__name__, own and hashlib.sha256(Path(own).read_bytes()).hexdigest()]
         if callable(value) and is_installed(value):
             return [getattr(value, "__module__", None), getattr(value, "__qualname__", value.__name__)]
         if isinstance(value, FunctionType):
@@ -105,5 +107,10 @@ def is_installed(value: Any) -> bool:
         found = getattr(found, name, None)
     if module is None or found is not value:
         return False
+    return _is_package(module)
+
+
+def _is_package(module: ModuleType) -> bool:
+    """Whether a module belongs to Python, hotshot or an installed package."""
     packages = {"site-packages", "dist-packages"} & {*Path(getattr(module, "__file__", None) or "").parts}
     return bool(packages) or module.__name__.split(".")[0] in {*sys.stdlib_module_names, "hotshot"} - {"__main__"}

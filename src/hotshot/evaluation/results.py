@@ -16,7 +16,7 @@ from scipy import sparse, stats
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
-from hotshot.formatting import setting_in_words, with_interval
+from hotshot.formatting import did_you_mean, setting_in_words, with_interval
 from hotshot.transport import Status
 
 
@@ -273,7 +273,7 @@ class Evaluation:
     ) -> Estimate:
         """Accuracy of the reference minus that of `method`, paired over the tasks, with its 95% interval over tasks.
 
-        With `measure` it is the difference of that one.
+        It is a difference of shares: 0.01 is one point. With `measure` it is the difference of that one.
         """
         own, other = self[method, shots], self[self.reference if reference is None else reference, shots]
         if measure is not None:
@@ -296,10 +296,11 @@ class Evaluation:
         return {method: self.difference_over_classes(method, shots) for method in others}
 
     def rows(self, threshold: float = 0.5) -> list[dict[str, Any]]:
-        """One flat dict per method and number of shots, accuracies in percent: for a data frame or JSON.
+        """One flat dict per method and number of shots: for a data frame or JSON.
 
-        Half widths are those of 95% intervals over tasks, and with `class` in their names over classes. Other settings
-        than the closed one have their measures too, in percent, and `reference_is` goes by the one they compare by.
+        Accuracies, differences and all other measures are shares from 0 to 1, as in `difference`; tables for people
+        are in percent. Half widths are those of 95% intervals over tasks, and with `class` in their names over classes.
+        Other settings than the closed one have their measures too, and `reference_is` goes by the one they compare by.
         """
         found = []
         for shots in self.shots:
@@ -328,7 +329,7 @@ class Evaluation:
         return found
 
     def _statistics(self, result: MethodResult) -> dict[str, Any]:
-        """Accuracy and difference of one row, in percent."""
+        """Accuracy and difference of one row."""
         own, of_classes = result.accuracy, result.accuracy_over_classes
         difference = self.difference(result.method, result.shots)
         lead = None
@@ -336,26 +337,26 @@ class Evaluation:
             lead = self.difference_over_classes(result.method, result.shots)
         return {
             "classes": of_classes.n,
-            "accuracy": 100 * own.mean,
-            "accuracy_half_width": _finite(100 * own.half_width),
-            "accuracy_class_half_width": _finite(100 * of_classes.half_width),
+            "accuracy": own.mean,
+            "accuracy_half_width": finite(own.half_width),
+            "accuracy_class_half_width": finite(of_classes.half_width),
             "reference": self.reference,
-            "reference_minus_this": 100 * difference.mean,
-            "reference_minus_this_half_width": _finite(100 * difference.half_width),
-            "reference_minus_this_class_half_width": None if lead is None else _finite(100 * lead.half_width),
+            "reference_minus_this": difference.mean,
+            "reference_minus_this_half_width": finite(difference.half_width),
+            "reference_minus_this_class_half_width": None if lead is None else finite(lead.half_width),
         }
 
     def _measures(self, result: MethodResult) -> dict[str, Any]:
-        """Measures of one row and how far the reference is ahead in them, in percent."""
+        """Measures of one row and how far the reference is ahead in them."""
         found: dict[str, Any] = {"setting": self.setting.name} if self.setting.compared else {}
         for name, values in result.measures.items():
             own = mean_interval(values)
-            found[name] = 100 * own.mean
-            found[f"{name}_half_width"] = _finite(100 * own.half_width)
+            found[name] = own.mean
+            found[f"{name}_half_width"] = finite(own.half_width)
             if name in self[self.reference, result.shots].measures:
                 difference = self.difference(result.method, result.shots, measure=name)
-                found[f"reference_minus_this_{name}"] = 100 * difference.mean
-                found[f"reference_minus_this_{name}_half_width"] = _finite(100 * difference.half_width)
+                found[f"reference_minus_this_{name}"] = difference.mean
+                found[f"reference_minus_this_{name}_half_width"] = finite(difference.half_width)
         return found
 
     def __str__(self) -> str:
@@ -384,7 +385,7 @@ def _both(over_classes: Estimate, over_tasks: Estimate, *, signed: bool = False)
     return text + (f" (± {100 * over_tasks.half_width:.2f} over tasks)" if math.isfinite(over_tasks.half_width) else "")
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
     """A single task has no interval, and JSON no infinity."""
     return value if np.isfinite(value) else None
 
@@ -437,5 +438,8 @@ def check_reference(reference: str | None, methods: Iterable[str]) -> str:
     """The method that the others are compared to: the one named, or the first."""
     methods = list(methods)
     if reference is not None and reference not in methods:
-        raise ParameterError(f"reference must be one of the methods {', '.join(methods)}, got {reference!r}.")
+        raise ParameterError(
+            f"reference must be one of the methods {', '.join(methods)}, got {reference!r}."
+            f"{did_you_mean(str(reference), methods)}"
+        )
     return methods[0] if reference is None else reference

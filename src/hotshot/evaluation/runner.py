@@ -86,7 +86,7 @@ def evaluate(
         queries="dirichlet:2" divides 15 per class by proportions from that distribution. By default 5 ways, and all
         novel classes in the generalised setting; there `queries` is the most that a class has.
     tasks : int
-        For each number of shots; 10,000 by default, and 30 in the generalised setting.
+        For each number of shots; 1,000 by default, and 30 in the generalised setting.
     seed : int
         Task i depends on the seed and on i alone.
     frozen : path, optional

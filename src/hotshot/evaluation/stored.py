@@ -127,7 +127,7 @@ def _results(
             result = summarise(method, k, own, _names(own, row["recall"]))
             # The names of the classes are in the file of results alone.
             same = np.isclose(list(result.recall.values()), list(row["recall"].values()), rtol=0, atol=1e-9)
-            if not (abs(100 * result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
+            if not (abs(result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
                 raise ValueError(f"{RESULTS} and {JOURNAL} differ in {method}")
             _check_measures(result, row, setting)
             results.append(result)
@@ -139,7 +139,7 @@ def _check_measures(result: MethodResult, row: dict[str, Any], setting: Setting)
     known = [name for name in setting.measures if name in result.measures]
     if setting.compared not in [*known, ""] or len(known) < len(result.measures):
         raise ValueError(f"the measures of {result.method} are not those of the {setting.name} setting")
-    if any(abs(100 * result.measures[name].mean() - row[name]) >= 1e-6 for name in known):
+    if any(abs(result.measures[name].mean() - row[name]) >= 1e-6 for name in known):
         raise ValueError(f"{RESULTS} and {JOURNAL} differ in {result.method}")
 
 

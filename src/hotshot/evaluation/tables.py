@@ -31,6 +31,8 @@ from hotshot.transport import Status
 PUBLISHED = "published"
 VERDICTS = {AHEAD: "reference ahead", BEHIND: "reference behind", UNDECIDED: "undecided"}
 REFERENCE = "reference"
+# Characters of a method in a heading.
+LONGEST_REFERENCE = 13
 # Characters of a class name below a number or in a sentence.
 LONGEST_NAME = 60
 
@@ -173,26 +175,22 @@ def measure_table(found: Evaluation, shots: int | str) -> Table:
 def _measured(
     found: Evaluation, method: str, shots: int | str, lead: Estimate | None, standing: str | None
 ) -> dict[str, Cell]:
-    """A row by its columns; measures behind the one that methods are compared by have no interval."""
+    """A row by its columns; the measure that methods are compared by has an interval."""
     setting, result = found.setting, found[method, shots]
     cells: dict[str, Cell] = {"method": _name(found, method)}
     if setting.has_accuracy:
-        cells["accuracy"] = percent(result.accuracy)
+        cells["accuracy"] = Number(100 * result.accuracy.mean)
     for name, title in setting.measures.items():
-        values, is_behind = result.measures.get(name), "reference is" in cells
-        if values is None:
-            cells[title] = None
-        else:
-            cells[title] = Number(100 * float(values.mean())) if is_behind else percent(mean_interval(values))
+        values = result.measures.get(name)
+        cells[title] = None if values is None else Number(100 * float(values.mean()))
         if name == setting.compared:
+            cells[title] = None if values is None else percent(mean_interval(values))
             number = None if lead is None else percent(lead, signed=True)
             difference = Entry(REFERENCE, kind=REFERENCE)
             if number is not None:
-                difference = Entry(str(number), number.mean, kind=standing or "")
-            cells |= {f"{found.reference} minus it": difference, "reference is": standing}
-    if setting.has_accuracy:
-        error = result.calibration_error
-        cells["calibration error"] = None if error is None else Number(error, places=3)
+                star = "" if standing == UNDECIDED else " *"
+                difference = Entry(f"{number}{star}", number.mean, note=VERDICTS[str(standing)], kind=str(standing))
+            cells[_minus_it(found)] = difference
     return cells
 
 
@@ -201,9 +199,9 @@ def measure_note(found: Evaluation) -> str:
     if found.tasks == 1:
         return "A single task has no interval."
     return (
-        f"Differences to {found.reference} are those of the {found.setting.measures[found.setting.compared]}, paired. "
-        "Intervals are 95% over tasks and hold for these classes only; ahead and behind are corrected for the number "
-        "of methods (Holm)."
+        f"{_minus_it(found)}: {found.reference} minus the method in {found.setting.measures[found.setting.compared]}, "
+        "paired; * where it is significant after Holm's correction for the number of methods. Intervals are 95% over "
+        "tasks and hold for these classes only."
     )
 
 
@@ -214,13 +212,24 @@ def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
         return ("A single task has no interval.",)
     if not math.isfinite(own.half_width):
         return (
-            f"Every task has all {own.n} classes, so there is no interval over classes and nothing is decided for "
-            "others; intervals over tasks hold for these classes only.",
+            f"{_paired_note(found)} Every task has all {own.n} classes, so there is no interval over classes and "
+            "nothing is decided for others; intervals over tasks hold for these classes only.",
         )
     return (
-        "Intervals over classes hold for new classes of the same kind, intervals over tasks for these "
-        f"{own.n} classes only.",
+        f"{_paired_note(found)} Intervals are 95%: those beside the numbers are over classes and hold for new classes "
+        f"of the same kind, those over tasks hold for these {own.n} classes only.",
     )
+
+
+def _minus_it(found: Evaluation) -> str:
+    """A short heading for the reference minus a method."""
+    return f"{found.reference} - it" if len(found.reference) <= LONGEST_REFERENCE else f"{REFERENCE} - it"
+
+
+def _paired_note(found: Evaluation) -> str:
+    if len(found.methods) == 1:
+        return "Accuracy is in percent."
+    return f"{_minus_it(found)}: accuracy of {found.reference} minus that of the method in points, paired."
 
 
 def detail_table(found: Evaluation, threshold: float) -> Table:
@@ -313,12 +322,7 @@ def _title(found: Evaluation, shots: int | str) -> str:
 
 
 def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
-    return (
-        "accuracy in %, 95% over classes",
-        "accuracy, 95% over tasks",
-        f"{found.reference} minus it, paired, 95% over classes",
-        "paired, 95% over tasks",
-    )
+    return ("accuracy %", "over tasks", _minus_it(found), "paired, over tasks")
 
 
 def _detail_columns(threshold: float) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from hotshot.arrays import LIMITS, check_labels, check_number, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.formatting import did_you_mean
 
 FILE_FORMAT = "hotshot tasks 1"
 # How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.
@@ -56,7 +57,7 @@ class Setting:
 
 
 CHUNK_TASKS = 20
-CLOSED = Setting("closed", 5, 10_000, CHUNK_TASKS, {})
+CLOSED = Setting("closed", 5, 1000, CHUNK_TASKS, {})
 # Old and new classes are answered together; a fit takes seconds.
 GENERALISED = Setting(
     "generalised",
@@ -75,7 +76,7 @@ GENERALISED = Setting(
 )
 # Some queries belong to no class.
 OPEN = Setting(
-    "open", 5, 10_000, CHUNK_TASKS, {"auroc": "AUROC", "false_alarms": "false alarms", "found": "found"}, "auroc"
+    "open", 5, 1000, CHUNK_TASKS, {"auroc": "AUROC", "false_alarms": "false alarms", "found": "found"}, "auroc"
 )
 SETTINGS = {setting.name: setting for setting in (CLOSED, GENERALISED, OPEN)}
 
@@ -83,7 +84,9 @@ SETTINGS = {setting.name: setting for setting in (CLOSED, GENERALISED, OPEN)}
 def check_setting(name: Any) -> Setting:
     """The setting of this name."""
     if not isinstance(name, str) or name not in SETTINGS:
-        raise ParameterError(f"setting must be one of {', '.join(SETTINGS)}, got {name!r:.60}.")
+        raise ParameterError(
+            f"setting must be one of {', '.join(SETTINGS)}, got {name!r:.60}.{did_you_mean(str(name), SETTINGS)}"
+        )
     return SETTINGS[name]
 
 

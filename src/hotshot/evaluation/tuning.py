@@ -24,9 +24,10 @@ from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
-from hotshot.evaluation.results import Estimate, mean_interval, paired_difference, summarise
+from hotshot.evaluation.results import AHEAD, Estimate, mean_interval, paired_difference, summarise, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
+from hotshot.formatting import did_you_mean
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {
@@ -70,15 +71,21 @@ class Tuning:
         """The candidate that won the last round."""
         return self.candidates[0]
 
+    @property
+    def is_significant(self) -> bool:
+        """Whether the best is better than the defaults, by Holm's procedure over those that saw as many tasks."""
+        last = {c.name: c.gain for c in self.candidates if c.accuracy.n == self.best.accuracy.n and c.name != DEFAULT}
+        return verdicts(last).get(self.best.name) == AHEAD
+
     def save(self, path: str | Path) -> None:
-        """Write the best parameters as a file for `evaluate` and `load_parameters`."""
+        """Write the best parameters as a file for `evaluate` and `load_parameters`; accuracies in it are shares."""
         accuracy, gain = self.best.accuracy, self.best.gain
         about = {
             "hotshot": __version__,
-            "validation_accuracy": 100 * accuracy.mean,
-            "validation_accuracy_half_width": 100 * accuracy.half_width,
-            "gain_over_defaults": 100 * gain.mean,
-            "gain_over_defaults_half_width": 100 * gain.half_width,
+            "validation_accuracy": accuracy.mean,
+            "validation_accuracy_half_width": accuracy.half_width,
+            "gain_over_defaults": gain.mean,
+            "gain_over_defaults_half_width": gain.half_width,
             "tasks": accuracy.n,
             "candidates": len(self.candidates),
             "request": self.request,
@@ -201,7 +208,9 @@ def _candidates(
     for name, values in grid.items():
         if name not in known or name in ("base", "random_state"):
             others = ", ".join(n for n in known if n not in ("base", "random_state"))
-            raise ParameterError(f"{name!r} cannot be tuned: the parameters are {others}.")
+            raise ParameterError(
+                f"{name!r} cannot be tuned: the parameters are {others}.{did_you_mean(str(name), known)}"
+            )
         if isinstance(values, str) or not len(values):
             raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
     if search not in SEARCHES:

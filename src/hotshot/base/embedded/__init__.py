@@ -9,6 +9,7 @@ import numpy as np
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.files.tensors import map_tensors
+from hotshot.formatting import did_you_mean
 
 _FOLDER = Path(__file__).parent
 BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
@@ -40,7 +41,9 @@ def load_bank(name: str) -> EmbeddedBank:
     1200
     """
     if name not in BANK_NAMES:
-        raise ParameterError(f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.")
+        raise ParameterError(
+            f"bank must be one of {', '.join(BANK_NAMES)}, got {name!r}.{did_you_mean(str(name), BANK_NAMES)}"
+        )
     file = map_tensors(_FOLDER / f"{name}.safetensors")
     about = file.metadata
     X_base, X_novel = (file.tensors[part].astype(np.float32) for part in ("base", "novel"))

@@ -1,0 +1,107 @@
+"""Code of the user's own by name: `package.module:name` or `path/to/file.py:name`.
+
+It is imported and run, as `python -m` would run it: name only what you trust.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hotshot.errors import InputError, ParameterError
+from hotshot.formatting import did_you_mean, reason
+
+
+def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: Any) -> Any:
+    """What a name stands for, or what the class or function of that name gives.
+
+    Parameters
+    ----------
+    name : str
+        `package.module:attribute` or `path/to/file.py:attribute`. Modules in the working folder are found too.
+    what : str
+        What it is in errors, such as "network".
+    is_made : callable
+        Whether an object is such a thing already; what is not, is called.
+    given
+        Arguments for a class or function that has parameters of these names.
+    """
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise ParameterError(f"{what} must be package.module:name or file.py:name, got {name!r}.")
+    path, is_file = Path(place), place.endswith(".py")
+    if is_file and not path.is_file():
+        raise InputError(f"There is no file {path}: name the Python file that defines the {what}.")
+    with _importing_from(path.parent if is_file else Path()):
+        try:
+            source = _load_file(path) if is_file else importlib.import_module(place)
+            # Some modules import what is asked for only now.
+            found = getattr(source, attribute, None)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.") and not is_file:
+                raise ParameterError(f"There is no module {error.name}: install it, or run in its folder.") from None
+            raise InputError(
+                f"{place} cannot be imported ({reason(error)}): correct it, or install what it needs."
+            ) from None
+        if found is None:
+            close = did_you_mean(attribute, [known for known in dir(source) if not known.startswith("_")])
+            raise ParameterError(f"{place} has no {attribute!r}: name a {what} that it defines.{close}")
+        return _made(found, name, what, given) if callable(found) and not is_made(found) else found
+
+
+@contextmanager
+def _importing_from(folder: Path) -> Iterator[None]:
+    """Let modules of `folder` be imported first, as `python -m` and `python file.py` do, and later after all others.
+
+    Worker processes are started with the same path, and find there what the code has imported from beside it.
+    """
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        with suppress(ValueError):
+            sys.path.remove(entry)
+        if entry not in sys.path:
+            sys.path.append(entry)
+
+
+def _load_file(path: Path) -> ModuleType:
+    # A name of its own, so that it hides no module that is in use.
+    spec = importlib.util.spec_from_file_location(f"_user_code_in_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"Python has no loader for {path}")
+    module = importlib.util.module_from_spec(spec)
+    # Where dataclasses look for the module they stand in. Later it must not be there: workers, which cannot import it,
+    # are sent the code of a class whose module is unknown, and the name alone of others.
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[spec.name]
+    return module
+
+
+def _made(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
+    """What a class or function gives that needs no other arguments than the given ones."""
+    try:
+        parameters = dict(inspect.signature(make).parameters)
+    except (TypeError, ValueError):  # Of some that are not written in Python.
+        parameters = {}
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [p.name for p in parameters.values() if p.default is p.empty and p.kind not in optional]
+    taken = {key: value for key, value in given.items() if key in parameters}
+    if missing := [key for key in needed if key not in taken]:
+        raise ParameterError(f"{name} needs {', '.join(missing)}: name a function without required arguments.")
+    if absent := [key for key in needed if taken[key] is None]:
+        raise ParameterError(f"{name} needs {absent[0]}: pass it, such as --{absent[0]} FILE.")
+    try:
+        return make(**taken)
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{name} fails while it makes the {what} ({reason(error)}): correct it.") from None
