@@ -12,7 +12,19 @@ import hotshot
 ROOT = Path(hotshot.__file__).parent
 # From the bottom up. Files beside the rooms are either below all of them or faces of them that no room imports.
 FOUNDATIONS = ["formatting", "errors", "version", "arrays", "cluster", "user_code"]
-ROOMS = "files transport base method estimators evaluation images encoders inputs paper report".split()
+ROOMS = [
+    "files",
+    "transport",
+    "base",
+    "method",
+    "estimators",
+    "evaluation",
+    "images",
+    "encoders",
+    "inputs",
+    "paper",
+    "report",
+]
 FACES = ["features", "backbones", "training", "extraction", "figures", "experiments", "__init__"]
 ORDER = [*FOUNDATIONS, *ROOMS, *FACES, "cli", "__main__"]
 # Inputs become features without the method; the validation of backbones draws few-shot tasks, and that is all.

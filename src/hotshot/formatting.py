@@ -168,9 +168,3 @@ def readable_size(n_bytes: int) -> str:
         return f"{n_bytes} bytes"
     power = min((len(str(n_bytes)) - 1) // 3, 6)
     return f"{n_bytes / 1000**power:.3g} {'kMGTPE'[power - 1]}B"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?` where a known name is close to this one, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""

@@ -23,7 +23,7 @@ COMMANDS = {
         "explain": ("explain", "Explain answers: the closest examples, what base classes lent, and what decided."),
         "add": ("grow", "Add new classes, or samples of them, to a model."),
         "remove": ("grow", "Remove new classes from a model."),
-        "export": ("export", "Write a fitted classifier as an ONNX graph, or as numbers for a dozen lines of any language."),
+        "export": ("export", "Write a model as an ONNX graph, or as JSON that a dozen lines of any language use."),
     },
     "Measure": {
         "evaluate": ("evaluate", "Accuracy of methods, paired on the same tasks. Interrupted runs resume."),

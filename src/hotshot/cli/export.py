@@ -16,7 +16,7 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, .onnx or .json.", show_default=False)],
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
-    """Write a fitted classifier as an ONNX graph, or as numbers for a dozen lines of any language."""
+    """Write a model as an ONNX graph, or as JSON that a dozen lines of any language use."""
     if out.is_file() and not force:
         raise ParameterError(f"{out} exists: pass --force to overwrite it.")
     loaded = HOTClassifier.load(model)
