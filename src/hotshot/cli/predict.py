@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import typer
@@ -12,7 +14,10 @@ from hotshot.cli import raw
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import count, percentage, quoted
 from hotshot.inputs.answers import CLASS, NONE, answer, answer_columns, check_columns, format_of, writing
-from hotshot.inputs.rows import Columns
+from hotshot.inputs.rows import Columns, Rows
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 def predict(
@@ -57,15 +62,20 @@ def predict(
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)
     rows_done = rejected = right = labelled = 0
-    with raw.Working(console, "answering") as working, writing(out, form) as write:
-        for rows, X in found.batches(inputs, working.watch):
-            answers = answer(found.model, X, reject, unknown)
-            write({**(rows.columns or {"id": rows.ids}), **dict(zip(added, answers.values(), strict=True))})
+    with raw.Working(console, "answering") as working, writing(out, form) as write, ThreadPoolExecutor(1) as pool:
+
+        def answered(some: tuple[Rows, np.ndarray]) -> tuple[Rows, dict[str, list[Any]]]:
+            return some[0], answer(found.model, some[1], reject, unknown)
+
+        # While some rows are written, the next ones are answered.
+        for rows, answers in one_ahead(pool, answered, found.batches(inputs, working.watch)):
+            write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
             rows_done += len(rows)
             rejected += sum(p is None for p in answers["probability"])
-            known = np.array(rows.labels or [], dtype=object)
-            labelled += int((known != "").sum())
-            right += int(sum(a == str(b) for a, b in zip(known, answers[CLASS], strict=False) if a))
+            if rows.labels is not None:
+                pairs = [pair for pair in zip(rows.labels, answers[CLASS], strict=True) if pair[0]]
+                labelled += len(pairs)
+                right += sum(label == str(given) for label, given in pairs)
     print_notes(console, working.notes)
     none = f", of which {rejected:,} {quoted(unknown)}" if reject is not None else ""
     told = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
@@ -74,3 +84,15 @@ def predict(
             f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree; they were not used."
         )
     console.print(" ".join(told), markup=False, soft_wrap=True)
+
+
+def one_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:
+    """What `work` makes of items, in their order; the next is begun before one is given."""
+    waiting: Future[S] | None = None
+    for item in items:
+        begun = pool.submit(work, item)
+        if waiting is not None:
+            yield waiting.result()
+        waiting = begun
+    if waiting is not None:
+        yield waiting.result()

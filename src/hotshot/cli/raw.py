@@ -68,8 +68,11 @@ class Working:
         telling.reset(self._told)
         self._progress.stop()
         self._warnings.__exit__(*raised)
-        found = (str(w.message) for w in self._caught or () if issubclass(w.category, HotshotWarning))
-        self.notes = list(dict.fromkeys(found))
+        # Of each kind the first: batches say the same in other numbers.
+        found = {
+            w.category: str(w.message) for w in reversed(self._caught or ()) if issubclass(w.category, HotshotWarning)
+        }
+        self.notes = list(found.values())
         if isinstance(raised[1], KeyboardInterrupt):
             raise InterruptedRunError("Interrupted: nothing was written.") from None
 

@@ -151,11 +151,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return load_model(cls, path, base)
 
     def _checked_logits(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        X = validated(self, X, reset=False)
+        return self._finite_logits(self._checked(X))
+
+    def _checked(self, X: Any) -> np.ndarray:
+        """Samples that were checked, with a warning where they are hardly of the space of the bank."""
+        X = self._validated(X)
         if self.feature_space_ is not None:
             warn_of_features(self.feature_space_, X)
-        return self._finite_logits(X)
+        return X
 
     def _compare_to_base(self, X: np.ndarray) -> None:
         """Warn where the support can hardly be of novel classes in the space of the bank."""
@@ -172,23 +175,27 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
         """Logits; raise where those of a sample leave the range of numbers."""
-        logits = self._logits(X)
-        # Half, so that their differences are finite too; NaN is not below it either.
-        finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
-        if finite.all():
-            return logits
-        largest = np.where(finite[:, None], 0, np.abs(X))
-        row, column = np.unravel_index(largest.argmax(), X.shape)
-        raise InputError(
-            f"X has no finite logits in row {row}, whose largest entry is {X[row, column]:.3g} in column {column}: "
-            "remove such samples, or rescale all features."
-        )
+        return _finite(self._logits(X), X)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         raise TypeError(f"{type(self).__name__} must define _logits.")
+
+
+def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Logits of samples X; raise where those of one leave the range of numbers."""
+    # Half, so that their differences are finite too; NaN is not below it either.
+    finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
+    if finite.all():
+        return logits
+    largest = np.where(finite[:, None], 0, np.abs(X))
+    row, column = np.unravel_index(largest.argmax(), X.shape)
+    raise InputError(
+        f"X has no finite logits in row {row}, whose largest entry is {X[row, column]:.3g} in column {column}: "
+        "remove such samples, or rescale all features."
+    )
 
 
 class CalibratedClassifier(OpenWorld, FewShotClassifier):
@@ -293,8 +300,25 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         answers = super().predict(X)
         if reject is not None:
             answers = answers.astype(object)
-            answers[self.outliers(X, reject)[1]] = unknown
+            answers[self._outliers(self._placed(self._validated(X)), reject)[1]] = unknown
         return answers
+
+    @NO_OVERFLOW_WARNINGS
+    def answers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+        """Probabilities (samples, classes), outlier scores (samples,) and whether each is rejected, in one pass.
+
+        Without base classes there are no scores, and nothing can be rejected.
+        """
+        X = self._checked(X)
+        placed = self._placed(X)
+        probabilities = self._probabilities(_finite(placed @ self.coef_.T + self.intercept_, X))
+        if self.base is None and reject is None:
+            return probabilities, None, np.zeros(len(X), dtype=bool)
+        return probabilities, *self._outliers(placed, reject)
+
+    def _placed(self, X: np.ndarray) -> np.ndarray:
+        """Samples in the space of the model (samples, axes)."""
+        return self.transform_(cast(X, self.coef_.dtype))
 
     def confidence(self) -> Confidence | None:
         """How sure the answers in tasks of new classes are; None where probabilities are not calibrated.
@@ -345,7 +369,7 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             )
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self.transform_(cast(X, self.coef_.dtype)) @ self.coef_.T + self.intercept_
+        return self._placed(X) @ self.coef_.T + self.intercept_
 
     def explain(
         self, X: Any = None, names: Sequence[str] | None = None, queries: Sequence[str] | None = None

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import array_hash, cast
+from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, TELLING_QUERIES, Confidence, likeliest_temperature
@@ -50,13 +50,14 @@ class OpenWorld:
     _confidence: Callable[[Method], Confidence | None]
     _learn: Callable[[np.ndarray, np.ndarray], None]
     _validated: Callable[..., Any]
+    _placed: Callable[[np.ndarray], np.ndarray]
     # While a model grows: rows of new classes to start from, by class, and rows of base classes, by `base_head_`.
     _rows: dict[Any, np.ndarray] | None = None
     _old_rows: dict[tuple[float, ...], np.ndarray] | None = None
 
-    def outliers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The outlier score of each sample (samples,), and whether it is rejected at this rate of false alarms."""
-        best, fit = self._fit_of(X)
+    def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """Outlier scores of samples in the space of the model, and whether each is rejected at this rate."""
+        best, fit = self._fit_of(placed)
         if reject is None:
             return -fit, np.zeros(len(fit), dtype=bool)
         if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
@@ -92,15 +93,13 @@ class OpenWorld:
         It is the log likelihood of "any class" minus that of the best class, see `hotshot.method.familiarity`; around
         0 both explain the sample equally well.
         """
-        return -self._fit_of(X)[1]
+        return -self._fit_of(self._placed(self._validated(X)))[1]
 
-    def _fit_of(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The class that each sample fits best, and how well."""
-        check_is_fitted(self)
+    def _fit_of(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The class that each sample in the space of the model fits best, and how well."""
         if getattr(self, "known_", None) is None:
             raise ParameterError(f"{type(self).__name__} without base classes knows no outliers: pass base.")
-        X = cast(self._validated(X), self.coef_.dtype)
-        return self.known_.best(self.transform_(X))
+        return self.known_.best(placed)
 
     def add_classes(self, X: Any, y: Any) -> Self:
         """Learn more new classes from support samples X (samples, V) with labels y, as if all had come at once.

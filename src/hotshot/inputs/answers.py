@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,29 +34,24 @@ def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any 
 
     Where a row fits no class, the answer is `unknown` without a probability, and the likeliest class is the runner-up.
     """
-    probabilities = model.predict_proba(X)
+    probabilities, scores, rejected = model.answers(X, reject)
     rows = np.arange(len(probabilities))
     first = probabilities.argmax(axis=1)
     best = probabilities[rows, first]
     probabilities[rows, first] = -1
     second = probabilities.argmax(axis=1)
-    names = model.classes_.tolist()
+    names = np.array(model.classes_.tolist(), dtype=object)
     found: Columns = {
-        CLASS: [names[i] for i in first],
+        CLASS: names[first].tolist(),
         PROBABILITY: _rounded(best),
-        RUNNER_UP: [names[i] for i in second],
+        RUNNER_UP: names[second].tolist(),
         RUNNER_UP_PROBABILITY: _rounded(probabilities[rows, second]),
     }
-    if model.base is not None:
-        score, rejected = model.outliers(X, reject)
-        found[OUTLIER] = _rounded(score)
-        for i in np.flatnonzero(rejected):
-            found[RUNNER_UP][i], found[RUNNER_UP_PROBABILITY][i] = found[CLASS][i], found[PROBABILITY][i]
-            found[CLASS][i], found[PROBABILITY][i] = unknown, None
-    elif reject is not None:
-        raise ParameterError(
-            "reject needs old classes to learn from what fits a class: fit the model with base classes."
-        )
+    if scores is not None:
+        found[OUTLIER] = _rounded(scores)
+    for i in np.flatnonzero(rejected):
+        found[RUNNER_UP][i], found[RUNNER_UP_PROBABILITY][i] = found[CLASS][i], found[PROBABILITY][i]
+        found[CLASS][i], found[PROBABILITY][i] = unknown, None
     return found
 
 
@@ -116,7 +111,7 @@ def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns],
         if not names:
             names.extend(columns)
             writer.writerow(names)
-        writer.writerows(zip(*(map(_cell, columns[name]) for name in names), strict=True))
+        writer.writerows(zip(*(_plain(columns[name]) for name in names), strict=True))
         text.flush()
 
     try:
@@ -125,9 +120,11 @@ def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns],
         text.detach()
 
 
-def _cell(value: Any) -> Any:
-    """Nested values of JSON lines have one cell."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+def _plain(values: list[Any]) -> Iterable[Any]:
+    """Values for cells: those of JSON lines may be nested, and have one cell each."""
+    if not any(isinstance(value, (dict, list)) for value in values):
+        return values
+    return (json.dumps(x, ensure_ascii=False) if isinstance(x, (dict, list)) else x for x in values)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ class Rows:
     """
 
     content: Sequence[Any] | np.ndarray
-    ids: list[str]
+    ids: Sequence[str]
     labels: list[str] | None
     columns: dict[str, list[Any]]
     kept: Kept | None = None
@@ -158,13 +158,17 @@ def _features(path: Path) -> Inputs:
         first = 0
         for X, y in source.batches(size):
             kept = source.kept[first : first + len(X)]
-            ids, labels = list(kept.ids), None if y is None else [str(one) for one in y.tolist()]
+            labels = None if y is None else [str(one) for one in y.tolist()]
             texts = {} if kept.texts is None else {TEXT: list(kept.texts)}
             columns = {name: list(values) for name, values in kept.columns.items()}
-            yield Rows(X, ids, labels, {"id": ids, **texts, **columns, **({LABEL: labels} if labels else {})}, kept)
+            # Where columns say which sample it is, an id that is made of them says no more.
+            ids = {} if columns else {"id": list(kept.ids)}
+            yield Rows(X, kept.ids, labels, {**ids, **texts, **columns, **({LABEL: labels} if labels else {})}, kept)
             first += len(X)
 
-    known = ["id", *([] if source.kept.texts is None else [TEXT]), *source.kept.columns, *([label] if label else [])]
+    kept = source.kept
+    texts = [] if kept.texts is None else [TEXT]
+    known = [*([] if kept.columns else ["id"]), *texts, *kept.columns, *([label] if label else [])]
     return Inputs(str(path), FEATURES, tuple(known), label, source.n_samples, batches, source.about)
 
 
