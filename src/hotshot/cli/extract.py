@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli.images import Dataset, Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
+from hotshot.cli.images import Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number
 from hotshot.cli.terminal import Console, bar
 from hotshot.encoders import load_encoder
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 
 def extract(
-    dataset: Dataset = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder or archive of images, or a CSV file of text,label for an encoder of texts. Without it, "
+            "synthetic characters are rendered.",
+            show_default=False,
+        ),
+    ] = None,
     kind: Kind = "auto",
     encoder: Annotated[
         str | None,
