@@ -6,6 +6,7 @@ It is imported and run, as `python -m` would run it: name only what you trust.
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,13 +32,25 @@ def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: An
     given
         Arguments for a class or function that has parameters of these names.
     """
+    found = named_object(name, what)
+    if callable(found) and not is_made(found):
+        with importing_from(name):
+            found = _made(found, name, what, given)
+    # Worker processes are started with this path, and find there what the code has imported from beside it.
+    if _folder(name) not in sys.path:
+        sys.path.append(_folder(name))
+    return found
+
+
+def named_object(name: str, what: str) -> Any:
+    """What a name stands for; its module is imported."""
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise ParameterError(f"{what} must be package.module:name or file.py:name, got {name!r}.")
     path, is_file = Path(place), place.endswith(".py")
-    if is_file and not path.is_file():
+    if is_file and not os.path.isfile(path):
         raise InputError(f"There is no file {path}: name the Python file that defines the {what}.")
-    with _importing_from(path.parent if is_file else Path()):
+    with importing_from(name):
         try:
             source = _load_file(path) if is_file else importlib.import_module(place)
             # Some modules import what is asked for only now.
@@ -48,19 +61,22 @@ def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: An
             raise InputError(
                 f"{place} cannot be imported ({reason(error)}): correct it, or install what it needs."
             ) from None
-        if found is None:
-            close = did_you_mean(attribute, [known for known in dir(source) if not known.startswith("_")])
-            raise ParameterError(f"{place} has no {attribute!r}: name a {what} that it defines.{close}")
-        return _made(found, name, what, given) if callable(found) and not is_made(found) else found
+    if found is None:
+        close = did_you_mean(attribute, [known for known in dir(source) if not known.startswith("_")])
+        raise ParameterError(f"{place} has no {attribute!r}: name a {what} that it defines.{close}")
+    return found
+
+
+def short_name(name: str) -> str:
+    """The name of an object without the folder of its file."""
+    place, _, attribute = name.rpartition(":")
+    return f"{Path(place).name if place.endswith('.py') else place}:{attribute}"
 
 
 @contextmanager
-def _importing_from(folder: Path) -> Iterator[None]:
-    """Let modules of `folder` be imported first, as `python -m` and `python file.py` do, and later after all others.
-
-    Worker processes are started with the same path, and find there what the code has imported from beside it.
-    """
-    entry = str(folder.resolve())
+def importing_from(name: str) -> Iterator[None]:
+    """Let modules beside the named file, or in the working folder, be imported, as Python does for a script."""
+    entry = _folder(name)
     sys.path.insert(0, entry)
     importlib.invalidate_caches()
     try:
@@ -68,8 +84,11 @@ def _importing_from(folder: Path) -> Iterator[None]:
     finally:
         with suppress(ValueError):
             sys.path.remove(entry)
-        if entry not in sys.path:
-            sys.path.append(entry)
+
+
+def _folder(name: str) -> str:
+    place = name.rpartition(":")[0]
+    return str((Path(place).parent if place.endswith(".py") else Path()).resolve())
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -90,12 +109,7 @@ def _load_file(path: Path) -> ModuleType:
 
 def _made(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
     """What a class or function gives that needs no other arguments than the given ones."""
-    try:
-        parameters = dict(inspect.signature(make).parameters)
-    except (TypeError, ValueError):  # Of some that are not written in Python.
-        parameters = {}
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [p.name for p in parameters.values() if p.default is p.empty and p.kind not in optional]
+    needed, parameters = required_arguments(make), _parameters(make)
     taken = {key: value for key, value in given.items() if key in parameters}
     if missing := [key for key in needed if key not in taken]:
         raise ParameterError(f"{name} needs {', '.join(missing)}: name a function without required arguments.")
@@ -105,3 +119,16 @@ def _made(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
         return make(**taken)
     except (Exception, SystemExit) as error:
         raise InputError(f"{name} fails while it makes the {what} ({reason(error)}): correct it.") from None
+
+
+def required_arguments(function: Any) -> list[str]:
+    """Names of the arguments without which a function or class cannot be called."""
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in _parameters(function).values() if p.default is p.empty and p.kind not in optional]
+
+
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # Of some that are not written in Python.
+        return {}

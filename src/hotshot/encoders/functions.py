@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder, image_encoder, text_encoder
-from hotshot.encoders.named_objects import required_arguments, short_name
 from hotshot.errors import ParameterError
+from hotshot.user_code import required_arguments, short_name
 
 
 def is_function(found: Any) -> bool:

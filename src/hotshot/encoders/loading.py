@@ -11,9 +11,9 @@ from typing import Any
 from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder, image_encoder
 from hotshot.encoders.functions import function_kind, image_function, is_function, text_function
 from hotshot.encoders.hubs import absolute
-from hotshot.encoders.named_objects import named_object
 from hotshot.errors import ParameterError, RunError
 from hotshot.formatting import did_you_mean
+from hotshot.user_code import named_object
 
 MINILM, EFFICIENTNET = "minilm", "efficientnet-lite0"
 PREFIXES = ("timm:", "st:", "openclip:", "hf:")
@@ -181,7 +181,7 @@ def _named_object(name: str) -> tuple[str, str | None, Any]:
     """The name of an object, the file of its weights, and the object."""
     place, weights = _OBJECT.fullmatch(name).groups()  # type: ignore[union-attr]
     try:
-        return place, weights, named_object(place)
+        return place, weights, named_object(place, "network")
     except ParameterError as error:
         raise ParameterError(f"{error}{did_you_mean(name.partition(':')[0] + ':', PREFIXES)}") from None
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from hotshot.encoders.named_objects import importing_from, named_object, required_arguments, short_name
 from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import reason
 from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.extraction import Extractor, check_normalisation, side_of, tried
 from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
+from hotshot.user_code import importing_from, named_object, required_arguments, short_name
 
 
 def module_extractor(
@@ -48,7 +48,7 @@ def module_extractor(
     found : object, optional
         What the name names, where it has been imported already.
     """
-    found = named_object(name) if found is None else found
+    found = named_object(name, "network") if found is None else found
     side = side_of(size)
     check_normalisation(mean, deviation)
     require_device(device)
