@@ -195,7 +195,7 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("resnet", ParameterError, "network must be package.module:name, file.py:name or a file.onnx"),
+        ("resnet", ParameterError, "network must be package.module:name or file.py:name"),
         (":pool", ParameterError, "network must be"),
         ("their_networks:", ParameterError, "network must be"),
         ("nowhere.models:net", ParameterError, "There is no module nowhere: install it"),
