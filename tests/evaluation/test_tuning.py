@@ -13,6 +13,10 @@ from hotshot.errors import HotshotError, InputError, RunError
 from hotshot.evaluation import Estimate, Tuning
 from hotshot.evaluation.tuning import DEFAULT, Candidate, round_budgets
 
+
+from hotshot.evaluation import tuning
+from hotshot.evaluation.tuning import DEFAULT, round_budgets
+
 GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
 
 
@@ -118,7 +122,8 @@ def test_random_search_tries_as_many_as_asked_and_repeats_itself(classes):
         ({"ways": 9}, "ask for fewer ways"),
     ],
 )
-def test_mistakes_are_one_sentence(classes, change, message):
+def test_mistakes_are_one_sentence_before_anything_is_fitted(classes, change, message, monkeypatch):
+    monkeypatch.setattr(tuning, "make_runners", None)
     options = {"grid": {"epsilon": [0.01]}, "ways": 3, "shots": 1, "queries": 3, "tasks": 20, **change}
     with pytest.raises(HotshotError, match=message) as caught:
         tune(*classes, **options, n_jobs=1)
