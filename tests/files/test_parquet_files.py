@@ -395,7 +395,7 @@ def test_row_groups_that_are_all_the_same_bytes_are_a_bomb(path):
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
-    columns = {"label": Y, "v": lists(pa.list_(pa.float32()))}
+    columns = {"label": Y, "text": Y, "start": range(7), "v": lists(pa.list_(pa.float32()))}
     pq.write_table(pa.table(columns), path, data_page_version=version, write_page_checksum=True)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
@@ -408,6 +408,8 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
             found, _ = source.read()
             assert found.shape == (source.n_samples, source.n_features)
             assert found.nbytes < 1000
+            assert len(list(source.kept.ids)) == source.n_samples
+            assert all(len(list(values)) == source.n_samples for values in source.kept.stored().values())
 
     changes = [(at, int(rng.integers(256))) for at in range(0, len(whole), 4)]
     for at, value in crashes(changes, check)[:3]:

@@ -51,7 +51,6 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
         check_size(path, n_samples * labels.itemsize, "labels")
     packed = zip(columns.keys, columns.values, strict=True)
     texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in packed}
-
     kept = kept_of(texts, n_samples)
 
     def batches(rows: int) -> Iterator[Batch]:
