@@ -51,10 +51,10 @@ def test_a_support_vector_passes_few_modules_from_its_file_to_a_prediction(files
         HOTClassifier(base).fit(X[::10], y[::10]).predict(X)
 
     passed = modules_passed(way)
-    assert len(passed) <= 18, " ".join(sorted(passed))
+    assert len(passed) <= 19, " ".join(sorted(passed))
 
 
 def test_a_table_passes_few_modules(files, hotshot):
     names = ("--base", files / "base.npz", "--novel", files / "novel.npz")
     passed = modules_passed(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
-    assert len(passed) <= 32, " ".join(sorted(passed))
+    assert len(passed) <= 33, " ".join(sorted(passed))

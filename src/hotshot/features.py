@@ -2,9 +2,9 @@
 
 from hotshot.arrays import check_features, check_labels
 from hotshot.base.space import FeatureTransform, choose_power, power_transform
-from hotshot.files import FeatureFile, FeatureSource, open_features, read_features, write_features
+from hotshot.files import FeatureFile, FeatureSource, Kept, open_features, read_features, write_features
 
 __all__ = [
-    "FeatureFile", "FeatureSource", "FeatureTransform", "check_features", "check_labels", "choose_power",
+    "FeatureFile", "FeatureSource", "FeatureTransform", "Kept", "check_features", "check_labels", "choose_power",
     "open_features", "power_transform", "read_features", "write_features",
 ]  # fmt: skip

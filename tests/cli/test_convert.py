@@ -14,7 +14,7 @@ import pytest
 from hotshot import BaseClasses, __version__
 from hotshot.cli.convert import convert
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import open_features, read_features
+from hotshot.files import FeatureFile, Kept, open_features, read_features, write_features
 
 X = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 Y = np.repeat(["wren", "kite"], 10)
@@ -57,6 +57,30 @@ def test_provenance_is_kept_in_the_header(features, tmp_path, suffix):
     assert about["transform"] == "none"
     assert about["source"]["name"] == first.name
     assert about["source"]["source"] == source
+
+
+@pytest.mark.parametrize(
+    ("suffix", "lost"),
+    [
+        (".safetensors", ""),
+        (".parquet", ""),
+        (".csv", "thumbnail of each"),
+        (".npz", "thumbnail and file of each"),
+        (".mat", "id, text, thumbnail and file of each"),
+        (".bank", "id, text, thumbnail and file of each"),
+    ],
+)
+def test_what_is_kept_of_each_sample_is_carried_over_or_said_to_be_lost(tmp_path, capsys, suffix, lost):
+    ids = [f"bird {i}" for i in range(20)]
+    kept = Kept(ids, texts=ids[::-1], thumbnails=[b"x"] * 20, columns={"file": ids})
+    write_features(tmp_path / "birds.safetensors", FeatureFile(X, Y, kept=kept))
+    out = tmp_path / f"out{suffix}"
+    convert(tmp_path / "birds.safetensors", out)
+    said = capsys.readouterr().out
+    assert (f"has no place for {lost} sample: write .safetensors to keep them." in said) == bool(lost)
+    if suffix not in (".mat", ".bank"):
+        found = read_features(out)
+        assert (list(found.ids), list(found.texts)) == (ids, ids[::-1])
 
 
 def test_json_is_one_document(features, tmp_path, capsys):

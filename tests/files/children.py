@@ -46,7 +46,7 @@ def forked(request):
             os.dup2(errors, 1)
             os.dup2(errors, 2)
             child.limit(request)
-            child.answer(request, module, io.BytesIO())
+            child.answer(request, module)
             code = 0
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -57,7 +57,7 @@ def forked(request):
 
 def in_this_process(request):
     """As `child.run`, without limits: for files that are sound, or refused before they do harm."""
-    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"), io.BytesIO())
+    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -65,6 +66,12 @@ def test_some_numbered_rows_keep_their_numbers(tmp_path):
     some = Kept.numbered(9)[5:7]
     write_features(tmp_path / "a.safetensors", FeatureFile(X[:2], Y[:2], kept=some))
     assert list(read_features(tmp_path / "a.safetensors").ids) == ["5", "6"]
+
+
+def test_what_was_read_can_be_sent_to_another_process(tmp_path):
+    write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
+    found = pickle.loads(pickle.dumps(read_features(tmp_path / "a.safetensors")))
+    assert as_lists(found.kept) == as_lists(KEPT)
 
 
 def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):

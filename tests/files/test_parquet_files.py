@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
+from children import crashes, fork, forked_child, no_child, real_child, use_real_child  # noqa: F401
 
-from bounded import assert_refused
+from bounded import assert_refused, within
 from hotshot.errors import InputError
-from hotshot.files import open_features, read_features, write_features
+from hotshot.files import child, open_features, parquet, read_features, write_features
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -63,7 +68,9 @@ def lists(kind, X=X):
     ],
     ids=["plain", "groups", "zstd", "version 2"],
 )
-def test_layouts_of_columns(path, columns, options):
+@pytest.mark.parametrize("whole", [parquet.WHOLE, 0], ids=["at once", "in a stream"])
+def test_layouts_of_columns(path, columns, options, whole, monkeypatch):
+    monkeypatch.setattr(parquet, "WHOLE", whole)
     pq.write_table(pa.table(columns), path, **options)
     source = open_features(path)
     assert (source.n_samples, source.n_features, source.dtype, source.streams) == (7, 3, np.float32, True)
@@ -116,7 +123,9 @@ V = lists(pa.list_(pa.float32()))
         pytest.param({"label": Y, "Unnamed: 0": range(7), "a": range(7)}, "column without a name", id="no name"),
     ],
 )  # fmt: skip
-def test_what_is_no_set_of_features_is_one_sentence(path, columns, message):
+@pytest.mark.parametrize("whole", [parquet.WHOLE, 0], ids=["at once", "in a stream"])
+def test_what_is_no_set_of_features_is_one_sentence(path, columns, message, whole, monkeypatch):
+    monkeypatch.setattr(parquet, "WHOLE", whole)
     pq.write_table(pa.table(columns), path, row_group_size=4)
     with pytest.raises(InputError, match=message):
         read_features(path)
@@ -127,6 +136,175 @@ def test_without_pyarrow_the_remedy_is_named(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"pip install 'hotshot\[parquet\]'"):
         read_features(path)
+
+
+# --- what is kept
+
+
+def test_columns_of_files_and_times_are_kept_whatever_their_type(path):
+    columns = {
+        "filename": pa.array(["XC1.wav"] * 6 + [None]).dictionary_encode(),
+        "offset": pa.array(np.arange(7) * 2.5),
+        "recorded": pa.array(range(7), pa.timestamp("s")),
+        "score": pa.array(range(7)),
+        "label": Y,
+        "blob": pa.array([b"\xff"] * 7),
+        "nested": pa.array([{"a": 1}] * 7),
+        "embedding": lists(pa.list_(pa.float32())),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=2)
+    found = read_features(path)
+    np.testing.assert_array_equal(found.X, X)
+    assert list(found.ids)[-3:] == ["XC1.wav 10", "XC1.wav 12.5", "15"]
+    assert set(found.kept.columns) == {"filename", "offset", "recorded", "score"}
+    assert list(found.kept.columns["score"]) == list("0123456")
+    assert found.kept.columns["recorded"][1] == "1970-01-01 00:00:01.000"
+
+
+def test_times_beside_columns_of_numbers_are_no_features(path):
+    columns = {"id": range(7), "Start (s)": range(7), "text": Y, "y": Y, "a": X[:, 0], "b": X[:, 1], "note": Y}
+    pq.write_table(pa.table(columns), path)
+    found = read_features(path)
+    np.testing.assert_array_equal(found.X, X[:, :2])
+    assert (found.y.tolist(), list(found.texts), list(found.ids)) == (Y, Y, list("0123456"))
+    assert set(found.kept.columns) == {"Start (s)", "note"}
+
+
+@pytest.mark.usefixtures("forked_child")
+def test_one_long_text_that_repeats_cannot_fill_the_memory(path):
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(60_000, np.int32)), pa.array(["x" * 9_000]))
+    pq.write_table(pa.table({"label": np.zeros(60_000, np.int8), "text": texts, "a": np.zeros(60_000)}), path)
+    assert_refused(path, "columns beside the features of .* where a file of|more than .* of memory")
+
+
+def test_texts_that_are_not_utf_8_are_one_sentence(path):
+    texts = pa.StringArray.from_buffers(7, pa.py_buffer(np.arange(8, dtype=np.int32)), pa.py_buffer(b"\xff" * 7))
+    pq.write_table(pa.table({"label": Y, "text": texts, "v": V}), path)
+    assert_refused(path, "'text', one for each sample, that are not UTF-8")
+
+
+# --- the stream
+
+
+def large(path, n=70_000):
+    """More features than are read at once."""
+    assert n * 64 * 4 > parquet.WHOLE
+    features = np.arange(n * 64, dtype=np.float32).reshape(n, 64)
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(features.reshape(-1)), 64)
+    pq.write_table(pa.table({"v": flat}), path, compression="none", write_page_checksum=True)
+    return features
+
+
+@pytest.mark.usefixtures("real_child")
+def test_rows_come_through_a_pipe_in_any_number(path):
+    features = large(path)
+    source = open_features(path, labelled=False)
+    for rows in (7_777, 10**6):
+        first = 0
+        for got, _ in source.batches(rows):
+            np.testing.assert_array_equal(got, features[first : first + rows])
+            first += len(got)
+        assert first == len(features)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are looked up in /proc")
+
+
+def children():
+    """Numbers of the processes that this one has started and that have not ended."""
+    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+
+
+@needs_proc
+@pytest.mark.usefixtures("real_child")
+def test_a_stream_that_is_left_ends_its_child(path):
+    large(path)
+    batches = open_features(path, labelled=False).batches(100)
+    before = children()
+    next(batches)
+    assert len(children()) == len(before) + 1
+    batches.close()
+    assert children() == before
+
+
+@needs_proc
+@pytest.mark.usefixtures("real_child")
+def test_a_killed_reader_leaves_no_child_behind(path):
+    large(path)
+    reader = fork()
+    if reader == 0:
+        try:
+            # Nobody removes what it leaves behind.
+            tempfile.tempdir = str(path.parent)
+            batches = open_features(path, labelled=False).batches(100)
+            next(batches)
+            path.with_suffix(".child").write_text(children()[0])
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(reader, 0)
+    found = Path("/proc", path.with_suffix(".child").read_text(), "stat")
+    with within(20):
+        # One that has ended may wait for whoever takes over orphans here.
+        while found.exists() and found.read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("real_child")
+def test_a_fault_in_the_middle_of_a_stream_is_one_sentence(path):
+    large(path)
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    path.write_bytes(whole)
+    batches = open_features(path, labelled=False).batches(500)
+    next(batches)
+    with pytest.raises(InputError, match=r"features\.parquet is not a sound Parquet file, .*CRC") as caught:
+        list(batches)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "sent", "message"),
+    [
+        (-signal.SIGSEGV, 100, r"crashes the program that reads such files \(SIGSEGV\)"),
+        (-signal.SIGKILL, 0, "the system stopped it"),
+        (0, 84, "holds fewer samples than the 7 that it announces"),
+        (0, 0, "holds fewer samples than the 7 that it announces"),
+    ],
+)
+def test_a_child_that_ends_early_is_one_sentence(path, monkeypatch, code, sent, message):
+    write_features(path, (X, Y))
+    monkeypatch.setattr(parquet, "WHOLE", 0)
+    source = open_features(path)
+
+    @contextmanager
+    def ended(request):
+        (Path(request.folder) / "errors").touch()
+        if code == 0:
+            (Path(request.folder) / "answer.json").write_text("{}")
+        yield SimpleNamespace(stdout=io.BytesIO(bytes(min(sent, 60))), wait=lambda seconds: code, kill=lambda: None)
+
+    monkeypatch.setattr(child, "started", ended)
+    with pytest.raises(InputError, match=message):
+        source.read()
+
+
+def test_a_child_that_hangs_is_ended(path, monkeypatch):
+    write_features(path, (X, Y))
+    monkeypatch.setattr(parquet, "WHOLE", 0)
+    source = open_features(path)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], stdout=subprocess.PIPE)
+
+    @contextmanager
+    def hanging(request):
+        (Path(request.folder) / "errors").touch()
+        with process:
+            yield process
+
+    monkeypatch.setattr(child, "started", hanging)
+    monkeypatch.setattr(child, "_patience", lambda request: 0.1)
+    with within(20), pytest.raises(InputError, match="takes more than 60 seconds to read"):
+        source.read()
+    assert process.returncode == -signal.SIGKILL
 
 
 # --- hostile files
@@ -217,7 +395,7 @@ def test_row_groups_that_are_all_the_same_bytes_are_a_bomb(path):
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
-    columns = {"label": Y, "v": lists(pa.list_(pa.float32()))}
+    columns = {"label": Y, "text": Y, "start": range(7), "v": lists(pa.list_(pa.float32()))}
     pq.write_table(pa.table(columns), path, data_page_version=version, write_page_checksum=True)
     whole = path.read_bytes()
     rng = np.random.default_rng(0)
@@ -230,6 +408,8 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
             found, _ = source.read()
             assert found.shape == (source.n_samples, source.n_features)
             assert found.nbytes < 1000
+            assert len(list(source.kept.ids)) == source.n_samples
+            assert all(len(list(values)) == source.n_samples for values in source.kept.stored().values())
 
     changes = [(at, int(rng.integers(256))) for at in range(0, len(whole), 4)]
     for at, value in crashes(changes, check)[:3]:

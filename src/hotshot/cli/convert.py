@@ -21,14 +21,17 @@ from hotshot.cli.inputs import Json, open_samples
 from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
 from hotshot.files import FeatureSource, open_features, write_features
+from hotshot.files.kept import THUMBNAIL
 from hotshot.files.reading import sniff, split_part
 from hotshot.files.source import ROWS_AT_ONCE, opened
-from hotshot.formatting import printable, readable_size
+from hotshot.formatting import listed, printable, readable_size
 
 BANK_SUFFIX = ".bank"
 _TEXT = (".csv", ".tsv")
 # Formats without a place for what is known of the features.
 _WITHOUT_HEADER = (*_TEXT, ".npy")
+# What is kept of each sample and has a place in a format that has none for all of it.
+_KEPT_IN: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), ".mat": (), BANK_SUFFIX: ()}
 # What is said anew of every file.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
 
@@ -101,6 +104,9 @@ def convert(
     print(printable(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
         print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
+    lost = _lost(list(given.kept.stored()), out)
+    if lost:
+        print(printable(f"{out} has no place for {listed(lost)} of each sample: write .safetensors to keep them."))
 
 
 def _check_out(source: Path, out: Path, force: bool) -> None:
@@ -113,6 +119,14 @@ def _check_out(source: Path, out: Path, force: bool) -> None:
             raise ParameterError(f"{path} is a folder: name a file.")
         if not force:
             raise ParameterError(f"{path} exists: pass --force to overwrite it.")
+
+
+def _lost(kept: list[str], out: Path) -> list[str]:
+    """What the source keeps of each sample and the output does not."""
+    suffix = out.suffix.lower()
+    if suffix in _TEXT:
+        return [name for name in kept if name == THUMBNAIL]
+    return [name for name in kept if name not in _KEPT_IN.get(suffix, kept)]
 
 
 def _files(out: Path) -> list[Path]:

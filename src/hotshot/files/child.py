@@ -271,12 +271,12 @@ def limit(request: Request) -> None:
             resource.setrlimit(what, (soft, hard if what == resource.RLIMIT_CPU else soft))
 
 
-def answer(request: Request, module: Any, pipe: BinaryIO) -> None:
-    """Read the file and store what was found, or the sentence that says what is wrong."""
+def answer(request: Request, module: Any, pipe: BinaryIO | None = None) -> None:
+    """Read the file and store, or send through the pipe, what was found, or the sentence that says what is wrong."""
     folder = Path(request.folder)
     tensors: dict[str, Any] = {}
     try:
-        if request.rows:
+        if request.rows and pipe is not None:
             for rows in module.read_rows(Path(request.path), request.name):
                 pipe.write(rows.data)
             pipe.flush()

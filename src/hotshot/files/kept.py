@@ -57,6 +57,10 @@ class Rows(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         return map(self.make, self.rows)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy in another process cannot refer to the file.
+        return list, (list(self),)
+
 
 @dataclass(frozen=True)
 class Kept:

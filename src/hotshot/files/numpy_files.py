@@ -31,6 +31,7 @@ from hotshot.files.source import (
     blocks,
     check_size,
     damaged,
+    is_text,
     label_array,
     opened,
 )
@@ -314,14 +315,21 @@ def write_npy(path: Path, content: Content) -> None:
 
 def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.dtype, Iterable[np.ndarray]]:
     """Text for each sample as an array, in which each takes the room of the longest."""
-    dtype = np.dtype(f"<U{max(1, *map(len, values))}")
+    dtype = np.dtype(f"<U{max(1, max(map(len, values)))}")
     if dtype.itemsize * len(values) > ALWAYS_ALLOWED or any(text.endswith("\0") for text in values):
         raise InputError(
             f"{path} has no room for {name}, each as long as the longest ({dtype.itemsize // 4} characters), nor for a "
             "NUL character at the end: write .safetensors instead."
         )
-    blocks = (np.array(list(values[some]), dtype) for some in slices(len(values), ROWS_AT_ONCE))
-    return name, (len(values),), dtype, blocks
+
+    def blocks() -> Iterator[np.ndarray]:
+        for some in slices(len(values), ROWS_AT_ONCE):
+            block = np.array(list(values[some]), dtype)
+            if not is_text(block):
+                raise InputError(f"{path} cannot hold {name} with half characters: repair them.")
+            yield block
+
+    return name, (len(values),), dtype, blocks()
 
 
 def _labels(content: Content) -> Iterable[np.ndarray]:

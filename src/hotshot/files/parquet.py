@@ -18,13 +18,15 @@ from hotshot.files.atomic import replace_file
 from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, read_in_child, stream_from_child
 from hotshot.files.kept import THUMBNAIL, is_kept, kept_of, unpacked
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
-from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, check_size, damaged, label_array
+from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, blocks, check_size, damaged, label_array
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
 _KEY = b"hotshot"
+# Features of at most so many bytes are read with the rest: starting a process for them would take longer.
+WHOLE = 2**24
 # Columns of the files that are written here.
 _LABEL, _FEATURES = "label", "features"
 # A column that pandas adds for its index.
@@ -38,9 +40,10 @@ def _check_pyarrow() -> None:
 
 
 def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
-    """Features and labels of a Parquet file; all but the features is read at once, and they when they are asked for."""
+    """Features and labels of a Parquet file; many features are read when they are asked for, all else at once."""
     _check_pyarrow()
-    shape, dtype, codes, classes, columns, missing, about = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
+    facts = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
+    shape, dtype, whole, codes, classes, columns, missing, about = facts
     n_samples, width = shape
     labels = None
     if codes is not None:
@@ -48,11 +51,11 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
         check_size(path, n_samples * labels.itemsize, "labels")
     packed = zip(columns.keys, columns.values, strict=True)
     texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in packed}
-
     kept = kept_of(texts, n_samples)
 
     def batches(rows: int) -> Iterator[Batch]:
         pieces = stream_from_child("parquet", path, GROWTH_OF_COMPRESSED, shape, np.dtype(dtype), rows)
+        pieces = pieces if whole is None else blocks(whole, rows)
         for some, X in zip(slices(n_samples, rows), pieces, strict=True):
             yield X, None if labels is None else labels[codes[some]]
 
@@ -205,7 +208,7 @@ def _sound(name: str) -> Iterator[None]:
 
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """All but the features: their shape and type, labels, what is kept, what is missing, and the JSON in the file."""
+    """Shape and type of the features, these too if they are few, labels, what is kept, what is missing, the JSON."""
     with _sound(name):
         file = _File(path, name)
         first = next(file.features(rows=1))
@@ -213,7 +216,8 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
         check_size(path, 8 * file.n_samples * (first.shape[1] + 1), "columns")
         about = (file.schema.metadata or {}).get(_KEY, b"").decode(errors="replace")
         shape = (file.n_samples, first.shape[1])
-        return shape, str(first.dtype), *file.labels_and_kept(), file.columns.missing, about
+        whole = np.concatenate(list(file.features())) if file.n_samples * first.nbytes <= WHOLE else None
+        return shape, str(first.dtype), whole, *file.labels_and_kept(), file.columns.missing, about
 
 
 def read_rows(path: Path, name: str) -> Iterator[np.ndarray]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="extraction needs the extra images")
+Image = pytest.importorskip("PIL.Image", reason="extraction needs the extra images")
 
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import read_features
@@ -19,7 +21,8 @@ from hotshot.images.training import Recipe, features_of, load_backbone, train
 def split_of(count=30, side=16, fingerprint="sha256:1"):
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, size=(count, side, side, 3)).astype(np.uint8)
-    return DecodedSplit(pixels, np.arange(count) % 3, ("ant", "bee", "cat"), fingerprint=fingerprint)
+    ids = [f"insects/{i}.png" for i in range(count)]
+    return DecodedSplit(pixels, np.arange(count) % 3, ("ant", "bee", "cat"), fingerprint=fingerprint, ids=ids)
 
 
 def mean_colour(name="means"):
@@ -41,6 +44,24 @@ def test_features_labels_and_provenance_are_written(tmp_path):
     assert found.y.tolist() == [split.names[i] for i in split.labels]
     assert found.about["extractor"] == "means"
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.parametrize(("side", "shown"), [(16, 16), (100, 64)])
+def test_the_path_and_a_thumbnail_of_each_image_are_kept(tmp_path, side, shown):
+    split = split_of(count=9, side=side)
+    split.images[4] = (255, 0, 0)
+    extract_split(mean_colour(), split, tmp_path / "a.safetensors", about={})
+    kept = read_features(tmp_path / "a.safetensors").kept
+    assert list(kept.ids) == split.ids
+    found = [np.asarray(Image.open(BytesIO(data))) for data in kept.thumbnails]
+    assert {image.shape for image in found} == {(shown, shown, 3)}
+    np.testing.assert_allclose(found[4].mean(axis=(0, 1)), (255, 0, 0), atol=12)
+    assert len(kept.thumbnails[4]) < 1000
+
+
+def test_images_made_in_memory_are_numbered(tmp_path):
+    extract_split(mean_colour(), replace(split_of(3), ids=None), tmp_path / "a.safetensors", about={})
+    assert list(read_features(tmp_path / "a.safetensors").ids) == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("stop", [7, 14, 28])
@@ -67,6 +88,8 @@ def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, sto
     assert before == stop
     found = read_features(tmp_path / "a.safetensors")
     np.testing.assert_allclose(found.X, split.images.mean(axis=(1, 2)), rtol=1e-5)
+    assert list(found.ids) == split.ids
+    assert len(found.kept.thumbnails) == 30
 
 
 def test_what_another_extraction_left_behind_is_not_used(tmp_path):

@@ -26,6 +26,15 @@ def test_texts_keep_their_order_and_labels(tmp_path):
     np.testing.assert_array_equal(found.X, lengths(texts))
     assert found.y.tolist() == labels
     assert found.about["extractor"] == "lengths"
+    assert list(found.texts) == texts
+    assert list(found.ids) == ["0", "1", "2"]
+
+
+def test_ids_that_were_given_are_kept_and_labels_need_not_be(tmp_path):
+    extract_texts(lengths, ["a", "b"], None, tmp_path / "a.safetensors", about={}, ids=["mail 7", "mail 9"])
+    found = read_features(tmp_path / "a.safetensors", labelled=False)
+    assert found.y is None
+    assert list(found.ids) == ["mail 7", "mail 9"]
 
 
 @pytest.mark.parametrize(
