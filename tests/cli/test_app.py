@@ -62,6 +62,28 @@ def test_a_misspelt_command_is_corrected(hotshot):
     assert "Did you mean 'evaluate'?" in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("hotshot ev", ["evaluate"]),
+        (
+            "hotshot evaluate --methods hot,free-lunch,centr",
+            ["hot,free-lunch,centroid", "hot,free-lunch,centroid-cl2n"],
+        ),
+        ("hotshot evaluate --setting o", ["open"]),
+        ("hotshot demo --bank om", ["omniglot"]),
+        ("hotshot reproduce cos", ["costs", "cost"]),
+    ],
+)
+def test_a_shell_completes_commands_and_names(hotshot, monkeypatch, words, offered):
+    monkeypatch.setenv("_HOTSHOT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    run = hotshot()
+    assert run.stdout.split() == offered
+    assert not run.stderr
+
+
 def test_public_names_are_imported_at_their_first_use():
     assert set(package.__all__) <= set(dir(package))
     assert package.transport.solve

@@ -10,12 +10,8 @@ import pytest
 from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
 from hotshot.cli.tune import candidate_table
 from hotshot.errors import HotshotError, InputError, RunError
-from hotshot.evaluation import Estimate, Tuning
+from hotshot.evaluation import Estimate, Tuning, tuning
 from hotshot.evaluation.tuning import DEFAULT, Candidate, round_budgets
-
-
-from hotshot.evaluation import tuning
-from hotshot.evaluation.tuning import DEFAULT, round_budgets
 
 GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
 

@@ -11,11 +11,12 @@ from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hotshot.arrays import array_hash, check_features, check_labels, one_thread, slices
+from hotshot.base import views
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
@@ -35,6 +36,9 @@ from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, 
 from hotshot.base.streaming import FORMS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, replace_folder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
 MOST_SPACES = 8
@@ -328,6 +332,13 @@ class BaseClasses:
     def __repr__(self) -> str:
         what = "samples" if self.samples is not None else "samples seen"
         return f"BaseClasses({len(self.names)} classes, {self.counts.sum()} {what}, {self.n_features} features)"
+
+    def _repr_html_(self) -> str:
+        return views.as_html(self)
+
+    def plot(self) -> Figure:
+        """A figure: samples per class, and the pairs of classes that lie closest to each other."""
+        return views.as_figure(self)
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self

@@ -39,9 +39,17 @@ PAGE = "report.html"
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
+def _experiments(incomplete: str) -> list[str]:
+    """What a shell completes an experiment to."""
+    from hotshot.paper.experiments import EXPERIMENTS
+
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
 def reproduce(
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...")
+        list[str] | None,
+        typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...", autocompletion=_experiments),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="The whole paper.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,

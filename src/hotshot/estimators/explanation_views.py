@@ -11,15 +11,15 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import shortened, whole_percentage, with_interval
+from hotshot.notebook import BLUE, GREY, INK, LONGEST, ORANGE, html_table, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hotshot.estimators.explanation import Explanation
 
-# The parts of a gap, as attributes of `Reason`, and their colours (of Okabe and Ito).
-PARTS = {"own": ("examples", "#0072B2"), "lent": ("lent means", "#E69F00"), "rest": ("rest", "#8C8C8C")}
-INK, TEXT, LONGEST = "#222222", 8.0, 28
+# The parts of a gap, as attributes of `Reason`, and their colours.
+PARTS = {"own": ("examples", BLUE), "lent": ("lent means", ORANGE), "rest": ("rest", GREY)}
 # Rows of a table, and the width of its longest bar in pixels.
 MOST_ROWS, BAR = 50, 90
 
@@ -63,20 +63,11 @@ def as_html(explanation: Explanation) -> str:
            for part, (_, colour) in PARTS.items()]
         for r in reasons
     ]  # fmt: skip
-    tables = _table(["class", "own share of its mean", "largest lenders"], loans)
-    tables += _table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
+    tables = html_table(["class", "own share of its mean", "largest lenders"], loans)
+    tables += html_table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
     hidden = max(len(explanation.loans), len(explanation.reasons)) - MOST_ROWS
     more = f"<p>The first {MOST_ROWS} rows of each table.</p>" if hidden > 0 else ""
     return f"<div>{tables or escape(str(explanation))}{more}</div>"
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    """Cells are HTML."""
-    if not rows:
-        return ""
-    body = "".join("<tr>" + "".join(f"<td style='text-align:left'>{x}</td>" for x in row) + "</tr>" for row in rows)
-    names = "".join(f"<th style='text-align:left'>{x}</th>" for x in head)
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _name(name: Any) -> str:
@@ -99,16 +90,8 @@ def as_figure(explanation: Explanation, n: int) -> Figure:
         raise InputError("This explanation has no queries to plot: pass X to explain.")
     if n < 1:
         raise ParameterError(f"n must be at least 1, got {n}.")
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     reasons = explanation.reasons[:n]
-    # Class names may hold dollar signs; nothing here is mathematics.
-    with matplotlib.rc_context({"font.size": TEXT, "text.color": INK, "text.parse_math": False}):
-        figure = Figure(figsize=(7.0, 1.1 + 0.28 * len(reasons)), layout="constrained")
-        FigureCanvasAgg(figure)
-        axes = figure.add_subplot()
+    with new_figure(1.1 + 0.28 * len(reasons)) as (figure, (axes,)):
         places = np.arange(len(reasons))
         ends = {True: np.zeros(len(reasons)), False: np.zeros(len(reasons))}
         for part, (name, colour) in PARTS.items():
@@ -124,6 +107,5 @@ def as_figure(explanation: Explanation, n: int) -> Figure:
         axes.invert_yaxis()
         axes.set_xlabel("Contribution to the gap between the two logits")
         axes.set_ylabel("Query: class – runner-up")
-        axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside upper left", ncols=4, frameon=False)
     return figure

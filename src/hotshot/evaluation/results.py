@@ -4,11 +4,13 @@ Intervals over tasks hold for the classes that the tasks were drawn from; those 
 kind.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse, stats
@@ -18,6 +20,9 @@ from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
 from hotshot.formatting import did_you_mean, setting_in_words, with_interval
 from hotshot.transport import Status
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -358,6 +363,21 @@ class Evaluation:
                 found[f"reference_minus_this_{name}"] = difference.mean
                 found[f"reference_minus_this_{name}_half_width"] = finite(difference.half_width)
         return found
+
+    def _repr_html_(self) -> str:
+        from hotshot.evaluation import views
+
+        return views.as_html(self)
+
+    def plot(self) -> Figure:
+        """A figure: the paired difference of the reference to each other method, with its 95% intervals.
+
+        A dot is filled where the difference is significant after Holm's correction: blue where the reference is ahead,
+        orange where it is behind.
+        """
+        from hotshot.evaluation import views
+
+        return views.as_figure(self)
 
     def __str__(self) -> str:
         lines = []

@@ -1,0 +1,126 @@
+"""Evaluations and banks in a notebook: the numbers of the tables, names that are only shown, readable figures."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import matplotlib
+import numpy as np
+import pytest
+
+from few_shot_problems import drawn_classes
+from hotshot import BaseClasses
+from hotshot.base.views import separations
+from hotshot.errors import InputError
+from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.evaluation.tables import accuracy_table
+
+HOSTILE = "<script>$x$\x1b[2J"
+
+
+class Cells(HTMLParser):
+    """Texts of the cells of all tables."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def evaluation(**shifts):
+    """Methods whose accuracies differ from those of the reference by so much in each task, and by the class."""
+    rng = np.random.default_rng(0)
+    values, classes = rng.uniform(0.4, 0.8, size=200), drawn_classes(200)
+    results = []
+    for shots in (1, 5):
+        for method, shift in {"mine": 0.0, **shifts}.items():
+            own = values + shift * (1 + 0.1 * rng.normal(size=200))
+            results.append(MethodResult(method, shots, own, classes, {"a": 0.5}, 0.1, {}, 0, 0.01))
+    return Evaluation(tuple(results), 5, 200, "mine")
+
+
+def bank():
+    """Four classes on a line: the first two are closest, the last is far from all."""
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(4, 40, 6))
+    X = 0.1 * (noise - noise.mean(axis=1, keepdims=True)) + np.array([0.0, 0.3, 1.5, 9.0])[:, None, None]
+    names = np.array([HOSTILE, "b", "c", "far away"])
+    return BaseClasses.from_samples(X.reshape(160, 6), np.repeat(names, 40), about={"extractor": "<b>DINO</b>"})
+
+
+def test_an_evaluation_shows_its_tables():
+    found = evaluation(better=0.03, **{HOSTILE: -0.02})
+    shown = Cells(found._repr_html_())
+    assert {"table", "td", "th", "div"} <= shown.tags
+    assert "script" not in shown.tags
+    for shots in (1, 5):
+        for row in accuracy_table(found, shots).entries:
+            assert all(entry.text in shown.texts for entry in row if entry.text)
+    assert "5-way-5-shot, 200 tasks" in shown.texts
+    assert any("hold for new classes of the same kind" in text for text in shown.texts)
+
+
+def test_an_evaluation_plots_paired_differences_and_marks_the_significant_ones():
+    found = evaluation(better=0.03, worse=-0.02, same=0.0, **{HOSTILE: -0.04})
+    before = dict(matplotlib.rcParams)
+    figure = found.plot()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert dict(matplotlib.rcParams) == before
+    left, right = figure.axes
+    assert [panel.get_title(loc="left") for panel in (left, right)] == ["5-way-1-shot", "5-way-5-shot"]
+    names = [label.get_text() for label in left.get_yticklabels()]
+    assert names == ["better", "worse", "same", r"<script>$x$\x1b[2J"]
+    dots = [line for line in left.lines if line.get_marker() == "o"]
+    assert [dot.get_xdata()[0] for dot in dots] == [
+        pytest.approx(100 * found.difference(method, 1).mean) for method in found.methods[1:]
+    ]
+    assert [dot.get_markerfacecolor() for dot in dots] == ["#E69F00", "#0072B2", "white", "#0072B2"]
+    ends = [tuple(line.get_xdata()) for line in left.lines if len(line.get_xdata()) == 2]
+    lead = found.leads(1)["better"]
+    assert (pytest.approx(100 * lead.low), pytest.approx(100 * lead.high)) in ends
+
+
+def test_one_method_alone_has_no_differences_to_plot():
+    with pytest.raises(InputError, match="one method alone"):
+        evaluation().plot()
+
+
+def test_a_bank_shows_what_it_is():
+    shown = Cells(bank()._repr_html_())
+    for text in ("4", "160, 40 per class", "6, float64", "1", "<b>DINO</b>"):
+        assert text in shown.texts
+    uneven = BaseClasses.from_samples(np.random.default_rng(0).normal(size=(9, 2)), [0] * 4 + [1] * 5)
+    assert "9, 4 to 5 per class" in Cells(uneven._repr_html_()).texts
+
+
+def test_separations_are_distances_of_means_by_the_deviation_of_a_class():
+    rng = np.random.default_rng(1)
+    means = rng.normal(size=(30, 5))
+    X = means[np.repeat(np.arange(30), 50)] + 0.3 * rng.normal(size=(1500, 5))
+    own = BaseClasses.from_samples(X, np.repeat(np.arange(30), 50))
+    unit = X - X.mean(axis=0)
+    unit = (unit / np.linalg.norm(unit, axis=1, keepdims=True)).reshape(30, 50, 5)
+    distances = np.linalg.norm(unit.mean(axis=1)[:, None] - unit.mean(axis=1), axis=2) + 9 * np.eye(30)
+    expected = distances.min(axis=1) / np.sqrt(unit.var(axis=1, ddof=1).sum(axis=1))
+    nearest, separation = separations(own)
+    np.testing.assert_array_equal(nearest, distances.argmin(axis=1))
+    # All but a few hundredths of the variance is kept.
+    np.testing.assert_allclose(separation, expected, rtol=0.05)
+
+
+def test_a_bank_plots_its_closest_classes():
+    figure = bank().plot()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    closest = figure.axes[1]
+    labels = [label.get_text() for label in closest.get_yticklabels()]
+    assert labels[0] == r"<script>$x$\x1b[2J – b"
+    widths = [patch.get_width() for patch in closest.patches]
+    assert widths == sorted(widths)
+    with pytest.raises(InputError, match="add classes to plot it"):
+        BaseClasses.from_samples(np.eye(3), [0] * 3).plot()
