@@ -11,7 +11,7 @@ import hotshot
 
 ROOT = Path(hotshot.__file__).parent
 # From the bottom up. Files beside the rooms are either below all of them or faces of them that no room imports.
-FOUNDATIONS = ["formatting", "errors", "version", "arrays", "cluster", "user_code"]
+FOUNDATIONS = ["formatting", "errors", "version", "arrays", "cluster", "user_code", "notebook"]
 ROOMS = [
     "files",
     "transport",

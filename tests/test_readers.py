@@ -20,6 +20,7 @@ from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run
 from hotshot.evaluation.tasks import load_tasks
 from hotshot.files import read_features
+from hotshot.inputs.rows import open_inputs
 from hotshot.paper.findings import load_findings
 from hotshot.report.reproduction import reproduction_part
 from hotshot.report.sources import Source
@@ -66,7 +67,8 @@ READERS = {
     "weights.safetensors": weights,
     "images.tar": dataset,
     "network.onnx": partial(extraction, "onnx_extractor"),
-    "texts.csv": partial(extraction, "read_texts"),
+    "texts.csv": lambda path: open_inputs(path, "texts"),
+    "images.txt": lambda path: next(open_inputs(path, "images").batches(1)),
 }
 
 

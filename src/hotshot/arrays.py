@@ -261,6 +261,9 @@ LIMITS: dict[str, tuple[float, float]] = {
     "candidates": (1, 100_000),
     "factor": (2, 1000),
     "threshold": (0.0, 1.0),
+    "few": (1, 100_000),
+    "rows": (1, 10_000),
+    "reject": (0.001, 0.5),
     # Of images, networks and their training.
     "size": (1, 4096),
     "channels": (1, 1024),

@@ -12,12 +12,11 @@ from hotshot.images.extraction import (
     onnx_extractor,
     part_of,
     pretrained_extractor,
-    read_texts,
     weights_extractor,
 )
 
 __all__ = [
     "MINILM", "PRETRAINED", "Extractor", "checkpoint_extractor", "extract_split", "extract_texts",
-    "load_minilm", "module_extractor", "onnx_extractor", "part_of", "pretrained_extractor", "read_texts",
+    "load_minilm", "module_extractor", "onnx_extractor", "part_of", "pretrained_extractor",
     "weights_extractor",
 ]  # fmt: skip

@@ -102,7 +102,7 @@ MISTAKES = [
     ("predict birds.model inbox.csv -o birds.model", "birds.model must end in"),
     ("predict birds.model inbox.csv -o old.csv", "exists: pass --force"),
     ("predict birds.model inbox.csv -o answers.xlsx", "must end in .csv"),
-    ("predict birds.model inbox.csv --reject 2", "reject must be a share"),
+    ("predict birds.model inbox.csv --reject 2", "reject must be a number from 0.001 to 0.5"),
     ("predict birds.model answered.csv", "--prefix"),
     ("predict birds.model other.safetensors", "features of 'another'"),
     ("predict birds.model wide.npz", "features"),

@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers", reason="these encoders of tex
 from conftest import real_data
 from hotshot.encoders import load_encoder
 from hotshot.errors import InputError, RunError
-from hotshot.images.extraction import read_texts
+from hotshot.inputs.rows import open_inputs
 
 TEXTS = ["card stolen", "hello " * 100, "a", ""]
 
@@ -129,8 +129,8 @@ def test_minilm_gives_unit_vectors_that_are_the_same_on_every_computer():
         -0.04738782, -0.06235871, 0.03548299, -0.06710958, -0.04266091, 0.02653705, 0.02487631, 0.005545116,
     ]  # fmt: skip
     assert encoder.same_as(kept)
-    texts, labels = read_texts(real_data("banking77/train.csv"))
+    rows = next(open_inputs(real_data("banking77/train.csv"), "texts").batches(20_000))
     with np.load(real_data("banking77/features.npz")) as file:
         expected, y = file["X"][:5].astype(np.float32), file["y"][:5]
-    own = [text for text, label in zip(texts, labels, strict=True) if label == y[0]][:5]
+    own = [text for text, label in zip(rows.content, rows.labels, strict=True) if label == y[0]][:5]
     np.testing.assert_allclose(encoder.encode(own), expected, atol=2e-3)

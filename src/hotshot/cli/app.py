@@ -36,8 +36,7 @@ COMMANDS = {
         "convert": ("convert", "Write features in another format, or as a bank, with where they come from in the "
                                "header."),
         "bank": ("bank", "Merge banks, or make one small enough to share."),
-        "extract": ("extract", "Extract the features of all images of a dataset, one file per split, which evaluate "
-                               "reads."),
+        "extract": ("extract", "Extract the features of a dataset of images, one file per split, or of texts."),
         "train": ("train", "Train a backbone on the base classes of a dataset. Interrupted trainings resume."),
     },
 }  # fmt: skip

@@ -24,7 +24,7 @@ def explain(
             help="A text, an image, or a file of inputs. Without it, what each new class borrows.", show_default=False
         ),
     ] = None,
-    rows: Annotated[int, typer.Option(help="Most inputs of a file that are explained.", min=1)] = 5,
+    rows: Annotated[int, inputs.number("Most inputs of a file that are explained.")] = 5,
     html: Annotated[Path | None, typer.Option(help="Write a page with the inputs and the examples instead.")] = None,
     text: raw.Text = None,
     label: raw.Label = None,

@@ -16,16 +16,21 @@ import typer
 
 from hotshot.cli.images import Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import Json, number
+from hotshot.cli.raw import Id, Label, Text
 from hotshot.cli.terminal import Console, bar
 from hotshot.encoders import load_encoder
-from hotshot.errors import InterruptedRunError, ParameterError
+from hotshot.errors import InputError, InterruptedRunError, ParameterError
 from hotshot.files import open_features
 from hotshot.files.atomic import locked
 from hotshot.images.datasets import DecodedSplit
+from hotshot.inputs.rows import Columns, open_inputs
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
     from hotshot.encoders import Encoder
+
+# Texts of one table, at most.
+MOST_TEXTS = 2**31
 
 
 def extract(
@@ -62,10 +67,13 @@ def extract(
     ] = None,
     device: Device = "cpu",
     skip_corrupt: SkipCorrupt = False,
+    text: Text = None,
+    label: Label = None,
+    id_: Id = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing feature files.")] = False,
     json: Json = False,
 ) -> None:
-    """Extract the features of all images of a dataset, one file per split, or of a CSV file of texts."""
+    """Extract the features of a dataset of images, one file per split, or of texts."""
     console = Console(stderr=json)
     name = _encoder_name(encoder, checkpoint, pretrained, weights, backbone, network)
     with needs_images():
@@ -74,7 +82,7 @@ def extract(
         console.print(note, markup=False)
     with locked(out):
         if loaded.kind == "texts":
-            written = [_write_texts(loaded, dataset, out, force, console)]
+            written = [_write_texts(loaded, dataset, Columns(text, label, id_), out, force, console)]
         else:
             scratch = out / ".decoded"
             open_splits = partial(
@@ -169,22 +177,29 @@ def _row(
     }
 
 
-def _write_texts(encoder: Encoder, texts: Path | None, out: Path, force: bool, console: Console) -> dict[str, Any]:
-    """Write the features of a CSV file of texts and labels, into the folder and under its name."""
-    from hotshot.images.extraction import extract_texts, read_texts
+def _write_texts(
+    encoder: Encoder, texts: Path | None, columns: Columns, out: Path, force: bool, console: Console
+) -> dict[str, Any]:
+    """Write the features of a table of texts, with labels or without, into the folder and under its name."""
+    from hotshot.images.extraction import extract_texts
 
     if texts is None:
-        raise ParameterError(f"{encoder.name} needs a CSV file of texts and labels.")
-    sentences, labels = read_texts(texts)
+        raise ParameterError(f"{encoder.name} needs a table of texts: pass a .csv, .tsv, .jsonl or .txt file.")
+    opened = open_inputs(texts, encoder.kind, columns)
+    rows = next(opened.batches(MOST_TEXTS))
+    sentences, labels = list(rows.content), rows.labels
+    if labels is not None and "" in labels:
+        raise InputError(f"{opened.name} has no label in row {labels.index('') + 1}: add it, or remove the row.")
     path = out / f"{texts.stem}.safetensors"
     digest = sha256(dumps([sentences, labels]).encode()).hexdigest()
     about = _about(encoder, {"name": texts.name, "texts": f"sha256:{digest}"})
-    found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels))}
+    found = {"out": str(path), "texts": len(sentences), "classes": len(set(labels or ()))}
     if _is_done(path, about, encoder, force, console):
         return found
     with bar(console, "texts") as progress:
         watch = counting(progress, "embedding")
-        extract_texts(encoder.encode, sentences, labels, path, about=about | _made_now(), watch=watch)
+        about |= _made_now()
+        extract_texts(encoder.encode, sentences, labels, path, about=about, watch=watch, ids=rows.ids)
     console.print(f"{path}: {found['texts']} texts of {found['classes']} classes.", markup=False)
     return found
 

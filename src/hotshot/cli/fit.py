@@ -38,9 +38,7 @@ def fit(
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("hotshot.model"),
     new_only: Annotated[bool, typer.Option("--new-only", help="Answer new classes only.")] = False,
-    few: Annotated[
-        int, typer.Option(help="Most samples of a new class, where old and new ones are in one file.", min=1)
-    ] = FEW,
+    few: Annotated[int, inputs.number("Most samples of a new class, where old and new ones are in one file.")] = FEW,
     text: raw.Text = None,
     label: raw.Label = None,
     id_: raw.Id = None,

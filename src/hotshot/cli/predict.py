@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from hotshot.cli import raw
+from hotshot.cli.inputs import number
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import count, percentage, quoted
 from hotshot.inputs.answers import CLASS, NONE, answer, answer_columns, check_columns, format_of, writing
@@ -37,9 +38,7 @@ def predict(
     ] = None,
     reject: Annotated[
         float | None,
-        typer.Option(
-            help='Answer "none of these" for inputs that fit no class, at this rate of false alarms, such as 0.05.'
-        ),
+        number('Answer "none of these" for inputs that fit no class, at this rate of false alarms, such as 0.05.'),
     ] = None,
     unknown: Annotated[str, typer.Option(help="Answer for inputs that fit no class.")] = NONE,
     text: raw.Text = None,

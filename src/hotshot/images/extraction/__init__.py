@@ -12,10 +12,10 @@ from hotshot.images.extraction.extractor import (
     weights_extractor,
 )
 from hotshot.images.extraction.onnx_networks import onnx_extractor
-from hotshot.images.extraction.writing import extract_split, extract_texts, part_of, read_texts
+from hotshot.images.extraction.writing import extract_split, extract_texts, part_of
 
 __all__ = [
     "MINILM", "PRETRAINED", "Extractor", "check_normalisation", "checkpoint_extractor", "extract_split",
-    "extract_texts", "onnx_extractor", "part_of", "pretrained_extractor", "read_texts", "side_of", "tried",
+    "extract_texts", "onnx_extractor", "part_of", "pretrained_extractor", "side_of", "tried",
     "weights_extractor",
 ]  # fmt: skip

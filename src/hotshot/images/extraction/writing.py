@@ -1,12 +1,11 @@
 """Images or texts in, a file of features out; what is done of the images survives an interruption."""
 
-import csv
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from io import BytesIO, TextIOWrapper
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,9 +16,7 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files import FeatureFile, Kept, write_features
 from hotshot.files.atomic import hold
-from hotshot.files.kept import TEXT_NAMES, THUMBNAIL, Packer
-from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import opened
+from hotshot.files.kept import THUMBNAIL, Packer
 from hotshot.images.datasets import DecodedSplit
 from hotshot.images.datasets.pixels import pillow
 from hotshot.images.extraction.extractor import Extractor
@@ -135,28 +132,6 @@ def _append(file: BinaryIO, content: Any) -> None:
         os.fsync(file.fileno())
     except OSError as error:
         raise InputError(f"{file.name} cannot be written: {error.strerror or error}: make room and resume.") from None
-
-
-def read_texts(path: str | Path) -> tuple[list[str], list[str]]:
-    """Texts and their labels from a CSV file with a column of each, such as `text,label`."""
-    path = Path(path)
-    try:
-        with opened(path) as file:
-            reader = csv.reader(TextIOWrapper(file, encoding="utf-8-sig", newline=""))
-            header = [name.strip().lower() for name in next(reader, [])]
-            rows = [(number, row) for number, row in enumerate(reader, start=2) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a CSV file of texts: {error}.") from None
-    columns = [next((i for i, x in enumerate(header) if x in names), -1) for names in (TEXT_NAMES, LABEL_NAMES)]
-    if -1 in columns:
-        raise InputError(f"{path} must have the columns text and label, and has {', '.join(header) or 'none'}.")
-    if not rows:
-        raise InputError(f"{path} holds no text: write one line for each.")
-    for number, row in rows:
-        if len(row) != len(header) or not all(row[i].strip() for i in columns):
-            raise InputError(f"{path} has no text or no label in row {number}: repair or remove it.")
-    texts, labels = ([row[i] for _, row in rows] for i in columns)
-    return texts, labels
 
 
 def extract_texts(
