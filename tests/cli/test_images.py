@@ -119,7 +119,7 @@ def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_pat
     other = hotshot(*flags)
     assert other.returncode == 2
     assert "a.safetensors exists, of other texts or another encoder: pass --force" in other.stderr
-    assert "own.py:lengths needs a CSV file" in hotshot("extract", "--encoder", "own.py:lengths").stderr
+    assert "own.py:lengths needs a table of texts" in hotshot("extract", "--encoder", "own.py:lengths").stderr
 
 
 @pytest.fixture
