@@ -174,7 +174,7 @@ def test_times_beside_columns_of_numbers_are_no_features(path):
 def test_one_long_text_that_repeats_cannot_fill_the_memory(path):
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(60_000, np.int32)), pa.array(["x" * 9_000]))
     pq.write_table(pa.table({"label": np.zeros(60_000, np.int8), "text": texts, "a": np.zeros(60_000)}), path)
-    assert_refused(path, "columns beside the features of .* where a file of|more than .* of memory")
+    assert_refused(path, "columns beside the features of .* where a file of")
 
 
 def test_texts_that_are_not_utf_8_are_one_sentence(path):

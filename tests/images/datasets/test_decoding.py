@@ -33,6 +33,7 @@ def test_decoded_images_are_the_squares_in_order(tmp_path, kind):
     np.testing.assert_array_equal(found.images, [image.square(12) for image in split.images])
     np.testing.assert_array_equal(found.labels, split.labels)
     np.testing.assert_array_equal(found.kept, np.arange(150))
+    assert list(found.ids) == [image.name for image in split.images]
     assert found.names == ("a", "b", "c")
     assert found.corrupt == ()
     assert steps == [(64, 150), (128, 150), (150, 150)]
@@ -55,6 +56,7 @@ def test_a_cache_is_used_again_and_each_size_has_its_own(tmp_path, monkeypatch):
     again = decode(split_of(path), 16, tmp_path / "cache")
     np.testing.assert_array_equal(again.images, first.images)
     np.testing.assert_array_equal(again.labels, first.labels)
+    assert list(again.ids) == list(first.ids)
 
 
 def test_it_is_made_again_when_an_image_changes(tmp_path):
@@ -121,6 +123,7 @@ def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path):
     for _ in range(2):
         found = decode(split, 16, tmp_path / "cache")
         assert found.kept.tolist() == [0, 2, 3, 4, 5, 6]
+        assert list(found.ids) == [split.images[i].name for i in (0, 2, 3, 4, 5, 6)]
         assert found.labels.tolist() == [0, 0, 0, 1, 1, 1]
         assert [one.name for one in found.corrupt] == ["ant/ant1.jpg", "bee/bee3.jpg"]
         np.testing.assert_array_equal(found.images, [split.images[i].square(16) for i in found.kept])
