@@ -64,7 +64,7 @@ def convert(
     ] = None,
     samples: Annotated[bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")] = True,
     covariance: Annotated[
-        str | None, typer.Option(help="What a bank without samples keeps: diagonal, pooled or dense.")
+        str | None, typer.Option(help="What a bank without samples keeps: low-rank, diagonal, pooled or dense.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
     as_json: Json = False,
@@ -74,7 +74,7 @@ def convert(
     if to_bank and dtype is not None:
         raise ParameterError("--dtype is for feature files: a bank keeps the type of its features.")
     if to_bank and not samples and covariance is None:
-        raise ParameterError("--no-samples needs --covariance diagonal, pooled or dense.")
+        raise ParameterError("--no-samples needs --covariance low-rank, diagonal, pooled or dense.")
     if not to_bank and (not samples or covariance is not None):
         raise ParameterError(f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}.")
     source, part = split_part(Path(source), part)

@@ -70,14 +70,15 @@ class HOTClassifier(CalibratedClassifier):
         Weights of the samples within a base class, the same for all or by a base classifier's probability.
     temperature : float
         Of the softmax over those probabilities.
-    covariance : {"auto", "dense", "factored", "diagonal", "pooled"}
+    covariance : {"auto", "dense", "factored", "low-rank", "diagonal", "pooled"}
         How base covariances are kept. "auto" is exact and chooses by the size of the bank: dense matrices, or
-        ("factored") the samples themselves in banks of many classes with few samples. "diagonal" and "pooled" are
-        approximations: variances of each class along the axes of the pooled covariance, or that one for all classes.
+        ("factored") the samples themselves in banks of many classes with few samples. The others are approximations:
+        leading axes of each class, its variances along the axes of the pooled covariance, or that one for all classes.
     cost : str
         Of the high-level transport: "hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean",
         "euclidean-weighted"; "nearest" takes equal weights on the `n_retrieved` nearest means instead (2 by
-        default), as Free-Lunch does.
+        default), as Free-Lunch does. On a bank without samples "mean-cosine" takes the place of "hierarchical", with a
+        NoSamplesWarning.
     epsilon : float or "auto"
         Strength of the entropy in both transports; "auto" chooses among 0.02, 0.005 and 0.05.
     cost_scale : {"published", "over-targets", "free"}
