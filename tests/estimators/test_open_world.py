@@ -11,7 +11,8 @@ import pytest
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import TEMPERATURES, likeliest_temperature
+from hotshot.estimators.confidence import CONFIDENCE, LEVELS, TEMPERATURES, likeliest_temperature
+from hotshot.method import joint
 
 WIDTH, OLD = 12, 24
 # Settings that need no choosing.
@@ -98,6 +99,27 @@ def test_a_model_that_grew_is_the_one_that_was_fitted_at_once(include_base, tmp_
     np.testing.assert_allclose(model.predict_proba(queries), before.predict_proba(queries), atol=1e-6)
 
 
+def test_a_loaded_model_grows_without_training_its_base_classes_again(tmp_path, monkeypatch):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    first = y != y[-1]
+    whole = HOTClassifier(base, include_base=True, **SET).fit(X, y)
+    HOTClassifier(base, include_base=True, **SET).fit(X[first], y[first]).save(tmp_path / "one.model")
+    base.save(tmp_path / "one.bank")
+    trained, rows_of = [], joint._old_rows
+    monkeypatch.setattr(joint, "_old_rows", lambda *given: trained.append(1) or rows_of(*given))
+
+    def loaded():
+        return HOTClassifier.load(tmp_path / "one.model", base=BaseClasses.load(tmp_path / "one.bank"))
+
+    model = loaded().add_classes(X[~first], y[~first])
+    assert not trained
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+    other = loaded().set_params(C=3.0).add_classes(X[~first], y[~first])
+    assert trained
+    fresh = HOTClassifier(base, include_base=True, C=3.0, **SET).fit(X, y)
+    np.testing.assert_allclose(other.predict_proba(X), fresh.predict_proba(X), atol=1e-6)
+
+
 def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
     base, (X, y) = bank(), samples(NEW, 3, seed=1)
     model = HOTClassifier(base, include_base=True, **SET).fit(X, y)
@@ -161,14 +183,67 @@ def test_samples_of_no_class_are_told_and_rejected(include_base, dtype):
     assert more == sorted(more)
 
 
-def test_false_alarms_are_those_asked_for_where_new_classes_are_like_base_classes():
-    base, alarms = bank(spread=0.5), []
-    for seed in range(8):
+def false_alarms(base, shots, between, within, tasks=12):
+    """Shares of samples of new classes that reject=0.1 rejects, with thresholds as they are and without correction.
+
+    New classes lie `between` times as far from each other as base classes, and their samples vary `within` as much.
+    """
+    as_is, uncorrected, deviations = [], [], []
+    for seed in range(tasks):
         classes = range(30 + 6 * seed, 36 + 6 * seed)
-        model = HOTClassifier(base, **SET).fit(*samples(classes, 5, seed=seed, spread=0.5))
-        queries, _ = samples(classes, 60, seed=100 + seed, spread=0.5)
-        alarms.append(np.mean(model.predict(queries, reject=0.1, unknown="?") == "?"))
-    assert 0.03 < np.mean(alarms) < 0.3
+        X, y = samples(classes, shots + 40, seed=seed, spread=0.5 * within / between)
+        is_support = np.tile(np.arange(shots + 40) < shots, 6)
+        model = HOTClassifier(base, **SET).fit(between * X[is_support], y[is_support])
+        fits = -model.outlier_score(between * X[~is_support])
+        usual = model._confidence(model.parts()[1]).scores_at(6, shots, np.zeros(2), 1)
+        for found, scores in ((as_is, model.alarm_scores_[0]), (uncorrected, usual)):
+            found.append(np.mean(fits < np.interp(0.1, LEVELS, scores)))
+        deviations.append(model.support_deviation_)
+    return np.mean(as_is), np.mean(uncorrected), np.mean(deviations)
+
+
+@pytest.fixture(scope="module")
+def spread_bank():
+    return bank(spread=0.5)
+
+
+@pytest.mark.parametrize("shots", [1, 2, 5])
+def test_false_alarms_are_those_asked_for_where_new_classes_are_like_base_classes(spread_bank, shots):
+    alarms, uncorrected, _ = false_alarms(spread_bank, shots, between=1, within=1)
+    assert 0.04 < alarms < 0.18
+    assert abs(alarms - uncorrected) < 0.05
+
+
+@pytest.mark.parametrize("shots", [2, 5])
+@pytest.mark.parametrize(("between", "within"), [(0.7, 1.0), (1.0, 1.4)])
+def test_false_alarms_follow_the_support_where_new_classes_are_harder(spread_bank, shots, between, within):
+    alarms, uncorrected, deviation = false_alarms(spread_bank, shots, between, within)
+    assert uncorrected > 0.18
+    assert abs(alarms - 0.1) < 0.85 * abs(uncorrected - 0.1)
+    assert deviation < -1
+
+
+def test_support_unlike_base_classes_warns(spread_bank):
+    for within, is_warned in ((1, False), (4, True)):
+        X, y = samples(NEW, 5, seed=1, spread=0.5 * within)
+        model = HOTClassifier(spread_bank, **SET).fit(X, y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(X, reject=0.05)
+        told = [str(w.message) for w in caught if issubclass(w.category, OpenWorldWarning)]
+        assert [bool(re.search("unlike that of held-out base classes, by", text)) for text in told] == [
+            True
+        ] * is_warned
+
+
+def test_what_an_older_version_kept_is_measured_again():
+    base, (X, y) = bank(), samples(NEW, 2, seed=1)
+    before = HOTClassifier(base, **SET).fit(X, y).alarm_scores_
+    again = bank()
+    for key, kept in base.choices.items():
+        if key.startswith(CONFIDENCE):
+            again.choices[key] = {name: x for name, x in kept.items() if name != "usual"}
+    assert np.array_equal(HOTClassifier(again, **SET).fit(X, y).alarm_scores_, before)
 
 
 def test_rejecting_needs_a_bank_and_a_share():

@@ -29,6 +29,21 @@ def test_ratios_are_those_of_dense_gaussians():
         np.testing.assert_allclose(got[:, c], expected, rtol=1e-8, atol=1e-8)
 
 
+def test_support_fits_beside_the_others_of_its_class_and_alone_by_its_distance_from_the_centre():
+    base = prepared_bank()
+    two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
+    x, labels = np.random.default_rng(0).normal(size=(6, 6)), np.array([0, 0, 0, 1, 1, 2])
+    means, sizes = np.stack([x[labels == c].mean(axis=0) for c in range(3)]), np.array([3.0, 2.0, 1.0])
+    got = KnownClasses(two, centre, means, sizes).support_fits(x, labels)
+    for i, label in enumerate(labels[:-1]):
+        others = (labels == label) & (np.arange(6) != i)
+        shots = np.array([float(others.sum())])
+        expected = class_ratios(two, centre, x[others].mean(axis=0)[None], shots, x[i][None])
+        np.testing.assert_allclose(got[i], expected[0, 0], rtol=1e-8)
+    off_centre, total = x[-1] - centre, sum(dense_covariances(two))
+    np.testing.assert_allclose(got[-1], off_centre @ np.linalg.solve(total, off_centre) / 2, rtol=1e-8)
+
+
 def test_the_best_class_is_that_of_the_largest_ratio_however_many_rows():
     base = prepared_bank()
     known = KnownClasses(base.two_covariances(*SHRINKAGE), base.means.mean(axis=0), base.means, np.ones(6))

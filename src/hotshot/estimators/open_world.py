@@ -194,8 +194,7 @@ class OpenWorld:
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
         shots = self.known_.sizes[is_new]
         if confidence is not None:
-            deviation = self.support_deviation_ = self._support_deviation(confidence, len(shots))
-            self.alarm_scores_ = np.stack([confidence.scores_at(len(shots), k, deviation) for k in shots])
+            self._learn_alarm_scores(confidence, shots)
             if not self.seen_in_training_:
                 self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
@@ -205,12 +204,15 @@ class OpenWorld:
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
 
-    def _support_deviation(self, confidence: Confidence, ways: int) -> float:
-        """How much better the support fits than that of held-out base classes, in standard deviations over tasks."""
-        rows = _spread(len(self.support_), TELLING_QUERIES)
+    def _learn_alarm_scores(self, confidence: Confidence, shots: np.ndarray) -> None:
+        """Scores below which samples fit no class, for new classes of so many shots each and the support at hand."""
+        rows, ways = _spread(len(self.support_), TELLING_QUERIES), len(shots)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
-        return confidence.support_deviation(ways, fits, self.known_.sizes[labels])
+        deviations = confidence.support_deviations(ways, fits, self.known_.sizes[labels])
+        self.support_deviation_ = float(deviations[0])
+        least = 2 if shots.max() > 1 else 1
+        self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviations, least) for k in shots])
 
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
