@@ -134,8 +134,8 @@ def test_the_command_line_takes_it_without_base_classes_and_sees_a_change(hotsho
     arguments += ["--shots", "1", "--methods", "centroid,mine=my_methods.py:Mine,my_methods.py:Mine"]
     first = hotshot(*arguments)
     assert first.returncode == 0, first.stderr
-    assert " Mine " in first.stdout
-    assert " mine " in first.stdout
+    assert "\nMine " in first.stdout
+    assert "\nmine " in first.stdout
     assert "60 tasks were in" in hotshot(*arguments).stdout
     for file, old, new in (("my_methods.py", "argmin", "argmax"), ("beside.py", "2 * X", "3 * X")):
         (own / file).write_text((own / file).read_text().replace(old, new))

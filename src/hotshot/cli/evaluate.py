@@ -36,7 +36,7 @@ def evaluate(
             "NAME=FILE.py:CLASS of your own, which is run.",
             autocompletion=inputs.several_of(METHOD_NAMES),
         ),
-    ] = "hot,free-lunch,logistic,centroid-cl2n",
+    ] = "hot,plda,logistic,centroid-cl2n",
     setting: Annotated[
         str,
         typer.Option(
