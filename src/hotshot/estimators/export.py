@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +38,6 @@ OPSET, IR_VERSION = 13, 8
 TINY = 1e-30
 # Digits that single precision needs to come back.
 DIGITS = 9
-
-
-@dataclass(frozen=True)
-class _Familiarity:
-    """The polynomial of the ratios: `axes` A (V, V), `centre` a (V,), `squares`, `slopes` (N, V), `constants` (N,)."""
-
-    axes: np.ndarray
-    centre: np.ndarray
-    squares: np.ndarray
-    slopes: np.ndarray
-    constants: np.ndarray
 
 
 def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bool = False) -> None:
@@ -103,27 +91,26 @@ def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
     return model.coef_.astype(np.float64) / temperature, model.intercept_.astype(np.float64) / temperature
 
 
-def _familiarity(known: KnownClasses) -> _Familiarity:
-    """The terms of `class_ratios` by the powers of u, the rotated deviations from the mean of the base classes."""
+def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
+    """The terms of `class_ratios` by the powers of u: A (V, V) and a (V,), and for each class alpha, beta and gamma."""
     two = known.two
     axes = (two.axes.astype(np.float64) / two.deviations.astype(np.float64)[:, None]).T
     ratios, shots = two.ratios.astype(np.float64), known.sizes[:, None]
     expected = ratios / (ratios + 1 / shots) * ((known.means - known.centre) @ axes.T)
     variances = 1 + ratios / (shots * ratios + 1)
-    return _Familiarity(
-        axes=axes,
-        centre=axes @ known.centre,
-        squares=(1 / (1 + ratios) - 1 / variances) / 2,
-        slopes=expected / variances,
-        constants=np.sum(np.log((1 + ratios) / variances) - expected**2 / variances, axis=1) / 2,
-    )
+    return {
+        "axes": axes,
+        "centre": axes @ known.centre,
+        "squares": (1 / (1 + ratios) - 1 / variances) / 2,
+        "slopes": expected / variances,
+        "constants": np.sum(np.log((1 + ratios) / variances) - expected**2 / variances, axis=1) / 2,
+    }
 
 
 def _numbers(model: CalibratedClassifier) -> dict[str, Any]:
     """All that answers are made of, as JSON."""
     transform, known = model.transform_, getattr(model, "known_", None)
     weights, intercepts = _head(model)
-    familiarity = None if known is None else _familiarity(known)
     return {
         **_about(model),
         "scale": transform.scale,
@@ -134,7 +121,7 @@ def _numbers(model: CalibratedClassifier) -> dict[str, Any]:
         "unit": transform.unit,
         "weights": _rounded(weights),
         "intercepts": _rounded(intercepts),
-        "outliers": None if familiarity is None else {name: _rounded(x) for name, x in vars(familiarity).items()},
+        "outliers": None if known is None else {name: _rounded(x) for name, x in _familiarity(known).items()},
     }
 
 
@@ -196,9 +183,9 @@ def _onnx(model: CalibratedClassifier) -> bytes:
     }
     if known is not None:
         found = _familiarity(known)
-        u = node("Sub", node("MatMul", z, constant(found.axes.T)), constant(found.centre))
-        square = node("MatMul", node("Mul", u, u), constant(found.squares.T))
-        linear = node("Add", node("MatMul", u, constant(found.slopes.T)), constant(found.constants))
+        u = node("Sub", node("MatMul", z, constant(found["axes"].T)), constant(found["centre"]))
+        square = node("MatMul", node("Mul", u, u), constant(found["squares"].T))
+        linear = node("Add", node("MatMul", u, constant(found["slopes"].T)), constant(found["constants"]))
         ratios = node("Add", square, linear)
         node("ArgMax", ratios, out="best_fit", axis=1, keepdims=0)
         node("Neg", node("ReduceMax", ratios, axes=[1], keepdims=0), out="outlier_score")
