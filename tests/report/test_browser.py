@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 
 import pytest
 from browser import Browser, find_browser
 from reported_runs import IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, write_features
 
+from hotshot.files import Kept, read_features
 from hotshot.report import make_report, write_report
 
 
@@ -132,7 +134,9 @@ def test_tasks_are_listed_by_accuracy_or_by_number(page):
 def test_other_shots_have_their_own_tasks(page):
     page.choose(f"{EXPLORER} label:nth-child(1) select", 1)
     assert ", 3 shots: " in title(page)
-    assert re.search(r"Support: rows \d+, \d+, \d+$", page.text(f"{EXPLORER} .classes .fact"))
+    support = page.texts(f"{EXPLORER} .classes .card:first-child .samples li")
+    assert len(support) == 3
+    assert all(re.fullmatch(r"row \d+", text) for text in support)
     page.choose(f"{EXPLORER} label:nth-child(1) select", 0)
     assert ", 1 shot: " in title(page)
 
@@ -166,6 +170,60 @@ def test_a_click_on_a_mistake_opens_its_reason(page):
     assert page.run(f"{detail}.open && {detail}.checkVisibility()")
     assert "lends to" in page.run(f"{detail}.textContent")
     assert page.run(f"document.activeElement === {detail}.querySelector('summary')")
+
+
+# An image of one pixel.
+DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==")
+
+
+def test_the_inputs_of_a_mistake_can_be_judged(browser, path):
+    """Text and thumbnail of a query, its right and its predicted class, and its nearest examples."""
+    y = read_features(path.parent / "novel.npz").y
+    texts = [f"{IMAGE} {SCRIPT} {i}{' word' * 100}" for i in range(len(y))]
+    ids = [f"{SCRIPT}/{i}.png" for i in range(len(y))]
+    kept = Kept(ids, texts, [DOT, b"<svg onload=alert(1)>"] * (len(y) // 2))
+    out, run = path.with_name("inputs.html"), make_run(path.parent, methods=("hot",), out="inputs", tasks=4, shots=1)
+    write_report(out, make_report([run], lambda source: (*read(source), kept), tasks=4))
+    page = browser.open(out, width=390, dark=True)
+    page.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert page.run("document.documentElement.scrollWidth") <= 390
+
+    def samples(selector):
+        """Row, the class or classes that are named, and what is said of each sample; all must be of one row."""
+        found = page.run(
+            f"[...document.querySelectorAll('{selector}')].map(e => [e.querySelector('.id').textContent, "
+            "e.querySelector('.said').title, e.querySelector('.said').textContent, "
+            "e.querySelector('.words').lastChild.textContent, e.querySelectorAll('img').length])"
+        )
+        rows = [ids.index(name) for name, *_ in found]
+        for row, (_, whole, said, _, images) in zip(rows, found, strict=True):
+            assert whole == texts[row]
+            assert said.startswith(texts[row][:60])
+            assert len(said) <= 140
+            assert images == 1 - row % 2
+        return [(row, words) for row, (*_, words, _) in zip(rows, found, strict=True)]
+
+    wrong, right = samples(".list summary .sample"), samples(".right > li > .sample")
+    assert len(wrong) > 0 < len(right)
+    assert len(wrong) + len(right) == page.run("document.querySelectorAll('.map .query').length")
+    for row, words in wrong:
+        assert words.startswith(y[row][:29])
+        assert re.search(r" \(\d+%\) taken for .+ \(\d+%\)$", words)
+    assert all(words.startswith(y[row][:19]) and words.endswith(", right") for row, words in right)
+    for near in (".list details:nth-child(1) .near .sample", ".right > li:nth-child(1) .samples .sample"):
+        nearest = samples(near)
+        assert len(nearest) == 3
+        for row, words in nearest:
+            assert re.fullmatch(rf"{re.escape(y[row][:19])}.*, similarity −?[01]\.\d\d", words, re.DOTALL)
+    assert page.run(
+        "[...document.images].every(e => e.src.startsWith('data:image/png;base64,') && e.naturalWidth === 1)"
+    )
+    assert page.run("document.querySelectorAll('script:not([type])').length") == 1
+    assert {url.split(":")[0] for url in page.requests} == {"file", "data"}
+    assert (page.complaints, page.run("document.title")) == ([], "hot on novel.npz")
+    page.run("[...document.querySelectorAll('.map .query:not(.error)')].at(-1).dispatchEvent(new MouseEvent('click'))")
+    assert page.run("document.activeElement.matches('.right > li')")
+    page.close()
 
 
 def test_dark_is_the_system_s_wish_or_the_reader_s(browser, path):

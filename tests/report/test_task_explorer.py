@@ -94,6 +94,19 @@ def test_reasons_are_those_of_explain_where_the_right_class_comes_second():
     assert checked > 5
 
 
+def test_the_nearest_examples_are_the_most_similar_support_samples():
+    drawn = episodes(3)
+    (task,) = explore(HOTClassifier(BASE), X, drawn, [1])
+    model = HOTClassifier(BASE).fit(X[drawn[1].support], drawn[1].support_labels)
+    units = [
+        x / np.linalg.norm(x, axis=1, keepdims=True)
+        for x in map(model.transform_, (X[drawn[1].query], X[drawn[1].support]))
+    ]
+    for own, similarity in zip(task["nearest"], units[0] @ units[1].T, strict=True):
+        assert [s for s, _ in own] == np.argsort(-similarity)[:3].tolist()
+        assert [rounded for _, rounded in own] == pytest.approx(similarity[[s for s, _ in own]], abs=0.006)
+
+
 @pytest.mark.parametrize("kind", ["examples", "lenders"])
 def test_what_is_named_for_a_class_contributes_to_it(kind):
     for task in explore(HOTClassifier(BASE), X, episodes(3), range(10)):

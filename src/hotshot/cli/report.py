@@ -10,6 +10,7 @@ import typer
 
 from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
 from hotshot.cli.terminal import Console, print_notes, waiting
+from hotshot.files import Kept, open_features
 
 if TYPE_CHECKING:
     from hotshot.report import Source
@@ -58,5 +59,6 @@ def report(
 
 
 def read_source(source: Source) -> Data:
-    """Base classes and novel samples, from where a run says that they are."""
-    return load_data(source.base, source.novel, source.bank)
+    """Base classes, novel samples and what these were taken of, from where a run says that they are."""
+    base, X, y = load_data(source.base, source.novel, source.bank)
+    return base, X, y, Kept.numbered(len(X)) if source.novel is None else open_features(source.novel).kept

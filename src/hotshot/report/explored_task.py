@@ -14,9 +14,12 @@ from hotshot.errors import HotshotWarning
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason, explain_model
 from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
+from hotshot.transport.costs import cosine
 
 # Base classes named for a class, samples and base classes named on each side of a wrong query, wrong queries of a task.
 TOP_LENDERS, TOP_REASONS, MOST_WRONG = 8, 4, 40
+# Support samples named as most similar to a query.
+NEAREST = 3
 AnyEpisodes = Episodes | FrozenEpisodes
 
 
@@ -51,7 +54,8 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpiso
     wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
     shown = wrong[:MOST_WRONG]
     explanation = explain_model(model, X[task.query[shown]] if len(shown) else None, rivals=truth[shown])
-    support, queries = _project(model, X[task.support], X[task.query])
+    features = model.transform_(X[np.concatenate([task.support, task.query])]).astype(np.float64)
+    support, queries = _project(model, features, len(task.support))
     return {
         "index": int(index),
         "right": int(np.sum(chosen == truth)),
@@ -65,6 +69,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpiso
         "queries": [
             [*place, int(truth[i]), int(chosen[i]), int(task.query[i])] for i, place in enumerate(queries.tolist())
         ],
+        "nearest": _nearest(*np.split(features, [len(task.support)])),
         "wrong": [
             {
                 "query": int(i),
@@ -127,13 +132,19 @@ def _rounded(share: Any) -> float:
     return round(float(share), 4)
 
 
-def _project(model: CalibratedClassifier, support: np.ndarray, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places in [0, 1] x [0, 1] of support (S, 2) and queries (Q, 2).
+def _nearest(support: np.ndarray, queries: np.ndarray) -> list[list[tuple[int, float]]]:
+    """For each query the support samples most similar to it: their numbers in the task, and cosines."""
+    similarity = 1 - cosine(queries, support)
+    order = np.argsort(-similarity, axis=1, kind="stable")[:, :NEAREST]
+    return [[(int(s), round(float(own[s]), 2)) for s in best] for own, best in zip(similarity, order, strict=True)]
+
+
+def _project(model: CalibratedClassifier, features: np.ndarray, n_support: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places in [0, 1] x [0, 1] of support (S, 2) and queries (Q, 2), whose features (S + Q, V) follow each other.
 
     The plane is that of the two principal axes of the logits, in which classes that the model confuses overlap. Two
     classes have one such axis only; the other is then the principal axis of the features across it.
     """
-    features = model.transform_(np.concatenate([support, queries])).astype(np.float64)
     directions = model.coef_ - model.coef_.mean(axis=0)
     places = PCA(2, svd_solver="full").fit_transform(features @ directions.T)
     if len(model.classes_) == 2:
@@ -142,4 +153,4 @@ def _project(model: CalibratedClassifier, support: np.ndarray, queries: np.ndarr
         places[:, 1:] = PCA(1, svd_solver="full").fit_transform(across)
     low, high = places.min(axis=0), places.max(axis=0)
     places = ((places - low) / np.where(high > low, high - low, 1)).round(3)
-    return places[: len(support)], places[len(support) :]
+    return places[:n_support], places[n_support:]

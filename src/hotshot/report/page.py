@@ -19,6 +19,7 @@ from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
 from hotshot.files.source import opened
+from hotshot.report.inputs import PageInputs
 from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
 from hotshot.report.sources import Reader, Source, source_of
@@ -45,7 +46,7 @@ def make_report(
     Parameters
     ----------
     read : function of a Source
-        Gives base classes, features and labels of the novel classes.
+        Gives base classes, features and labels of the novel classes and, if known, what these were taken of (`Kept`).
     data : Source, optional
         Where the data are now, if not where the folders say.
     reference, threshold
@@ -60,17 +61,18 @@ def make_report(
     check_numbers(threshold=threshold)
     check_number("tasks", tasks, 0, MOST_EXPLORED)
     parts: list[Part] = []
+    inputs = PageInputs()
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
         # What its `run.json` says may be anything.
         with refuse_damage(folder, "run", HotshotError):
             if is_reproduction(folder):
                 source = _moved(source_of(about_reproduction(folder)), data)
-                parts.append(reproduction_part(folder, part_id, source, read, tasks))
+                parts.append(reproduction_part(folder, part_id, source, read, tasks, inputs))
             elif is_run(folder):
                 run = load_run(folder)
                 source = _moved(source_of(run.about), data)
-                parts.append(run_part(run, part_id, source, read, tasks, reference, threshold))
+                parts.append(run_part(run, part_id, source, read, tasks, inputs, reference, threshold))
             else:
                 raise InputError(
                     f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of "
@@ -82,7 +84,7 @@ def make_report(
     alone = parts[0] if len(parts) == 1 else None
     heading = alone.heading if alone else f"{len(parts)} runs"
     lead = alone.lead if alone else ", ".join(part.heading for part in parts)
-    return render(title or heading, lead, parts)
+    return render(title or heading, lead, parts, inputs.values)
 
 
 def write_report(path: str | Path, text: str) -> None:
@@ -115,7 +117,7 @@ def _moved(source: Source, data: Source | None) -> Source:
     return replace(source, bank=None, **named) if named else source
 
 
-def render(title: str, lead: str, parts: Sequence[Any]) -> str:
+def render(title: str, lead: str, parts: Sequence[Any], inputs: Sequence[str]) -> str:
     """The HTML of a report. Whatever is text stays text: the template escapes it, and a policy in its head lets the
     browser run this package's script and load nothing at all.
     """
@@ -127,6 +129,7 @@ def render(title: str, lead: str, parts: Sequence[Any]) -> str:
         title=title,
         lead=lead,
         parts=parts,
+        inputs=inputs,
         generator=f"{GENERATOR} {__version__}",
         policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'",

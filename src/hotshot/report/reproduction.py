@@ -10,6 +10,7 @@ from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
 from hotshot.files.source import opened
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
+from hotshot.report.inputs import PageInputs
 from hotshot.report.run import Part
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg
@@ -30,14 +31,16 @@ def about_reproduction(folder: Path) -> dict[str, Any]:
     return (read_object(path) if path.exists() else None) or {}
 
 
-def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int) -> Part:
+def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int, inputs: PageInputs) -> Part:
     """The part of a reproduction, its experiments in the order of the paper."""
     about = about_reproduction(folder)
     order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
     names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, read, most), most)
+    explorer, why_not = explorer_or_reason(
+        lambda: reproduction_explorer(folder, about, source, read, most, inputs), most
+    )
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return Part(
         kind="reproduction",

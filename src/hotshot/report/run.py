@@ -15,6 +15,7 @@ from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import histogram
 from hotshot.paper.figures.style import file_content
+from hotshot.report.inputs import PageInputs
 from hotshot.report.sentences import beyond_the_mean, beyond_the_measures, measure_summary, summary
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg
@@ -65,7 +66,14 @@ class Part:
 
 
 def run_part(
-    run: StoredRun, part_id: str, source: Source, read: Reader, most: int, reference: str | None, threshold: float
+    run: StoredRun,
+    part_id: str,
+    source: Source,
+    read: Reader,
+    most: int,
+    inputs: PageInputs,
+    reference: str | None,
+    threshold: float,
 ) -> Part:
     """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
     found = run.evaluation
@@ -74,7 +82,7 @@ def run_part(
     if found.setting == GENERALISED:
         explorer, why_not = None, "Tasks of the generalised setting have none."
     else:
-        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most), most)
+        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most, inputs), most)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return Part(

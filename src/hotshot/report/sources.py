@@ -10,6 +10,7 @@ import numpy as np
 from hotshot.arrays import check_features
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError
+from hotshot.files import Kept
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Source:
         return self.bank or (self.novel.name if self.novel is not None else "features of its own")
 
 
-# Base classes, features and labels of the novel classes.
-Data = tuple[BaseClasses, np.ndarray, np.ndarray]
-Reader = Callable[[Source], Data]
+# Base classes, features and labels of the novel classes, and what these were taken of, which a reader may leave out.
+Data = tuple[BaseClasses, np.ndarray, np.ndarray, Kept]
+Reader = Callable[[Source], Data | tuple[BaseClasses, np.ndarray, np.ndarray]]
 
 
 def source_of(about: dict[str, Any]) -> Source:
@@ -48,7 +49,11 @@ def read_source(source: Source, read: Reader) -> Data:
     if source.bank is None and (source.base is None or source.novel is None):
         raise InputError("The folder does not say where the data are: pass them with --base and --novel.")
     try:
-        base, X, y = read(source)
+        base, X, y, *rest = read(source)
     except InputError as error:
         raise InputError(f"{error} Pass the files of the run with --base and --novel.") from None
-    return base, check_features(X, "X_novel"), np.asarray(y)
+    X = check_features(X, "X_novel")
+    kept = rest[0] if rest else Kept.numbered(len(X))
+    if len(kept) != len(X):
+        raise InputError(f"The reader gives {len(X)} novel samples and ids of {len(kept)}: it must give one for each.")
+    return base, X, np.asarray(y), kept

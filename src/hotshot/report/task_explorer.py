@@ -17,6 +17,7 @@ from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, labels_hash, load_tasks
 from hotshot.report.explored_task import AnyEpisodes, explore
+from hotshot.report.inputs import PageInputs
 from hotshot.report.sources import Reader, Source, read_source
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
@@ -34,26 +35,28 @@ def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[d
         return None, str(error)
 
 
-def run_explorer(run: StoredRun, source: Source, read: Reader, most: int) -> dict[str, Any]:
+def run_explorer(run: StoredRun, source: Source, read: Reader, most: int, inputs: PageInputs) -> dict[str, Any]:
     """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
     name = _method_to_explore(run.request)
-    base, X, y = read_source(source, read)
+    base, X, y, kept = read_source(source, read)
     _check_novel(run.request, X, y)
     estimator = _restored_method(run.request["methods"][name], base, name)
-    return make_explorer(name, estimator, X, _episodes(run, source, y), most, run.evaluation, source.name)
+    found = make_explorer(name, estimator, X, _episodes(run, source, y), most, run.evaluation, source.name)
+    return {**found, "inputs": inputs.add(kept, found["settings"])}
 
 
 def reproduction_explorer(
-    folder: Path, about: dict[str, Any], source: Source, read: Reader, most: int
+    folder: Path, about: dict[str, Any], source: Source, read: Reader, most: int, inputs: PageInputs
 ) -> dict[str, Any]:
     """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
     if not {"ways", "queries", "seed"} <= set(about):
         raise InputError("The folder does not say which tasks were drawn.")
-    base, X, y = read_source(source, read)
+    base, X, y, kept = read_source(source, read)
     found = _gathered(folder, about, base, X, y)
     shots = found.shots if found is not None else [1]
     episodes = {k: _drawn(y, about, k) for k in shots}
-    return make_explorer("hot", HOTClassifier(base), X, episodes, most, found, source.name)
+    made = make_explorer("hot", HOTClassifier(base), X, episodes, most, found, source.name)
+    return {**made, "inputs": inputs.add(kept, made["settings"])}
 
 
 def make_explorer(

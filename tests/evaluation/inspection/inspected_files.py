@@ -13,7 +13,7 @@ from hotshot.evaluation.inspection.measure import measure
 from hotshot.files.source import FeatureSource
 
 
-def source(X, y, about=None, rows=None):
+def source(X, y, about=None, rows=None, kept=None):
     """A source of arrays, in batches of `rows` whatever is asked for."""
     X, y = np.asarray(X), np.asarray(y)
 
@@ -22,7 +22,7 @@ def source(X, y, about=None, rows=None):
         for start in range(0, len(X), step):
             yield X[start : start + step], y[start : start + step]
 
-    return FeatureSource(Path("made-up"), len(X), X.shape[1], X.dtype, batches, about or {}, True)
+    return FeatureSource(Path("made-up"), len(X), X.shape[1], X.dtype, batches, about or {}, True, kept)
 
 
 def classes(n_classes=12, per_class=30, width=20, seed=0, name="class"):
@@ -35,8 +35,10 @@ def classes(n_classes=12, per_class=30, width=20, seed=0, name="class"):
 
 
 def inspected(*files):
-    """Inspection of files given as (X, y) or (X, y, about)."""
-    return inspect_sources([(f"file {i}", source(*file)) for i, file in enumerate(files)])
+    """Inspection of files given as (X, y), (X, y, about), or arguments of `source` by name."""
+    return inspect_sources(
+        [(f"file {i}", source(**file) if isinstance(file, dict) else source(*file)) for i, file in enumerate(files)]
+    )
 
 
 def measured(X, y, rows=None, watch=None):

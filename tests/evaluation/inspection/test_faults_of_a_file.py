@@ -9,6 +9,7 @@ import pytest
 from inspected_files import classes, codes, inspected, measured
 
 from hotshot.evaluation.inspection import document
+from hotshot.files import Kept
 
 FAULTS = []
 
@@ -70,7 +71,7 @@ def a_vector_twice_in_a_class(X, y):
     X[8] = X[2]
 
 
-@fault("warning", "zero-vectors", "2 samples are all zeros")
+@fault("warning", "zero-vectors", "2 samples are all zeros, such as row 11,")
 def vectors_of_zeros(X, y):
     X[[11, 50]] = 0
 
@@ -153,6 +154,21 @@ def test_each_fault_has_its_finding_and_no_other(change, severity, code, sentenc
     assert finding.sentence.endswith(".")
     assert ": " in finding.sentence
     document(found)
+
+
+def test_samples_go_by_their_ids():
+    X, y = classes()
+    X[[11, 50]], X[8], X[300], X[40, 3] = 0, X[2], X[5], np.nan
+    ids = [f"birds/{i}\n{'x' * (i == 8) * 99}.png" for i in range(len(X))]
+    words = {finding.code: finding.sentence for finding in inspected({"X": X, "y": y, "kept": Kept(ids)}).findings}
+    assert r"the first in 'birds/40\n.png', column 3" in words["nan"]
+    assert r"such as 'birds/11\n.png'," in words["zero-vectors"]
+    assert r"'birds/5\n.png' ('class 0') and 'birds/300\n.png'" in words["conflicting-duplicates"]
+    assert f"such as '…{'x' * 35}.png' (equal to 'birds/2\\n.png')" in words["duplicates"]
+    assert "row " not in " ".join(words.values()).replace("earlier row", "").replace("1 row", "")
+    base, novel = ({"X": X[:9], "y": y[:9], "kept": kept} for kept in (None, Kept(ids[:9])))
+    shared = next(f for f in inspected(base, novel).findings if f.code == "row-overlap")
+    assert r"such as 'birds/0\n.png' (row 0 there)" in shared.sentence
 
 
 def test_labels_that_are_names_of_samples():

@@ -48,7 +48,6 @@ def test_only_nothing_is_zero_percent(share, text):
         ("{n}", 1234, "1,234"),
         ("{n}", 0.03256, "0.0326"),
         ("{n:2}", 0.03256, "0.033"),
-        ("row {n:d}", 1234, "row 1234"),
         ("{n:%}", 0.0123, "1.2%"),
         ("{n:sample}", 2, "2 samples"),
         ("{n:class is|classes are}", 1, "1 class is"),

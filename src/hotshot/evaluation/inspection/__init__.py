@@ -77,7 +77,8 @@ def document(found: Inspection) -> dict[str, Any]:
       {`count`, `samples`, `features`, and `row`, `column`, `class` of the first}},
       `duplicates` {`repeats`, `repeat` [rows], `conflicts`, `conflict` [rows]},
       `constant_features` {`count`, `all_zero`, `columns` (the first ten)},
-      `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `unit`}, `deviation_within_classes`,
+      `norms` {`smallest`, `median`, `largest`, `zero_vectors`, `zero_vector` (row of the first), `unit`},
+      `deviation_within_classes`,
       `ranks` {`looked_at`, `smallest`, `median`, `largest`, `possible` [least, most], `singular`, `deficient`},
       `power` {`auto`, `half`, `log` (booleans: possible without an offset)},
       `costs` {`epsilon`, `median`, `deviation`, `quartile_range`, `ways`, `base_classes`, `lenders` (effective

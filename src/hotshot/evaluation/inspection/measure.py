@@ -11,8 +11,9 @@ from hotshot.arrays import slices
 from hotshot.base.space import choose_power
 from hotshot.errors import InputError
 from hotshot.evaluation.inspection.spread import Sample, Section, class_ranks, deviation_within_classes
-from hotshot.files import FeatureSource
+from hotshot.files import FeatureSource, Kept
 from hotshot.files.source import ROWS_AT_ONCE
+from hotshot.formatting import shortened
 
 # Entries of a batch, and of the blocks of it that stay in a core's cache.
 BATCH_ENTRIES, BLOCK_ENTRIES = 2**23, 2**16
@@ -34,7 +35,7 @@ class InspectedFile:
 
     `values` is its part of the JSON document, see `document`. Beside it are the classes by first appearance and their
     numbers of samples (classes,), the class of each row (samples,), -1 where its label is missing, a hash of each row
-    (samples,), which rows have a label and are not all zeros, and a sample of the rows.
+    (samples,), which rows have a label and are not all zeros, a sample of the rows, and what the rows were taken of.
     """
 
     name: str
@@ -46,6 +47,11 @@ class InspectedFile:
     hashes: np.ndarray
     comparable: np.ndarray
     sample: Sample
+    kept: Kept
+
+    def row(self, row: int) -> str:
+        """What a sample is called: its id in quotes, or `row 17` where the file has none."""
+        return f"row {row}" if self.kept.is_numbered else f"'{shortened(self.kept.ids[row], keep='end')}'"
 
     @property
     def smallest(self) -> float:
@@ -97,12 +103,12 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
         "classes": {"labels": kind, "missing_labels": int(np.sum(labels < 0)), **_class_sizes(names, counts)},
         **entries.sections(lambda row: names[labels[row]] if labels[row] >= 0 else None),
         "duplicates": _duplicates(hashes[comparable], labels[comparable], comparable),
-        "norms": _norms(norms[~np.isnan(norms)]),
+        "norms": _norms(norms),
         "deviation_within_classes": deviation_within_classes(sample),
         "ranks": class_ranks(sample, few.take()),
         "costs": None,
     }
-    return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, sample)
+    return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, sample, source.kept)
 
 
 class Entries:
@@ -249,6 +255,7 @@ def _class_sizes(names: tuple[Any, ...], counts: np.ndarray) -> Section:
 
 
 def _norms(norms: np.ndarray) -> Section | None:
+    zeros, norms = np.flatnonzero(norms == 0), norms[~np.isnan(norms)]
     if not len(norms):
         return None
     directed = norms[norms > 0]
@@ -256,7 +263,8 @@ def _norms(norms: np.ndarray) -> Section | None:
         "smallest": float(norms.min()),
         "median": float(np.median(norms)),
         "largest": float(norms.max()),
-        "zero_vectors": len(norms) - len(directed),
+        "zero_vectors": len(zeros),
+        "zero_vector": int(zeros[0]) if len(zeros) else None,
         "unit": bool(len(directed) and (np.abs(directed - 1) <= UNIT_TOLERANCE).all()),
     }
 

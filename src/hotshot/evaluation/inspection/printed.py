@@ -31,7 +31,7 @@ FACTS = {
 
 
 class _Words(Formatter):
-    """Fills sentences: {n:2} two digits, {n:%} a share, {n:sample} with a noun, {n:name} a name, {n:d} a row."""
+    """Fills sentences: {n:2} two digits, {n:%} a share, {n:sample} with a noun, {n:name} a name."""
 
     def format_field(self, value: Any, spec: str) -> str:
         if value is None:
@@ -44,7 +44,7 @@ class _Words(Formatter):
             return shortened(value)
         if spec.isdigit() or (isinstance(value, float) and not spec):
             return significant(value, int(spec) if spec else 3)
-        if spec[:1].isalpha() and spec != "d":
+        if spec[:1].isalpha():
             return count(value, *spec.split("|"))
         return super().format_field(value, "," if isinstance(value, int) and not spec else spec)
 

@@ -38,17 +38,18 @@ SENTENCES = {
         "fractional-labels": "Labels have fractions, so they are no classes: point at the column of labels.",
         "all-constant": "All samples are the same, so no method can tell them apart: extract the features again.",
         "width-mismatch": "The base file has {own:feature} and the novel file {features}: use the same extractor.",
-        "row-overlap": "{n:row|rows} of the novel file also in the base file, such as row {row:d} (row {twin:d} "
-        "there): remove from one file, or results will be too good.",
+        "row-overlap": "{n:row|rows} of the novel file also in the base file, such as {row} ({twin} there): "
+        "remove from one file, or results will be too good.",
         "extractor-mismatch": ORIGIN,
         "class-overlap": "{n:class|classes} in both files, such as '{name:name}', but novel classes must not be base "
         "classes: remove from one file{also}.",
     },
     WARNING: {
         "conflicting-duplicates": "{n:vector occurs|vectors occur} under different labels, such as {rows}: keep one.",
-        "duplicates": "{n:row repeats|rows repeat} an earlier row of the same class, such as row {later:d} (equal to "
-        "row {earlier:d}), so a query may be in its own support: remove the copies.",
-        "zero-vectors": "{n:sample is|samples are} all zeros, where cosine and matching guess: check the extractor.",
+        "duplicates": "{n:row repeats|rows repeat} an earlier row of the same class, such as {later} (equal to "
+        "{earlier}), so a query may be in its own support: remove the copies.",
+        "zero-vectors": "{n:sample is|samples are} all zeros, such as {first}, where cosine and matching "
+        "guess: check the extractor.",
         "scale": "Features deviate by {deviation_within_classes:2} within classes, where {low} to {high} is usual: for "
         "free-lunch and the published parameter sets, multiply the features by {factor:1}.",
         "blank-labels": "{n:sample has|samples have} an empty label, which counts as a class: label or remove them.",
@@ -120,7 +121,7 @@ def _bad_entries(file: InspectedFile) -> Iterator[Problem]:
         elif bad["samples"] == file.values["samples"] and bad["features"] < file.values["features"]:
             remedy = f"leave out {'this feature' if bad['features'] == 1 else 'these features'} or extract again"
         of_class = "" if bad["class"] is None else f", class '{shortened(bad['class'])}'"
-        where = f"the first in row {bad['row']}, column {bad['column']}{of_class}"
+        where = f"the first in {file.row(bad['row'])}, column {bad['column']}{of_class}"
         yield code, {**bad, "n": bad["count"], "kind": kind, "where": where, "remedy": remedy}
 
 
@@ -132,13 +133,13 @@ def _feature_problems(file: InspectedFile) -> Iterator[Problem]:
         yield "all-constant", {}
         return
     if found["conflict"] is not None:
-        rows = [f"row {row} ('{shortened(file.class_names[file.labels[row]])}')" for row in found["conflict"]]
+        rows = [f"{file.row(row)} ('{shortened(file.class_names[file.labels[row]])}')" for row in found["conflict"]]
         yield "conflicting-duplicates", {"n": found["conflicts"], "rows": " and ".join(rows)}
     if found["repeat"] is not None:
-        earlier, later = found["repeat"]
+        earlier, later = map(file.row, found["repeat"])
         yield "duplicates", {"n": found["repeats"], "earlier": earlier, "later": later}
     if values["norms"] is not None and values["norms"]["zero_vectors"]:
-        yield "zero-vectors", {"n": values["norms"]["zero_vectors"]}
+        yield "zero-vectors", {"n": values["norms"]["zero_vectors"], "first": file.row(values["norms"]["zero_vector"])}
     if n:
         some = f", {zero:,} of them 0" if 0 < zero < n else ""
         what = f"{'always 0' if zero == n else 'constant'} in all samples{some}"
@@ -207,7 +208,7 @@ def origin_mismatches(base: Mapping[str, Any], novel: Mapping[str, Any]) -> Iter
 def _feature_mismatches(base: InspectedFile, novel: InspectedFile) -> Iterator[Problem]:
     n_shared, twin, row = shared_rows(base, novel)
     if n_shared:
-        yield "row-overlap", {"n": n_shared, "row": row, "twin": twin}
+        yield "row-overlap", {"n": n_shared, "row": novel.row(row), "twin": base.row(twin)}
     if base.values["dtype"] != novel.values["dtype"]:
         yield "dtype-mismatch", {"own": base.values["dtype"]}
     signed = [file.role for file in (base, novel) if file.values["entries"]["negative_share"]]

@@ -109,6 +109,43 @@ function sortable(table) {
 
 /* One task, looked into */
 
+// Texts and thumbnails of all tasks on the page, which say by number which is theirs.
+const INPUTS = JSON.parse(document.getElementById("inputs").textContent);
+
+// The id of a sample, its text and its thumbnail, where they are known.
+function known(data, row) {
+  const [id, text, image] = (data.inputs.rows[row] || []).map((value, i) => (i && value !== null ? INPUTS[value] : value));
+  return { id: id || `row ${row}`, text, image };
+}
+
+// What a sample is, in a few words.
+function called(data, row) {
+  const { id, text } = known(data, row);
+  return text ? `${short(text, 90)} (${id})` : id;
+}
+
+// A sample as a reader can judge it: thumbnail, text and id, and under them what else there is to say.
+function sample(data, row, ...more) {
+  const { id, text, image } = known(data, row);
+  const words = element("span", { class: "words" });
+  if (text) words.append(element("bdi", { class: "said", title: text, text: short(text, 140) }));
+  words.append(name(id, text || image ? "id" : ""), ...more);
+  const box = element("span", { class: "sample" }, words);
+  if (image) box.prepend(element("img", { src: image, alt: text || id, title: id }));
+  return box;
+}
+
+// The support samples most similar to a query.
+function nearest(data, task, query) {
+  const list = element("ul", { class: "samples" });
+  for (const [s, similarity] of task.nearest[query]) {
+    const [, , c, row] = task.support[s];
+    list.append(element("li", {}, sample(data, row, element("span", { class: "fact" },
+      element("span", { class: "dot", "--colour": colour(c) }), name(short(data.classes[task.names[c]], 40)), `, ${cosine(similarity)}`))));
+  }
+  return list;
+}
+
 function map(data, task, open) {
   const [width, height, edge] = [200, 130, 8];
   const picture = drawn("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img",
@@ -120,19 +157,18 @@ function map(data, task, open) {
   task.queries.forEach((point, query) => {
     const [, , truth, chosen, row] = point;
     const wrong = truth !== chosen;
-    const hint = `Row ${row}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
+    const hint = `${called(data, row)}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
     const dot = drawn("circle", { class: wrong ? "query error" : "query", cx: x(point), cy: y(point), r: wrong ? 2.6 : 2.1,
       style: `fill:${colour(truth)}`, "data-query": query }, hint);
-    if (wrong) {
-      dot.addEventListener("click", () => open(query));
-      errors.push(dot);
-    } else picture.append(dot);
+    dot.addEventListener("click", () => open(query));
+    if (wrong) errors.push(dot);
+    else picture.append(dot);
   });
   picture.append(...errors);
   task.support.forEach((point) => {
     const [, , truth, row] = point;
     picture.append(drawn("rect", { class: "support", x: x(point) - 2.8, y: y(point) - 2.8, width: 5.6, height: 5.6,
-      transform: `rotate(45 ${x(point)} ${y(point)})`, style: `fill:${colour(truth)}` }, `Row ${row}: support of ${label(truth)}`));
+      transform: `rotate(45 ${x(point)} ${y(point)})`, style: `fill:${colour(truth)}` }, `${called(data, row)}: support of ${label(truth)}`));
   });
   return picture;
 }
@@ -185,8 +221,8 @@ function classCard(data, task, c, scale) {
   const own = task.classes[c];
   const label = (other) => data.classes[task.names[other]];
   const card = element("div", { class: "card", "--colour": colour(c) }, element("h5", {}, name(label(c))));
-  const rows = own.rows.length > 1 ? "rows " : "row ";
-  card.append(element("p", { class: "fact", text: `Support: ${rows}${own.rows.join(", ")}` }));
+  card.append(element("p", { class: "fact", text: "Support:" }),
+    element("ul", { class: "samples" }, ...own.rows.map((row) => element("li", {}, sample(data, row)))));
   const right = element("p", { class: "fact", text: `${own.right} of ${own.asked} queries right` });
   own.taken_for.forEach(([other, times], i) => right.append(i ? ", " : "; taken for ", name(short(label(other), 60)), ` ${times}×`));
   card.append(right);
@@ -205,12 +241,14 @@ function classCard(data, task, c, scale) {
   return card;
 }
 
+const cosine = (similarity) => `similarity ${similarity.toFixed(2).replace("-", "−")}`;
 const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
 
 function reasons(data, title, { examples, lenders }, chosen, right) {
   const box = element("div", {}, element("h6", {}, "For ", name(short(title, 60))));
-  const named = examples.map(([row, similarity, given]) => `row ${row} ${signed(given)} (similarity ${similarity.toFixed(2).replace("-", "−")})`);
-  box.append(element("p", { class: "fact", text: `Support samples: ${named.join(", ") || "none"}` }));
+  box.append(element("p", { class: "fact", text: examples.length ? "Support samples:" : "Support samples: none" }),
+    element("ul", { class: "samples" }, ...examples.map(([row, similarity, given]) => element("li", {},
+      sample(data, row, element("span", { class: "fact", text: `${signed(given)}, ${cosine(similarity)}` }))))));
   if (!lenders.length) {
     box.append(element("p", { class: "fact", text: "Base classes: none" }));
     return box;
@@ -246,11 +284,13 @@ function errors(data, task, prefix) {
   const list = element("div", { class: "list" });
   task.wrong.forEach((wrong, i) => {
     const [, , truth, chosen, row] = task.queries[wrong.query];
-    const heading = element("summary", {}, `Row ${row}: `, element("b", {}, name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
+    const verdict = element("span", {}, element("b", {}, name(short(label(truth), 60))), ` (${percent(wrong.right_probability, 0)}) taken for `,
       element("b", { class: "taken" }, name(short(label(chosen), 60))), ` (${percent(wrong.chosen_probability, 0)})`);
+    const heading = element("summary", {}, sample(data, row, verdict));
     const names = [[label(chosen), chosen], [label(truth), truth]];
     const [gap, own, lent, rest] = wrong.parts.map(signed);
     const why = element("div", { class: "why" },
+      element("div", { class: "near" }, element("h6", { text: "Nearest examples" }), nearest(data, task, wrong.query)),
       element("p", { class: "fact", text: `Of the gap of ${gap}, support samples make ${own}, lent means ${lent}, the rest ${rest}.` }),
       reasons(data, label(chosen), wrong.for_chosen, ...names),
       reasons(data, label(truth), wrong.for_right, ...names));
@@ -273,6 +313,19 @@ function errors(data, task, prefix) {
     box.append(element("p", { class: "note", text: `${task.n_wrong - task.wrong.length} more are left out of this file.` }));
   }
   return box;
+}
+
+function rights(data, task, prefix) {
+  const right = task.queries.map((_, query) => query).filter((query) => task.queries[query][2] === task.queries[query][3]);
+  if (!right.length) return [];
+  const list = element("ul", { class: "right" }, ...right.map((query) => {
+    const [, , c, , row] = task.queries[query];
+    return element("li", { id: `${prefix}-query-${query}`, tabindex: "-1" },
+      sample(data, row, element("span", { class: "fact" }, element("span", { class: "dot", "--colour": colour(c) }),
+        name(short(data.classes[task.names[c]], 60)), ", right")), nearest(data, task, query));
+  }));
+  return [element("details", { class: "rights" }, element("summary", { text: right.length === 1 ? "One query is right" : `${right.length} queries are right` }),
+    element("p", { class: "note", text: "Each with its nearest examples." }), list)];
 }
 
 function explorer(root) {
@@ -326,9 +379,9 @@ function explorer(root) {
       const detail = document.getElementById(`${root.id}-query-${query}`);
       if (!detail) return;
       detail.hidden = false;
-      detail.open = true;
+      detail.closest("details").open = true;
       detail.scrollIntoView({ block: "center" });
-      detail.querySelector("summary").focus({ preventScroll: true });
+      (detail.querySelector("summary") || detail).focus({ preventScroll: true });
     };
     const parts = [element("h4", { text: title })];
     if (task.recorded !== undefined && Math.abs(task.recorded - task.accuracy) > 1e-9) {
@@ -336,8 +389,9 @@ function explorer(root) {
     }
     parts.push(overview(data, task, open));
     parts.push(element("div", { class: "classes" }, ...task.classes.map((_, c) => classCard(data, task, c, scale))));
-    parts.push(element("p", { class: "note", text: `Bars of base classes are drawn against the largest weight in this task, ${small(scale)}. Rows are those of the novel samples of ${data.data}, counted from 0.` }));
-    parts.push(errors(data, task, root.id));
+    const rows = Object.values(data.inputs.rows).some(([id]) => id !== null) ? "" : ` Rows are those of the novel samples of ${data.data}, counted from 0.`;
+    parts.push(element("p", { class: "note", text: `Bars of base classes are drawn against the largest weight in this task, ${small(scale)}.${rows}` }));
+    parts.push(errors(data, task, root.id), ...rights(data, task, root.id));
     const held = place.contains(document.activeElement);
     place.replaceChildren(...parts);
     if (held) place.focus({ preventScroll: true });

@@ -1,0 +1,151 @@
+"""Texts, thumbnails and ids on a page: each once, within 2 MB, and only what a browser may safely draw."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from reported_runs import IMAGE, SCRIPT, make_run, read, write_features
+
+from hotshot.cli.report import report
+from hotshot.files import FeatureFile, Kept, read_features
+from hotshot.files import write_features as write_file
+from hotshot.report import make_report
+from hotshot.report.inputs import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageInputs
+
+WEBP, JPEG, PNG = b"RIFF\x10\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"
+
+
+def settings(support, queries):
+    """One task with these rows; the queries are (truth, chosen, row)."""
+    task = {"support": [[0, 0, 0, row] for row in support], "queries": [[0, 0, *query] for query in queries]}
+    return [{"tasks": [task]}]
+
+
+def shown(kept, rows=None):
+    inputs = PageInputs()
+    found = inputs.add(kept, settings(range(len(kept)) if rows is None else rows, []))
+    return inputs.values, found
+
+
+@pytest.mark.parametrize(("content", "kind"), [(WEBP, "webp"), (JPEG, "jpeg"), (PNG, "png")])
+def test_images_are_embedded_under_their_own_type(content, kind):
+    values, found = shown(Kept(["a"], thumbnails=[content]))
+    assert values[0].startswith(f"data:image/{kind};base64,")
+    assert found == {"rows": {0: ["a", None, 0]}, "left_out": 0}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"<svg onload=alert(1)>", b"GIF89a", b"RIFF\0\0\0\0WAVE", b" " + PNG, b"%PDF", b"\xff\xd8"]
+)
+def test_what_is_no_such_image_is_left_out(content):
+    assert shown(Kept.numbered(1)) == shown(Kept(Kept.numbered(1).ids, thumbnails=[content]))
+    assert shown(Kept.numbered(1)) == ([], {"rows": {}, "left_out": 0})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two  words\n\tand more ", "two words and more"),
+        ("a\x00\x1b[31m\x85b\ud800", "a\ufffd\ufffd[31m b\ufffd"),
+        ("क्‍ष می‌خواهم", "क्‍ष می‌خواهم"),
+        (SCRIPT, SCRIPT),
+        (" \n ", None),
+        ("x" * LONGEST_TEXT, "x" * LONGEST_TEXT),
+        ("x" * 10**7, "x" * (LONGEST_TEXT - 1) + "…"),
+        (" " * 10**7 + "x", "…"),
+    ],
+)
+def test_texts_stand_on_one_line_of_bounded_length(text, expected):
+    values, found = shown(Kept(["a"], [text]))
+    assert values == [expected] * (expected is not None)
+    assert found["rows"] == {0: ["a", None if expected is None else 0, None]}
+
+
+def test_of_a_long_id_the_end_stays():
+    _, found = shown(Kept([f"{'folder/' * 10**5}\x07name.png"]))
+    name = found["rows"][0][0]
+    assert len(name) == LONGEST_ID
+    assert name.startswith("…")
+    assert name.endswith("/\ufffdname.png")
+
+
+def test_what_is_the_same_is_embedded_once_for_all_parts():
+    inputs = PageInputs()
+    kept = Kept(["a", "b", "c"], ["same", "same", "other"], [PNG, JPEG, PNG])
+    first, second = (inputs.add(kept, settings([0, 1], [(0, 0, 2), (0, 1, 1)])) for _ in range(2))
+    assert first == second
+    assert first["rows"] == {0: ["a", 0, 1], 1: ["b", 0, 2], 2: ["c", 3, 1]}
+    assert len(inputs.values) == 4
+
+
+def test_room_goes_to_support_then_to_mistakes_and_the_rest_is_counted():
+    contents = [PNG + bytes([i]) * 400_000 for i in range(6)]
+    inputs = PageInputs()
+    found = inputs.add(Kept.numbered(6), settings([5], [(0, 0, 0)]))
+    assert found == {"rows": {}, "left_out": 0}
+    kept = Kept(list("abcdef"), thumbnails=contents)
+    found = inputs.add(kept, settings([5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)]))
+    assert found["left_out"] == 2
+    assert {row: entry[2] for row, entry in found["rows"].items()} == {5: 0, 3: 1, 4: 2, 0: None, 1: None}
+    # A small one still fits.
+    assert inputs.add(Kept(["g"], ["text"]), settings([0], []))["rows"] == {0: ["g", 3, None]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inputs")
+    write_features(folder)
+    make_run(folder, methods=("hot",), tasks=6, shots=1)
+    return folder
+
+
+def embedded(page):
+    return json.loads(re.search(r'id="inputs">(.*?)</script>', page)[1])
+
+
+def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
+    n = len(read_features(folder / "novel.npz").X)
+    # Each takes six times its length on the page.
+    kept = Kept(
+        Kept.numbered(n).ids, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)]
+    )
+    page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept), tasks=6)
+    size = len(re.search(r'id="inputs">(.*?)</script>', page)[1])
+    assert 0.98 * MOST_BYTES < size <= MOST_BYTES + 2
+    values = embedded(page)
+    assert len(set(values)) == len(values)
+    notes = re.findall(r"at most 2 MB of texts and thumbnails: (\d+) samples are named by their ids alone", page)
+    assert len(notes) == 2
+    assert notes[0] == notes[1]
+    assert int(notes[0]) > 5
+
+
+def test_without_inputs_the_page_has_none_and_says_nothing(folder):
+    page = make_report([folder / "run"], read, tasks=3)
+    assert embedded(page) == []
+    assert "2 MB" not in page
+
+
+def test_ids_of_other_samples_leave_the_explorer_out(folder):
+    page = make_report([folder / "run"], lambda source: (*read(source), Kept(["a"])), tasks=3)
+    assert "gives 90 novel samples and ids of 1" in page
+
+
+def test_the_command_shows_what_the_file_keeps(folder, tmp_path):
+    X, y = read_features(folder / "novel.npz")
+    kept = Kept([f"{IMAGE}{i}" for i in range(len(X))], [f"{SCRIPT} {i}" for i in range(len(X))], [PNG] * len(X))
+    novel = tmp_path / "novel.safetensors"
+    write_file(novel, FeatureFile(np.asarray(X), y, kept=kept))
+    out = tmp_path / "report.html"
+    report([folder / "run"], out, novel=novel, base=folder / "base.npz", tasks=3)
+    page = out.read_text()
+    assert SCRIPT not in page
+    assert IMAGE not in page
+    values = embedded(page)
+    assert sum(value.startswith("data:image/png;base64,") for value in values) == 1
+    found = json.loads(re.search(r'id="part-1-data">(.*?)</script>', page)[1])
+    for row, (name, text, image) in found["inputs"]["rows"].items():
+        assert (name, values[text], values[image][:10]) == (f"{IMAGE}{row}", f"{SCRIPT} {row}", "data:image")
