@@ -12,6 +12,7 @@ import pytest
 import hotshot as package
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, read_features
+from hotshot.cli.app import load_command
 
 ROOT = Path(package.__file__).parent
 
@@ -56,5 +57,6 @@ def test_a_support_vector_passes_few_modules_from_its_file_to_a_prediction(files
 
 def test_a_table_passes_few_modules(files, hotshot):
     names = ("--base", files / "base.npz", "--novel", files / "novel.npz")
+    load_command("evaluate")
     passed = modules_passed(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
     assert len(passed) <= 33, " ".join(sorted(passed))

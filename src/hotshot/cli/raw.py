@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.progress import TaskID
 
-from hotshot.cli.terminal import Console, bar
-from hotshot.errors import HotshotWarning, InterruptedRunError, ParameterError
-from hotshot.estimators.choosing import telling
+from hotshot.cli.terminal import Console, Noting, bar
+from hotshot.errors import ParameterError
 from hotshot.formatting import shortened
 from hotshot.inputs.classifier import InputClassifier
 
@@ -44,37 +42,13 @@ def refuse_existing(out: Path, force: bool) -> None:
         raise ParameterError(f"{out} exists: pass --force to overwrite it, or name another.")
 
 
-class Working:
-    """Progress over inputs in a `with` statement: `watch` counts the inputs done, `notes` are warnings, each once.
-
-    Settings that are chosen on the base classes have a line of their own. After Ctrl-C, one sentence says that nothing
-    was written.
-    """
+class Working(Noting):
+    """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
 
     def __init__(self, console: Console, doing: str) -> None:
-        self._progress, self._doing = bar(console, "inputs"), doing
+        super().__init__(bar(console, "inputs"))
+        self._doing = doing
         self._tasks: dict[str, TaskID] = {}
-        self._warnings = warnings.catch_warnings(record=True)
-        self.notes: list[str] = []
-
-    def __enter__(self) -> Working:
-        self._caught = self._warnings.__enter__()
-        warnings.simplefilter("always", HotshotWarning)
-        self._progress.start()
-        self._told = telling.set(self._tell)
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        telling.reset(self._told)
-        self._progress.stop()
-        self._warnings.__exit__(*raised)
-        # Of each kind the first: batches say the same in other numbers.
-        found = {
-            w.category: str(w.message) for w in reversed(self._caught or ()) if issubclass(w.category, HotshotWarning)
-        }
-        self.notes = list(found.values())
-        if isinstance(raised[1], KeyboardInterrupt):
-            raise InterruptedRunError("Interrupted: nothing was written.") from None
 
     def watch(self, name: str, done: int, total: int | None) -> None:
         """Take note of the inputs of a file that are done."""
@@ -82,6 +56,13 @@ class Working:
 
     def _tell(self, sentence: str) -> None:
         self._update("choosing", description=sentence)
+
+    def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
+        # Of each kind the first: every batch says the same in other numbers.
+        return list(dict(reversed(warned)).values())[::-1]
+
+    def _interrupted(self) -> str:
+        return ": nothing was written."
 
     def _update(self, key: str, **changes: Any) -> None:
         if key not in self._tasks:

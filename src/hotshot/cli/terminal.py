@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich import console as rich_console
 from rich.box import SIMPLE_HEAVY
@@ -159,7 +159,47 @@ def reading(console: Console) -> Iterator[Callable[..., Watch]]:
         yield begin
 
 
-class Watching:
+class Noting:
+    """Progress in a `with` statement: `notes` are the warnings of hotshot, and an interruption is one sentence.
+
+    Subclasses say what an interruption leaves, and show what is being chosen on the base classes.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._warnings = warnings.catch_warnings(record=True)
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Self:
+        from hotshot.estimators.choosing import telling
+
+        self._caught = self._warnings.__enter__()
+        warnings.simplefilter("always", HotshotWarning)
+        self._progress.start()
+        self._told = telling.set(self._tell)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._told.var.reset(self._told)
+        self._progress.stop()
+        self._warnings.__exit__(*raised)
+        caught = [w for w in self._caught or () if issubclass(w.category, HotshotWarning)]
+        self.notes = self._distinct([(w.category, str(w.message)) for w in caught])
+        if isinstance(raised[1], KeyboardInterrupt):
+            raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
+
+    def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
+        """What to say of warnings, given by their kind and text: each text once."""
+        return list(dict.fromkeys(text for _, text in warned))
+
+    def _tell(self, sentence: str) -> None:
+        raise NotImplementedError
+
+    def _interrupted(self) -> str:
+        raise NotImplementedError
+
+
+class Watching(Noting):
     """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
 
     `total` is the number of tasks over all methods and shots; None where only the end will tell. After Ctrl-C, one
@@ -169,36 +209,19 @@ class Watching:
     """
 
     def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
-        self._progress = bar(console, "tasks", TextColumn("{task.fields[rate]}"))
+        super().__init__(bar(console, "tasks", TextColumn("{task.fields[rate]}")))
         self._task = self._progress.add_task("preparing the base classes", total=total, rate="")
         self._out, self._doing = out, doing
-        self._warnings = warnings.catch_warnings(record=True)
         self.done = self.known = self._fresh = 0
-        self.notes: list[str] = []
         self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
-    def __enter__(self) -> Watching:
-        from hotshot.estimators.choosing import telling
+    def _tell(self, sentence: str) -> None:
+        self._progress.update(self._task, description=sentence)
 
-        self._caught = self._warnings.__enter__()
-        warnings.simplefilter("always", HotshotWarning)
-        self._progress.start()
-        self._told = telling.set(lambda sentence: self._progress.update(self._task, description=sentence))
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self._told.var.reset(self._told)
-        self._progress.stop()
-        self._warnings.__exit__(*raised)
-        caught = self._caught or ()
-        self.notes = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, HotshotWarning)))
-        if isinstance(raised[1], KeyboardInterrupt):
-            kept = (
-                "Nothing was kept without a run folder."
-                if self._out is None
-                else f"{self._out} holds {count(self.done, 'finished task')}: rerun the command to resume."
-            )
-            raise InterruptedRunError(f"Interrupted{self._doing}. {kept}") from None
+    def _interrupted(self) -> str:
+        if self._out is None:
+            return f"{self._doing}. Nothing was kept without a run folder."
+        return f"{self._doing}. {self._out} holds {count(self.done, 'finished task')}: rerun the command to resume."
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Take note of one finished unit."""
