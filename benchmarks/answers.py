@@ -1,0 +1,139 @@
+"""`hotshot predict` at scale: a million rows of features in Parquet, and texts against their encoder alone.
+
+python -m benchmarks.answers [--rows 1000000] [--texts 10000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from hotshot import InputClassifier
+from hotshot.base.embedded import load_bank
+
+WORDS = [
+    "card",
+    "account",
+    "payment",
+    "transfer",
+    "money",
+    "top",
+    "up",
+    "cash",
+    "fee",
+    "rate",
+    "app",
+    "phone",
+    "passport",
+    "order",
+    "refund",
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="Rows of 384 features.")
+    parser.add_argument("--texts", type=int, default=10_000, help="Lines of text; 0 for none.")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.rows:
+            _features(folder, asked.rows)
+        if asked.texts:
+            _texts(folder, asked.texts)
+
+
+def _features(folder: Path, n_rows: int) -> None:
+    bank = load_bank("banking77")
+    names = np.unique(bank.y_novel)
+    support = np.concatenate([np.flatnonzero(bank.y_novel == name)[:3] for name in names])
+    model = InputClassifier(base=bank.base).fit(bank.X_novel[support], bank.y_novel[support])
+    model.save(folder / "intents.model")
+    _write_parquet(folder / "queries.parquet", bank.X_novel, n_rows)
+    for out in ("answers.csv", "answers.parquet"):
+        seconds, peak = _watched(folder, "predict", "intents.model", "queries.parquet", "-o", out, "--reject", "0.05")
+        print(
+            f"{n_rows:,} rows of {bank.X_novel.shape[1]} features, {len(model.classes)} classes, to {out}: "
+            f"{seconds:.1f} s, {n_rows / seconds:,.0f} rows a second, {peak / 1e6:,.0f} MB at most in all processes"
+        )
+
+
+def _write_parquet(path: Path, X: np.ndarray, n_rows: int) -> None:
+    """Noisy copies of features, with the file and the time they would come from."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, width = np.random.default_rng(0), X.shape[1]
+    schema = pa.schema({"file": pa.string(), "start": pa.float64(), "embedding": pa.list_(pa.float32(), width)})
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(0, n_rows, 50_000):
+            rows = np.arange(first, min(first + 50_000, n_rows))
+            some = X[rng.integers(len(X), size=len(rows))] + 0.01 * rng.standard_normal((len(rows), width))
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(some.astype(np.float32).reshape(-1)), width)
+            columns = [[f"night{row // 1000}.wav" for row in rows], (3.0 * (rows % 1000)).tolist(), vectors]
+            writer.write_table(pa.table(columns, schema=schema))
+
+
+def _texts(folder: Path, n_texts: int) -> None:
+    """Time of `hotshot predict` on texts over that of its encoder alone, each in a process of its own."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(n_texts)]
+    for name, some in (("inbox.csv", texts), ("few.csv", texts[:256])):
+        with open(folder / name, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["text"], *([text] for text in some)])
+    model = InputClassifier("minilm").fit([f"{word} {word}" for word in WORDS], WORDS)
+    model.save(folder / "words.model")
+    alone = (
+        "import csv; from hotshot.encoders import load_encoder; encoder = load_encoder('minilm')\n"
+        "texts = [row['text'] for row in csv.DictReader(open({!r}))]\n"
+        "for i in range(0, len(texts), 256): encoder.encode(texts[i : i + 256])"
+    )
+    times = {}
+    # What it takes to start is taken away: the same with a few texts.
+    for name in ("few.csv", "inbox.csv"):
+        begun = time.perf_counter()
+        subprocess.run([sys.executable, "-c", alone.format(name)], cwd=folder, check=True)
+        times["encoder", name] = time.perf_counter() - begun
+        times["predict", name], _ = _watched(folder, "predict", "words.model", name, "-o", f"{name}.answers.csv")
+    encoder, predict = (times[what, "inbox.csv"] - times[what, "few.csv"] for what in ("encoder", "predict"))
+    print(
+        f"{n_texts:,} texts: encoder alone {encoder:.1f} s, hotshot predict {predict:.1f} s, beyond 256 texts, "
+        f"ratio {predict / encoder:.3f}"
+    )
+
+
+def _watched(folder: Path, *arguments: str) -> tuple[float, int]:
+    """Seconds of a command, and the most memory that it and its children had at once."""
+    begun = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "hotshot", *arguments], cwd=folder, stderr=subprocess.DEVNULL)
+    peak = 0
+
+    def watch() -> None:
+        nonlocal peak
+        while process.poll() is None:
+            try:
+                family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+                peak = max(peak, sum(one.memory_info().rss for one in family))
+            except psutil.Error:
+                pass
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    if process.wait():
+        raise SystemExit(f"hotshot {' '.join(arguments)} failed")
+    thread.join()
+    return time.perf_counter() - begun, peak
+
+
+if __name__ == "__main__":
+    main()
