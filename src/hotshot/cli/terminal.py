@@ -126,7 +126,8 @@ class Bar(Progress):
             for task in self.tasks:
                 if not task.finished:
                     of = "" if task.total is None else f" of {task.total:,.0f}"
-                    done = f", {task.completed:,.0f}{of} {self._counted}" if self._counted else ""
+                    counted = self._counted and (of or task.completed)
+                    done = f", {task.completed:,.0f}{of} {self._counted}" if counted else ""
                     self.console.print(f"{task.description}{done}, {task.elapsed or 0:.0f} s", markup=False)
 
 
