@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,8 @@ def _images(path: Path) -> Inputs:
         folders = [name.rpartition("/")[0] for name in found]
     if not found:
         raise InputError(f"{path} has no images in it: pass a folder of images.")
-    names, labels = list(found), _labels_of(folders)
+    # An image that is in no folder has no label, and then none has.
+    names, labels = list(found), None if "" in folders else folders
 
     def batches(size: int) -> Iterator[Rows]:
         for some in slices(len(names), size):
@@ -279,17 +280,6 @@ def _images(path: Path) -> Inputs:
             yield Rows([found[name] for name in own], own, None if labels is None else labels[some], known)
 
     return Inputs(str(path), IMAGES, (PATH,), None, len(names), batches)
-
-
-def _labels_of(folders: list[str]) -> list[str] | None:
-    """Folders as labels, without those around all of them; None where an image is in no folder."""
-    if "" in folders:
-        return None
-    parts = [folder.split("/") for folder in folders]
-    # The least and the greatest differ first where any two do.
-    ends = zip(min(parts)[:-1], max(parts)[:-1], strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    return ["/".join(own[shared:]) for own in parts]
 
 
 def pixels(images: Sequence[EncodedImage], size: int) -> np.ndarray:
