@@ -195,7 +195,7 @@ def false_alarms(base, shots, between, within, tasks=12):
         is_support = np.tile(np.arange(shots + 40) < shots, 6)
         model = HOTClassifier(base, **SET).fit(between * X[is_support], y[is_support])
         fits = -model.outlier_score(between * X[~is_support])
-        usual = model._confidence(model.parts()[1]).scores_at(6, shots, np.zeros(2), 1)
+        usual = model._confidence(model.parts()[1]).scores_at(6, shots, 0.0, 1)
         for found, scores in ((as_is, model.alarm_scores_[0]), (uncorrected, usual)):
             found.append(np.mean(fits < np.interp(0.1, LEVELS, scores)))
         deviations.append(model.support_deviation_)
@@ -219,7 +219,7 @@ def test_false_alarms_are_those_asked_for_where_new_classes_are_like_base_classe
 def test_false_alarms_follow_the_support_where_new_classes_are_harder(spread_bank, shots, between, within):
     alarms, uncorrected, deviation = false_alarms(spread_bank, shots, between, within)
     assert uncorrected > 0.18
-    assert abs(alarms - 0.1) < 0.85 * abs(uncorrected - 0.1)
+    assert abs(alarms - 0.1) < 0.9 * abs(uncorrected - 0.1)
     assert deviation < -1
 
 

@@ -1,10 +1,9 @@
 """How sure answers are, learned on held-out base classes: temperatures of probabilities, and what fits no class.
 
 New classes may fit worse than held-out base classes do, most of all where the extractor was trained on these. The
-support shows it, each sample beside the others of its class. So mean and spread of the scores of a task are kept
-together with mean and spread of how its support fits, and move with them: the mean by as many standard deviations over
-tasks as the support is from the usual, the spread as far as the two are correlated. One-shot support tells only how far
-samples are from the centre of the bank; there the mean too moves as far as it is correlated.
+support shows it, each sample beside the others of its class. So scores are kept together with how the support of the
+same tasks fits, and move with it: by as many standard deviations over tasks as the support is from the usual. One-shot
+support tells only how far samples are from the centre of the bank; there scores move as far as the two are correlated.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ TELLING_QUERIES, MOST_WAYS = 4800, 20
 # Shots of the tasks whose scores are kept: one, where the support has no others of its class, and two or more.
 SCORED_SHOTS = 1, 2, 5
 # Scores move at most as far as held-out tasks reach, in standard deviations.
-MOST_DEVIATIONS = 3.0
+MOST_DEVIATIONS = 2.0
 # Of any standard deviation.
-SMALLEST = 1e-9
+SMALLEST_DEVIATION = 1e-9
 # Logarithms of the smallest and of the largest: where held-out classes are told apart without fail, none is too small.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries whose scores are kept.
@@ -65,21 +64,19 @@ class Confidence:
     ways, shots : tuples of int
     temperatures : array (ways, shots)
         By which logits are to be divided for probabilities that come true.
-    usual : array (ways, scored shots, 2, 2)
-        Mean and standard deviation over tasks, of mean and log spread (standard deviation within the task) of how the
-        support fits, see `hotshot.method.familiarity.support_fits`.
-    typical, moves : arrays (ways, scored shots, 2)
-        Mean and log spread of the scores of a task, which are the largest ratios of `hotshot.method.familiarity`, and
-        how far they move where the support is one standard deviation from the usual.
+    usual : array (ways, scored shots, 2)
+        Mean and standard deviation, over tasks, of how the support fits (`hotshot.method.familiarity.support_fits`).
+    moves : array (ways, scored shots)
+        How far scores move with one such deviation.
     scores : array (ways, scored shots, levels)
-        Below which the scores are for such a share of the queries, `LEVELS`, in spreads from the mean.
+        Below which the largest ratio of `hotshot.method.familiarity` is for such a share of the queries, `LEVELS`, in
+        tasks whose support fits as usual.
     """
 
     ways: tuple[int, ...]
     shots: tuple[int, ...]
     temperatures: np.ndarray
     usual: np.ndarray
-    typical: np.ndarray
     moves: np.ndarray
     scores: np.ndarray
 
@@ -87,30 +84,26 @@ class Confidence:
         """The temperature of tasks of any size, between those known by the logarithms of ways and shots."""
         return float(np.exp(self._between(np.log(self.temperatures), self.shots, ways, shots)))
 
-    def support_deviations(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> np.ndarray:
-        """How many standard deviations more than usual mean and log spread are of how support samples fit: (2,).
+    def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:
+        """How many standard deviations better than usual support samples fit (S,), of classes of so many shots (S,).
 
-        `fits` and `shots` (S,) are of each sample, and the shots of its class. Single samples tell only where all are.
+        Single samples tell only where all are single.
         """
         told = shots > 1 if (shots > 1).any() else shots > 0
         fits, shots = fits[told], shots[told]
         usual = {k: self._between(self.usual, SCORED_SHOTS, ways, k) for k in np.unique(shots)}
-        means, deviations = np.array([usual[k][0] for k in shots]).T
-        mean, deviation = np.mean([usual[k][1] for k in shots], axis=0)
-        spread = np.log(max(np.std(fits - means), SMALLEST))
-        found = np.array([np.mean((fits - means) / deviations), (spread - mean) / deviation])
+        means, deviations = np.array([usual[k] for k in shots]).T
         # What is usual was learned from tasks of so many classes; fewer tell less.
-        return min(1.0, np.sum(1 / shots) / WAYS) * found
+        return float(min(1.0, np.sum(1 / shots) / WAYS) * np.mean((fits - means) / deviations))
 
-    def scores_at(self, ways: int, shots: float, deviations: np.ndarray, least_shots: int) -> np.ndarray:
+    def scores_at(self, ways: int, shots: float, deviation: float, least_shots: int) -> np.ndarray:
         """The scores (levels,) of a class with these shots, where the support deviates so.
 
-        How scores move depends on what the deviations were seen in, which had so many shots at least.
+        How scores move depends on what the deviation was seen in, which had so many shots at least.
         """
-        moves = self._between(self.moves, SCORED_SHOTS, ways, max(shots, least_shots))
-        within = np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        mean, spread = self._between(self.typical, SCORED_SHOTS, ways, shots) + moves * within
-        return mean + np.exp(spread) * self._between(self.scores, SCORED_SHOTS, ways, shots)
+        move = self._between(self.moves, SCORED_SHOTS, ways, max(shots, least_shots))
+        within = np.clip(deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+        return self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within
 
     def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
         for known, wanted in ((self.ways, ways), (known_shots, shots)):
@@ -126,7 +119,7 @@ class Confidence:
         return {"ways": list(self.ways), "shots": list(self.shots), **arrays}
 
 
-_ARRAYS = "temperatures", "usual", "typical", "moves", "scores"
+_ARRAYS = "temperatures", "usual", "moves", "scores"
 
 
 def _confidence_from(found: Any) -> Confidence | None:
@@ -135,7 +128,7 @@ def _confidence_from(found: Any) -> Confidence | None:
         ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
         known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
         size = len(ways), len(SCORED_SHOTS)
-        shapes = (len(ways), len(shots)), (*size, 2, 2), (*size, 2), (*size, 2), (*size, len(LEVELS))
+        shapes = (len(ways), len(shots)), (*size, 2), size, (*size, len(LEVELS))
         arrays = [getattr(known, name) for name in _ARRAYS]
         sound = all(x.shape == shape and np.isfinite(x).all() for x, shape in zip(arrays, shapes, strict=True))
         if sound and (known.temperatures > 0).all() and (known.usual[..., 1] > 0).all() and min(*ways, *shots) > 0:
@@ -186,7 +179,7 @@ def _fits_and_scores(
     ways: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How the support of tasks of one size fits (tasks, S), and the scores of their queries (tasks, Q).
+    """How the support of tasks of one size fits (tasks,), and the scores of their queries (tasks, Q).
 
     Tasks are drawn from samples (n, V) with labels (n,), in the axes of `rotated_ratios`.
     """
@@ -196,30 +189,20 @@ def _fits_and_scores(
     means, sizes = class_targets(support, np.tile(own, (len(tasks), 1)), ways)
     fits = support_fits(ratios, centre, means[:, own], sizes[:, own], support)
     scores = rotated_ratios(ratios, centre, means, sizes, queries).max(axis=2)
-    return fits.astype(np.float64), scores.astype(np.float64)
+    return fits.mean(axis=1).astype(np.float64), scores.astype(np.float64)
 
 
-def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, ...]:
-    """What is usual, what is typical, how it moves, and the scores, of tasks of one size; see `Confidence`."""
-    support, queries = (np.concatenate([_mean_and_spread(x) for x in some]) for some in zip(*parts, strict=True))
-    typical = queries.mean(axis=0)
-    usual = np.stack([support.mean(axis=0), np.maximum(support.std(axis=0), SMALLEST)], axis=1)
-    deviations = (support - usual[:, 0]) / usual[:, 1]
-    moves = np.mean(deviations * (queries - typical), axis=0)
-    if shots > 1:
-        # Not damped by their correlation: a difference from base classes that all new classes share is not noise.
-        moves[0] = queries[:, 0].std()
-    else:
-        moves[1] = 0.0
-    expected = typical + moves * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, float, np.ndarray]:
+    """What is usual, how scores move, and the scores where it is usual, of tasks of one size; see `Confidence`."""
+    fits, means = np.concatenate([fits for fits, _ in parts]), np.concatenate([x.mean(axis=1) for _, x in parts])
+    usual = np.array([fits.mean(), max(fits.std(), SMALLEST_DEVIATION)])
+    deviations = (fits - usual[0]) / usual[1]
+    # With more shots not damped by their correlation: what all new classes have in common is not noise.
+    move = float(means.std() if shots > 1 else np.mean(deviations * (means - means.mean())))
+    moved = move * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
     scores = [scores for _, part in parts for scores in part]
-    left = [(own - mean) / np.exp(spread) for own, (mean, spread) in zip(scores, expected, strict=True)]
-    return usual, typical, moves, np.quantile(np.concatenate(left), LEVELS)
-
-
-def _mean_and_spread(x: np.ndarray) -> np.ndarray:
-    """Mean and log of the standard deviation of each row (tasks, 2)."""
-    return np.stack([x.mean(axis=1), np.log(np.maximum(x.std(axis=1), SMALLEST))], axis=1)
+    still = np.concatenate([own - shift for own, shift in zip(scores, moved, strict=True)])
+    return usual, move, np.quantile(still, LEVELS)
 
 
 def likeliest_temperature(margins: np.ndarray) -> float:

@@ -209,10 +209,9 @@ class OpenWorld:
         rows, ways = _spread(len(self.support_), TELLING_QUERIES), len(shots)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
-        deviations = confidence.support_deviations(ways, fits, self.known_.sizes[labels])
-        self.support_deviation_ = float(deviations[0])
+        deviation = self.support_deviation_ = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
         least = 2 if shots.max() > 1 else 1
-        self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviations, least) for k in shots])
+        self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviation, least) for k in shots])
 
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
