@@ -216,7 +216,11 @@ class OpenWorld:
     def _judge_by_held_out(self, old: OldClasses) -> None:
         """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
         some = _spread(len(old.held_out), TELLING_QUERIES)
-        scores = np.quantile(self.known_.best(old.held_out[some])[1], LEVELS)
+        held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
+        ratios = self.known_.ratios(held_out)
+        # The mean of a class knows its held-out samples too: each is left out of it.
+        ratios[np.arange(len(ratios)), places] = self.known_.support_fits(held_out, places)
+        scores = np.quantile(ratios.max(axis=1), LEVELS)
         of_new = self.alarm_scores_
         if of_new is not None:
             everyone = np.tile(scores, (len(self.classes_), 1))
