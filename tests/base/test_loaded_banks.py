@@ -106,7 +106,7 @@ def test_fingerprints_tell_banks_apart(samples, tmp_path):
         saved(ragged_bank(), tmp_path / f"{form}.bank", samples=False, covariance=form).fingerprint
         for form in STATISTICS
     ]
-    assert len({ragged_bank().fingerprint, *forms}) == 4
+    assert len({ragged_bank().fingerprint, *forms}) == 1 + len(STATISTICS)
 
 
 @pytest.mark.parametrize("samples", [True, False])

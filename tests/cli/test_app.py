@@ -52,7 +52,11 @@ def test_help_lists_the_first_line_of_each_command(name, line):
 
 def test_help_lists_commands_in_groups(hotshot):
     said = hotshot("--help").stdout
-    places = [said.index(f" {word} ") for group, rows in COMMANDS.items() for word in (group, *rows)]
+    places = [
+        said.index(word)
+        for group, rows in COMMANDS.items()
+        for word in (f"─ {group} ─", *(f"│ {name} " for name in rows))
+    ]
     assert places == sorted(places)
 
 

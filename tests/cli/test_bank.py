@@ -28,7 +28,8 @@ def banks(tmp_path):
     full = BaseClasses.from_samples(X, Y)
     key = description(HOTClassifier(full))
     full.choices[key] = {"settings": SETTINGS, "trials": [], "seen_in_training": False}
-    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.sort(np.linspace(-9, 6, 26).reshape(1, 2, 13)))
+    scores = np.linspace(-9, 6, 39).reshape(1, 3, 13)
+    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3)), scores)
     full.choices[CONFIDENCE + key] = known.to_json()
     full.save(tmp_path / "full.bank")
     return tmp_path

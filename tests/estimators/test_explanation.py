@@ -214,7 +214,7 @@ def test_names_of_samples_are_used():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a"], "names has 1 entries for 6 support samples"),
+        (["a"], "names has 1 strings where 6 are needed"),
         ("abcdef", "names must be a list of strings, got 'abcdef'"),
         ([1, 2, 3, 4, 5, 6], "names must be a list of strings"),
         (6, "names must be a list of strings, got 6"),

@@ -38,7 +38,8 @@ def judging(**settings):
     bank = BaseClasses.from_samples(samples, labels, about={"extractor": "DINO"})
     fixed = {name: values[-1] for name, values in HOTClassifier._choices.items()}
     model = HOTClassifier(bank, **fixed, **settings)
-    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.sort(np.linspace(-9, 6, 26).reshape(1, 2, 13)))
+    scores = np.linspace(-9, 6, 39).reshape(1, 3, 13)
+    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3)), scores)
     bank.choices[CONFIDENCE + description(model)] = known.to_json()
     return model
 
