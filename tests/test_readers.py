@@ -22,6 +22,7 @@ from hotshot.evaluation.tasks import load_tasks
 from hotshot.files import read_features
 from hotshot.inputs.rows import open_inputs
 from hotshot.paper.findings import load_findings
+from hotshot.report.inputs import PageInputs
 from hotshot.report.reproduction import reproduction_part
 from hotshot.report.sources import Source
 
@@ -135,7 +136,7 @@ def test_a_figure_that_is_a_pipe_is_one_sentence(tmp_path):
     folder.mkdir()
     (folder / "findings.json").write_text(json.dumps({"experiment": "plan", "tables": [], "figures": ["a"]}))
     os.mkfifo(folder / "a.svg")
-    assert_one_sentence(lambda path: reproduction_part(path, "part-1", Source(), None, 0), tmp_path)
+    assert_one_sentence(lambda path: reproduction_part(path, "part-1", Source(), None, 0, PageInputs()), tmp_path)
 
 
 def test_labels_that_are_a_pipe_are_one_sentence(tmp_path):
