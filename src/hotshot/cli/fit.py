@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from hotshot.cli import inputs, raw
+from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
@@ -50,6 +51,7 @@ def fit(
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file that holds old and new classes.")
     raw.refuse_existing(out, force)
+    prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
     model = InputClassifier(encoder, base, new_only=new_only, device=device)
     with raw.Working(console, "encoding") as working:

@@ -39,15 +39,20 @@ SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out ima
 @contextmanager
 def needs_images() -> Iterator[None]:
     """Import PyTorch inside this: the process is prepared for it, and where it is missing a sentence says so."""
-    keep_freed_memory()
-    # OpenMP looks once, when PyTorch is imported. By default its threads spin while they wait for each other, and
-    # where another process wants one of the cores, most of the time goes to that.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    prepare_process()
     try:
         yield
     except ImportError as error:
         reason = str(error).split(": pip install")[0]
         raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
+
+
+def prepare_process() -> None:
+    """Prepare the process for PyTorch, before it is imported."""
+    keep_freed_memory()
+    # OpenMP looks once, when PyTorch is imported. By default its threads spin while they wait for each other, and
+    # where another process wants one of the cores, most of the time goes to that.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def keep_freed_memory() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import TaskID
 
+from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, Noting, bar
 from hotshot.errors import ParameterError
 from hotshot.formatting import shortened
@@ -28,6 +29,7 @@ Encoder = Annotated[
 
 def load(model: Path, device: str, encoder: str | None = None) -> InputClassifier:
     """A saved model, with another way to its encoder where one is given."""
+    prepare_process()
     found = InputClassifier.load(model, device=device)
     if encoder is not None:
         if found.encoder is None:
