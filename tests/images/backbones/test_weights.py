@@ -141,8 +141,10 @@ def closer_look(name, twice=True):
     return network
 
 
-@pytest.mark.parametrize("prefix", ["", "feature.", "module.feature."])
-@pytest.mark.parametrize(("name", "twice"), [("conv4", True), ("resnet10", True), ("resnet10", False)])
+@pytest.mark.parametrize(
+    ("name", "twice", "prefix"),
+    [("conv4", True, ""), ("resnet10", True, "feature."), ("resnet10", False, "module.feature.")],
+)
 def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix):
     theirs, ours = closer_look(name, twice), create(name, filters=4)
     state = {f"{prefix}{key}": x for key, x in theirs.state_dict().items()}
@@ -157,8 +159,7 @@ def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix
     assert load_weights(create(name, filters=4), tmp_path / "copied.tar") == report
 
 
-@pytest.mark.parametrize("changed", [["C.weight"], ["BN.bias"], ["C.weight", "BN.weight"]])
-@pytest.mark.parametrize("block", [0, 1, 3])
+@pytest.mark.parametrize(("block", "changed"), [(0, ["C.weight"]), (1, ["BN.bias"]), (3, ["C.weight", "BN.weight"])])
 def test_two_copies_of_a_layer_that_differ_are_refused(tmp_path, block, changed):
     state = {name: x.clone() for name, x in closer_look("conv4").state_dict().items()}
     for name in changed:
