@@ -4,7 +4,6 @@ It is imported and run, as `python -m` would run it: name only what you trust.
 """
 
 import importlib
-import importlib.util
 import inspect
 import os
 import sys
@@ -76,12 +75,15 @@ def short_name(name: str) -> str:
 @contextmanager
 def importing_from(name: str) -> Iterator[None]:
     """Let modules beside the named file, or in the working folder, be imported, as Python does for a script."""
-    entry = _folder(name)
+    entry, keeps = _folder(name), sys.dont_write_bytecode
     sys.path.insert(0, entry)
     importlib.invalidate_caches()
+    # What Python keeps of a file may be taken for the next one, and the folder is the user's.
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = keeps
         with suppress(ValueError):
             sys.path.remove(entry)
 
@@ -93,17 +95,16 @@ def _folder(name: str) -> str:
 
 def _load_file(path: Path) -> ModuleType:
     # A name of its own, so that it hides no module that is in use.
-    spec = importlib.util.spec_from_file_location(f"_user_code_in_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"Python has no loader for {path}")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(f"_user_code_in_{path.stem}")
+    module.__file__ = str(path)
     # Where dataclasses look for the module they stand in. Later it must not be there: workers, which cannot import it,
     # are sent the code of a class whose module is unknown, and the name alone of others.
-    sys.modules[spec.name] = module
+    sys.modules[module.__name__] = module
     try:
-        spec.loader.exec_module(module)
+        # The file itself, not what Python has kept of it: that is told from it by seconds and bytes only.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     finally:
-        del sys.modules[spec.name]
+        del sys.modules[module.__name__]
     return module
 
 
