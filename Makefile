@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-kernels crash fuzz lint bench clean
+.PHONY: demo docs test test-kernels crash fuzz lint bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/hotshot demo
@@ -29,6 +29,10 @@ fuzz: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -m hypothesis
 	$(BIN)/python -m benchmarks.fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
 	$(BIN)/python -m benchmarks.fuzz_shell --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
+
+# The site, to be opened as site/index.html: every code cell is run, and a warning is an error.
+docs: $(VENV)/installed-dev
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs site
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

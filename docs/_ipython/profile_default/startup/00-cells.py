@@ -1,0 +1,20 @@
+"""What every code cell of the site finds: shell commands that must succeed, and figures as SVG."""
+
+import subprocess
+
+import matplotlib
+from IPython import get_ipython
+from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+
+def run(command: str) -> None:
+    """Run a shell command of a cell, show what it prints, and stop the build where it fails."""
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(done.stdout, end="")
+    if done.returncode:
+        raise RuntimeError(f"`{command}` ended with status {done.returncode}.")
+
+
+get_ipython().system = run
+set_matplotlib_formats("svg")
+matplotlib.rcParams["figure.dpi"] = 100
