@@ -1,0 +1,147 @@
+"""README and guides: every code block runs, in a folder that holds small files of the names it mentions.
+
+Cells of tutorials are run by `make docs`. Here `python` blocks of a page share one namespace, and of `console` blocks
+every line that begins with `$ ` is run.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from conftest import make_bank
+from PIL import Image
+
+from hotshot import BaseClasses, HOTClassifier
+from hotshot.features import write_features
+
+sys.path.insert(0, str(Path(__file__).parent / "inputs"))
+from sentences import ENCODER, sentences, write_table
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").glob("*.md"))]
+# Added to a command so that it ends in a moment.
+SMALLER = {
+    "evaluate": ["--tasks", "2", "--jobs", "1"],
+    "tune": ["--tasks", "9", "--jobs", "1"],
+    "reproduce": ["--tasks", "3", "--jobs", "1"],
+    "report": ["--tasks", "1"],
+    "train": ["--epochs", "1", "--filters", "2", "--size", "28", "--batch-size", "32"],
+}
+# Languages of blocks that are no code of hotshot's, or that other tests run.
+OTHER = {"text", "json", "javascript"}
+BLOCK = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$", re.M | re.S)
+METHODS = """
+from sklearn.neighbors import KNeighborsClassifier
+
+def Mine():
+    return KNeighborsClassifier(1)
+"""
+MODELS = (
+    ENCODER
+    + """
+import torch
+
+def make_backbone():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=8), torch.nn.ReLU())
+"""
+)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Language and text of every fenced block that the build of the site does not run."""
+    return [(language, text) for language, text in BLOCK.findall((ROOT / page).read_text()) if language[:1] != "{"]
+
+
+def write_images(folder: Path, classes: int, samples: int, seed: int) -> None:
+    """Class folders of small random images."""
+    rng = np.random.default_rng(seed)
+    for c in range(classes):
+        place = folder / f"class {seed}-{c}"
+        place.mkdir(parents=True)
+        for i in range(samples):
+            Image.fromarray(rng.integers(0, 256, (28, 28, 3), dtype=np.uint8)).save(place / f"{i}.png")
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch, quick_disk):
+    """A working folder with the files that pages mention, and the arrays that their code uses."""
+    X, labels = make_bank(40, 30, 12, dtype=np.float32)
+    y = np.array([f"class {label}" for label in labels])
+    parts = {"base": labels < 24, "novel": (labels >= 24) & (labels < 34), "val": labels >= 34}
+    found = {name: (np.abs(X[rows]), y[rows]) for name, rows in parts.items()}
+    for name, (part, own) in found.items():
+        for suffix in ("npz", "safetensors"):
+            write_features(tmp_path / f"{name}.{suffix}", (part, own))
+    (X_base, y_base), (X_novel, y_novel) = found["base"], found["novel"]
+    few = np.concatenate([np.flatnonzero(y_novel == name)[:2] for name in np.unique(y_novel)[:5]])
+    for suffix in ("npz", "parquet"):
+        write_features(tmp_path / f"birds.{suffix}", found["base"])
+    by_class = {str(name): X_base[y_base == name] for name in np.unique(y_base)}
+    np.savetxt(tmp_path / "unlabelled.csv", X_novel[:9], delimiter=",", header=",".join("abcdefghijkl"), comments="")
+    (tmp_path / "birds.plk").write_bytes(pickle.dumps(by_class))
+    np.savez(tmp_path / "both.npz", novel=X_novel, novel_labels=y_novel, base=X_base, base_labels=y_base)
+
+    old, new = [f"old{i}" for i in range(20)], ["card_swallowed", "lost_card", "new_card"]
+    write_table(tmp_path / "old.csv", [(text, name) for name in old for text in sentences(name, 10)])
+    write_table(tmp_path / "new.csv", [(text, name) for name in new for text in sentences(name, 3)])
+    write_table(tmp_path / "more.csv", [(text, "another") for text in sentences("another", 3)])
+    write_table(tmp_path / "inbox.csv", [(text,) for name in new for text in sentences(name, 2, 1)], ["text"])
+    write_table(tmp_path / "questions.csv", [(text, name) for name in old for text in sentences(name, 3)])
+
+    for folder in ("path/to/dataset", "miniimagenet"):
+        for seed, (split, classes) in enumerate({"train": 20, "val": 5, "test": 6}.items()):
+            write_images(tmp_path / folder / split, classes, 20, seed)
+    for name in ("a.jpg", "b.png"):
+        Image.new("RGB", (20, 20), "red").save(tmp_path / name)
+    (tmp_path / "my_methods.py").write_text(METHODS)
+    (tmp_path / "my_models.py").write_text(MODELS)
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "methods.py").write_text(METHODS)
+    base = BaseClasses.from_samples(X_base, y_base)
+    X_support, y_support = X_novel[few], y_novel[few]
+    HOTClassifier(base).fit(X_support, y_support).save(tmp_path / "features.model")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield {
+        **{"base": base, "X_base": X_base, "y_base": y_base, "X_novel": X_novel, "y_novel": y_novel},
+        **{"X_support": X_support, "y_support": y_support, "X_query": X_novel[:4], "X": X_novel[:4], "y": y_novel[:4]},
+        **{"X_more": X_novel[-4:], "y_more": y_novel[-4:], "ids": list("abcd"), "texts": list("abcd")},
+        **{"some_batches": [found["base"]], "other_batches": [found["novel"]]},
+    }
+    plt.close("all")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_run(page, world, hotshot):
+    for language, text in blocks(page):
+        assert language in {"python", "console", *OTHER}, f"{page}: a block says {language!r} as its language."
+        if language == "python":
+            exec(compile(text.replace("tasks=10_000", "tasks=2").replace("tasks=500", "tasks=2"), page, "exec"), world)
+        elif language == "console":
+            for line in re.findall(r"^\$ (.*)$", text, re.M):
+                run_line(page, line, hotshot)
+
+
+def run_line(page: str, line: str, hotshot) -> None:
+    """Run one command of a page; those of make and pip are what runs this test."""
+    program, *arguments = shlex.split(line, comments=True)
+    if program in ("make", "pip", "python"):
+        return
+    assert program == "hotshot", f"{page}: {line}"
+    done = hotshot(*arguments, *SMALLER.get(arguments[0], []))
+    assert done.returncode == 0, f"{page}: {line}\n{done.stdout}{done.stderr}"
+
+
+def test_no_code_hides_in_indentation():
+    for page in PAGES:
+        text = BLOCK.sub("", (ROOT / page).read_text())
+        hidden = re.findall(r"^ {4,}(?:\$ |hotshot |from |import |pip )\S.*$", text, re.M)
+        assert not hidden, f"{page}: put these into a fenced block: {hidden}"
