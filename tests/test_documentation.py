@@ -14,10 +14,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+import onnx
 import pytest
-from conftest import make_bank
 from PIL import Image
 
+from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.features import write_features
 
@@ -28,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").glob("*.md"))]
 # Added to a command so that it ends in a moment.
 SMALLER = {
-    "evaluate": ["--tasks", "2", "--jobs", "1"],
+    "evaluate": ["--tasks", "2", "--jobs", "1", "--queries", "4"],
     "tune": ["--tasks", "9", "--jobs", "1"],
     "reproduce": ["--tasks", "3", "--jobs", "1"],
     "report": ["--tasks", "1"],
@@ -69,8 +70,22 @@ def write_images(folder: Path, classes: int, samples: int, seed: int) -> None:
             Image.fromarray(rng.integers(0, 256, (28, 28, 3), dtype=np.uint8)).save(place / f"{i}.png")
 
 
+def write_network(path: Path) -> None:
+    """An ONNX file that gives the mean colour of an image."""
+    floats = onnx.TensorProto.FLOAT
+    nodes = [
+        onnx.helper.make_node("GlobalAveragePool", ["images"], ["means"]),
+        onnx.helper.make_node("Flatten", ["means"], ["features"]),
+    ]
+    inputs = [onnx.helper.make_tensor_value_info("images", floats, ["batch", 3, 32, 32])]
+    outputs = [onnx.helper.make_tensor_value_info("features", floats, ["batch", 3])]
+    graph = onnx.helper.make_graph(nodes, "colour", inputs, outputs)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=9)
+    onnx.save(model, path)
+
+
 @pytest.fixture
-def world(tmp_path, monkeypatch, quick_disk):
+def world(page, tmp_path, monkeypatch, quick_disk):
     """A working folder with the files that pages mention, and the arrays that their code uses."""
     X, labels = make_bank(40, 30, 12, dtype=np.float32)
     y = np.array([f"class {label}" for label in labels])
@@ -86,7 +101,7 @@ def world(tmp_path, monkeypatch, quick_disk):
     by_class = {str(name): X_base[y_base == name] for name in np.unique(y_base)}
     np.savetxt(tmp_path / "unlabelled.csv", X_novel[:9], delimiter=",", header=",".join("abcdefghijkl"), comments="")
     (tmp_path / "birds.plk").write_bytes(pickle.dumps(by_class))
-    np.savez(tmp_path / "both.npz", novel=X_novel, novel_labels=y_novel, base=X_base, base_labels=y_base)
+    np.savez(tmp_path / "both.npz", X_novel=X_novel, y_novel=y_novel, X_base=X_base, y_base=y_base)
 
     old, new = [f"old{i}" for i in range(20)], ["card_swallowed", "lost_card", "new_card"]
     write_table(tmp_path / "old.csv", [(text, name) for name in old for text in sentences(name, 10)])
@@ -97,7 +112,7 @@ def world(tmp_path, monkeypatch, quick_disk):
 
     for folder in ("path/to/dataset", "miniimagenet"):
         for seed, (split, classes) in enumerate({"train": 20, "val": 5, "test": 6}.items()):
-            write_images(tmp_path / folder / split, classes, 20, seed)
+            write_images(tmp_path / folder / split, classes, 10, seed)
     for name in ("a.jpg", "b.png"):
         Image.new("RGB", (20, 20), "red").save(tmp_path / name)
     (tmp_path / "my_methods.py").write_text(METHODS)
@@ -106,15 +121,30 @@ def world(tmp_path, monkeypatch, quick_disk):
     (tmp_path / "my_package" / "methods.py").write_text(METHODS)
     base = BaseClasses.from_samples(X_base, y_base)
     X_support, y_support = X_novel[few], y_novel[few]
-    HOTClassifier(base).fit(X_support, y_support).save(tmp_path / "features.model")
+    if page.endswith("images.md"):
+        write_network(tmp_path / "backbone.onnx")
+    if page.endswith("export.md"):
+        HOTClassifier(base).fit(X_support, y_support).save(tmp_path / "intents.model")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield {
-        **{"base": base, "X_base": X_base, "y_base": y_base, "X_novel": X_novel, "y_novel": y_novel},
-        **{"X_support": X_support, "y_support": y_support, "X_query": X_novel[:4], "X": X_novel[:4], "y": y_novel[:4]},
-        **{"X_more": X_novel[-4:], "y_more": y_novel[-4:], "ids": list("abcd"), "texts": list("abcd")},
-        **{"some_batches": [found["base"]], "other_batches": [found["novel"]]},
+        "base": base,
+        "X_base": X_base,
+        "y_base": y_base,
+        "X_novel": X_novel,
+        "y_novel": y_novel,
+        "X_support": X_support,
+        "y_support": y_support,
+        "X_query": X_novel[:4],
+        "X": X_novel[:4],
+        "y": y_novel[:4],
+        "X_more": X_novel[-4:],
+        "y_more": ["a class"] * 4,
+        "ids": [*map(str, labels[parts["base"]])],
+        "texts": [*y_base],
+        "some_batches": [found["base"]],
+        "other_batches": [found["novel"]],
     }
     plt.close("all")
 
@@ -136,6 +166,8 @@ def run_line(page: str, line: str, hotshot) -> None:
     if program in ("make", "pip", "python"):
         return
     assert program == "hotshot", f"{page}: {line}"
+    # All fourteen experiments have tests of their own.
+    arguments = ["plan" if argument == "--all" else argument for argument in arguments]
     done = hotshot(*arguments, *SMALLER.get(arguments[0], []))
     assert done.returncode == 0, f"{page}: {line}\n{done.stdout}{done.stderr}"
 
