@@ -105,7 +105,8 @@ def gather_statistics(
                 # Pairs merge where they are, so that no process holds all partial results.
                 pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
                 parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
-            return parts[0].result()
+            merged: ClassStatistics = parts[0].result()
+            return merged
         except KilledWorker:
             raise RunError(
                 "Dask lost several workers on one part of the features, most often for want of memory: "

@@ -178,8 +178,8 @@ class PreparedBase:
 
     def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
         """How base classes differ and how their samples do, see `hotshot.base.statistics`; computed once and kept."""
-        kept = self.__dict__.setdefault("_two_covariances", {})
         key = within, between, scale
+        kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
         if key not in kept:
             found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), *key)
             kept[key] = map_arrays(found, lambda x: like(x, self.means))

@@ -64,7 +64,7 @@ def class_rows(counts: np.ndarray) -> list[slice]:
 def _scatter(group: np.ndarray) -> np.ndarray:
     """Sum of products of deviations from the mean (V, V), in float64."""
     centred = group - group.mean(axis=0, dtype=np.float64)
-    return centred.T @ centred
+    return np.asarray(centred.T @ centred)
 
 
 def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
@@ -84,7 +84,7 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
     surest = np.zeros(labels[-1] + 1)
     np.maximum.at(surest, labels, probability)
     weights = np.exp((probability - surest[labels]) / temperature)
-    return weights / np.bincount(labels, weights)[labels]
+    return np.asarray(weights / np.bincount(labels, weights)[labels])
 
 
 @dataclass(frozen=True)

@@ -151,22 +151,22 @@ class ClassStatistics:
     @property
     def names(self) -> np.ndarray:
         """Labels seen (B,), sorted."""
-        return np.array(list(self._index))[self._order]
+        return np.take(np.array(list(self._index)), self._order)
 
     @property
     def counts(self) -> np.ndarray:
         """Samples of each class (B,)."""
-        return self._counts[self._order]
+        return np.take(self._counts, self._order)
 
     @property
     def means(self) -> np.ndarray:
         """Mean of each class (B, V)."""
-        return self._means[self._order]
+        return np.take(self._means, self._order, axis=0)
 
     @property
     def unit_means(self) -> np.ndarray:
         """Mean of each class's samples as unit vectors (B, V)."""
-        return self._unit_means[self._order]
+        return np.take(self._unit_means, self._order, axis=0)
 
     @property
     def pooled_covariance(self) -> np.ndarray:
@@ -174,8 +174,8 @@ class ClassStatistics:
         counts = self.counts
         freedom = int((counts - 1).sum())
         if freedom:
-            return self._within / freedom
-        return self.moment(self.mean) / max(counts.sum() - 1, 1)
+            return np.asarray(self._within / freedom)
+        return np.asarray(self.moment(self.mean) / max(counts.sum() - 1, 1))
 
     @property
     def covariances(self) -> np.ndarray:
@@ -195,14 +195,14 @@ class ClassStatistics:
     def _per_class(self, own: np.ndarray, pooled: np.ndarray) -> np.ndarray:
         counts = self.counts
         freedom = np.maximum(counts - 1, 1).reshape(-1, *[1] * (own.ndim - 1))
-        spread = own[self._order] / freedom
+        spread = np.asarray(own[self._order] / freedom)
         spread[counts == 1] = pooled
         return spread
 
     @property
     def mean(self) -> np.ndarray:
         """Mean of all samples (V,)."""
-        return self.counts @ self.means / self.counts.sum()
+        return np.asarray(self.counts @ self.means / self.counts.sum())
 
     def moment(self, centre: np.ndarray | float = 0.0) -> np.ndarray:
         """Sum over all samples of (x - c)(x - c)' (V, V)."""

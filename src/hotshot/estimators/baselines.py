@@ -92,12 +92,12 @@ class CentroidClassifier(BesideBase):
         return unit_vectors(X) if self.normalize is not None else X
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return -squared_euclidean(self._transformed(X), self.centroids_)
+        return np.asarray(-squared_euclidean(self._transformed(X), self.centroids_))
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Minus the largest cosine similarity to a centroid (samples,): the larger, the rather of no class."""
         z = self._transformed(self._validated(X))
-        return -(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1)
+        return np.asarray(-(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1))
 
 
 class _DirectionClassifier(FewShotClassifier):
@@ -117,7 +117,7 @@ class _DirectionClassifier(FewShotClassifier):
         self._fit_units(self._units(X), labels)
 
     def _units(self, X: np.ndarray) -> np.ndarray:
-        return unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_)))
 
     def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit_units.")
@@ -144,7 +144,7 @@ class CosineClassifier(_DirectionClassifier):
         self.directions_ = unit_vectors(means_by_class(units, labels))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self.scale * self._units(X) @ self.directions_.T
+        return np.asarray(self.scale * self._units(X) @ self.directions_.T)
 
 
 class MatchingClassifier(_DirectionClassifier):
@@ -178,4 +178,4 @@ class MatchingClassifier(_DirectionClassifier):
         # Relative to the largest similarity there is, so that nothing overflows; rounding may exceed it.
         votes = np.exp(self.scale * np.minimum(self._units(X) @ self.support_.T - 1, 0))
         totals = votes @ np.eye(len(self.classes_))[self.labels_]
-        return np.log(np.maximum(totals, np.finfo(np.float64).tiny))
+        return np.asarray(np.log(np.maximum(totals, np.finfo(np.float64).tiny)))

@@ -22,7 +22,7 @@ class BesideBase(FewShotClassifier):
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Minus the largest logit of each sample (samples,): the larger, the likelier it is of no class."""
-        return -self._checked_logits(X).max(axis=1)
+        return np.asarray(-self._checked_logits(X).max(axis=1))
 
     def _join_base(self) -> np.ndarray:
         """Make `classes_` the sorted union of base and new classes.

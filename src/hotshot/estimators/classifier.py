@@ -41,7 +41,7 @@ from hotshot.transport import count_statuses
 USUAL_DEVIATION = (0.05, 5.0)
 
 
-class FewShotClassifier(ClassifierMixin, BaseEstimator):
+class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """A classifier that answers by one logit per class; subclasses give `_fit` and `_logits`.
 
     A parameter named in `_choices` may be "auto": one of the values listed there, chosen on the base classes, or the
@@ -117,7 +117,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(self._checked_logits(X))
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax(logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0))[0]
+        tempered = logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0)
+        return np.asarray(softmax(tempered)[0])
 
     def _validated(self, X: Any, y: Any = "no_validation") -> Any:
         """Samples, and labels where there are some, for a model that is fitted."""
@@ -127,7 +128,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest class of each sample (samples,)."""
         best = np.argmax(self._checked_logits(X), axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier to a folder of JSON and safetensors; its base classes are not part of it.
@@ -148,17 +149,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
         It predicts and explains without its base classes. To fit it again, pass those it was fitted with.
         """
-        return load_model(cls, path, base)
+        model: Self = load_model(cls, path, base)
+        return model
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         return self._finite_logits(self._checked(X))
 
     def _checked(self, X: Any) -> np.ndarray:
         """Samples that were checked, with a warning where they are hardly of the space of the bank."""
-        X = self._validated(X)
+        samples: np.ndarray = self._validated(X)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, X)
-        return X
+            warn_of_features(self.feature_space_, samples)
+        return samples
 
     def _compare_to_base(self, X: np.ndarray) -> None:
         """Warn where the support can hardly be of novel classes in the space of the bank."""
@@ -318,7 +320,7 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
 
     def _placed(self, X: np.ndarray) -> np.ndarray:
         """Samples in the space of the model (samples, axes)."""
-        return self.transform_(cast(X, self.coef_.dtype))
+        return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
 
     def confidence(self) -> Confidence | None:
         """How sure the answers in tasks of new classes are; None where probabilities are not calibrated.
@@ -369,7 +371,7 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             )
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self._placed(X) @ self.coef_.T + self.intercept_
+        return np.asarray(self._placed(X) @ self.coef_.T + self.intercept_)
 
     def explain(
         self, X: Any = None, names: Sequence[str] | None = None, queries: Sequence[str] | None = None

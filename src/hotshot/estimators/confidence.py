@@ -103,7 +103,7 @@ class Confidence:
         """
         move = self._between(self.moves, SCORED_SHOTS, ways, max(shots, least_shots))
         within = np.clip(deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within
+        return np.asarray(self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within)
 
     def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
         for known, wanted in ((self.ways, ways), (known_shots, shots)):

@@ -147,8 +147,9 @@ def _onnx(model: CalibratedClassifier) -> bytes:
             raise InputError(
                 "The numbers of this model leave the range of float32: rescale the features and fit again."
             )
-        constants.append(numpy_helper.from_array(single, f"constant_{len(constants)}"))
-        return constants[-1].name
+        name = f"constant_{len(constants)}"
+        constants.append(numpy_helper.from_array(single, name))
+        return name
 
     def node(kind: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
         out = out or f"{kind}_{len(nodes)}"
@@ -205,4 +206,4 @@ def _onnx(model: CalibratedClassifier) -> bytes:
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
     helper.set_model_props(made, {"hotshot": json.dumps(_about(model))})
-    return made.SerializeToString()
+    return bytes(made.SerializeToString())

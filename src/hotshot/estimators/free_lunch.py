@@ -100,15 +100,15 @@ class FreeLunchClassifier(CalibratedClassifier):
         """Free-Lunch in the terms of H-OT: equal weights on the nearest means, and its own rule for the means."""
         # A subclass may have fewer parameters than it has attributes.
         settings = {**vars(self), **settings}
-        same = HOTClassifier(
+        same: dict[str, Any] = HOTClassifier(
             power_on_base=self.normalize is not None,
             cost=NEAREST,
             n_retrieved=settings["k"],
             mean_rule="free-lunch",
             per="sample",
             **{name: settings[name] for name in SHARED},
-        )
-        return same.get_params(deep=False)
+        ).get_params(deep=False)
+        return same
 
     def _space(self, settings: Mapping[str, Any]) -> Space:
         return HOTClassifier()._space(self._as_hot(settings))

@@ -21,7 +21,7 @@ COUNT = Interval(Integral, 1, None, closed="left")
 AUTO = StrOptions({"auto"})
 
 
-class NameIn(StrOptions):
+class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
     """A name in a table as the table is now, so that entries added by others count."""
 
     def __init__(self, table: Mapping[str, Any], *more: str) -> None:

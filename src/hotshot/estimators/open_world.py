@@ -174,7 +174,7 @@ class OpenWorld:
 
         It is trained once. A model that was loaded and grows has its rows already, unless its parameters changed since.
         """
-        kept = base.__dict__.setdefault("_old_classes", {})
+        kept: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
         key: tuple[Any, ...] = float(method.n_generated), float(method.C)
         self.base_head_ = np.array(key)
         rows = (self._old_rows or {}).get(key)

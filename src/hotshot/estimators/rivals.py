@@ -144,14 +144,14 @@ class LogisticClassifier(_RivalClassifier):
         self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
-        return unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_)
+        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self._transformed(X) @ self.coef_.T + self.intercept_
+        return np.asarray(self._transformed(X) @ self.coef_.T + self.intercept_)
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Minus the largest probability of each sample (samples,): the larger, the rather of no class."""
-        return -self.predict_proba(X).max(axis=1)
+        return np.asarray(-self.predict_proba(X).max(axis=1))
 
 
 def fit_logistic(
@@ -223,7 +223,7 @@ class _NormalisedClassifier(_RivalClassifier):
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         dtype = np.asarray(self.transform_.centre).dtype
-        return self.transform_(cast(X, dtype)).astype(np.float64)
+        return np.asarray(self.transform_(cast(X, dtype)), dtype=np.float64)
 
     def _fit_means(
         self,
@@ -313,7 +313,7 @@ class DiscriminantClassifier(_NormalisedClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         deviations = np.sqrt(self.variances_)
-        return -squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2
+        return np.asarray(-squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2)
 
 
 class TwoCovarianceClassifier(_NormalisedClassifier):
@@ -513,7 +513,7 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
         self.directions_ = unit_vectors(means)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self.scale * self._transformed(X) @ self.directions_.T
+        return np.asarray(self.scale * self._transformed(X) @ self.directions_.T)
 
 
 def _checked_spectrum(prepared: PreparedBase) -> np.ndarray:

@@ -113,4 +113,4 @@ class TrainedOn:
 
 
 def _products(slopes: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    return -np.sum(slopes * seen, axis=1)
+    return np.asarray(-np.sum(slopes * seen, axis=1))

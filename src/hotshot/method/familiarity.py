@@ -82,12 +82,14 @@ class KnownClasses:
 
     def ratios(self, x: np.ndarray) -> np.ndarray:
         """Logarithms of the ratio of samples (n, V) with each class (n, N)."""
-        return class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+        found: np.ndarray = class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+        return found
 
     def support_fits(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """How well samples (S, V) that the means of the classes with these places (S,) hold fit: (S,)."""
         centre, means, x = (self.two.rotated(part.astype(np.float64)) for part in (self.centre, self.means, x))
-        return support_fits(self.two.ratios, centre, means[labels], self.sizes[labels], x)
+        fits: np.ndarray = support_fits(self.two.ratios, centre, means[labels], self.sizes[labels], x)
+        return fits
 
     def best(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The class that samples (n, V) fit best, and the logarithm of its ratio (n,)."""

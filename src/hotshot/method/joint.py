@@ -140,7 +140,7 @@ class RowsProblem:
 
 def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Logits (n, classes) of samples (n, V)."""
-    return x @ theta[:, :-1].T + theta[:, -1]
+    return np.asarray(x @ theta[:, :-1].T + theta[:, -1])
 
 
 def train_old(
@@ -188,7 +188,8 @@ def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, metho
         C=method.C,
     )
     start = np.zeros((1, n_classes, width + 1), dtype=dtype)
-    return minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem)).theta[0]
+    found = minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem))
+    return np.asarray(found.theta[0])
 
 
 def train_new(
@@ -364,7 +365,7 @@ def _with_penalty(problem: RowsProblem, curvature: np.ndarray) -> np.ndarray:
 def _log_sum(x: np.ndarray) -> np.ndarray:
     """Log of the summed exponentials of each row (n,)."""
     peak = x.max(axis=1)
-    return peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1))
+    return np.asarray(peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1)))
 
 
 def _with_ones(x: np.ndarray) -> np.ndarray:

@@ -42,7 +42,7 @@ def gaussian_factor(covariance: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(covariance + np.diag(np.full(len(variances), JITTER * variances.max())))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.maximum(values, 0))
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def generate_features(
