@@ -227,7 +227,9 @@ class OpenWorld:
             everyone[self.is_new_] = of_new
             self.alarm_scores_ = everyone
         theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)[self.is_new_]
-        margins = np.concatenate([old.judgements[some], logits(theta, old.held_out[some])], axis=1).astype(np.float64)
+        margins = np.concatenate([old.held_out_logits[some], logits(theta, old.held_out[some])], axis=1).astype(
+            np.float64
+        )
         margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
         self.probability_temperature_ = likeliest_temperature(margins)
 

@@ -1,4 +1,4 @@
-"""The parameters of the method once the bank is prepared; `HOTClassifier` has their defaults, and nothing else has."""
+"""The parameters of the method on a prepared bank; their defaults are in `HOTClassifier` alone."""
 
 from dataclasses import dataclass
 
