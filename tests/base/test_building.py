@@ -171,7 +171,7 @@ WRONG = {
     "the disk of the source fails": (lambda: after_two(OSError(5, "I/O error")), InputError, "cannot be read"),
     "Ctrl-C": (lambda: after_two(KeyboardInterrupt()), KeyboardInterrupt, None),
     "memory": (lambda: after_two(MemoryError()), MemoryError, None),
-    "no batch": (lambda: iter(()), InputError, "There was no batch"),
+    "no batch": (lambda: iter(()), InputError, "No batch of features"),
     "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
     "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
     "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features where 6 were expected"),
@@ -283,7 +283,7 @@ def test_origins_that_json_cannot_hold_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled where no samples are saved"),
+        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled if samples are not saved"),
         ({"samples": False, "covariance": "factored"}, "got 'factored'"),
         ({"covariance": "diagonal"}, "pass samples=False"),
     ],

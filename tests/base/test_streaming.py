@@ -283,11 +283,11 @@ def test_before_the_first_batch_there_is_nothing_to_read_off(name):
 
 
 def test_forms_that_do_not_keep_covariances_say_which_do():
-    with pytest.raises(ParameterError, match="gather them as 'dense'"):
+    with pytest.raises(ParameterError, match="use form 'dense'"):
         gathered(X, Y, (), "diagonal").covariances  # noqa: B018
-    with pytest.raises(ParameterError, match="gather them as 'dense'"):
+    with pytest.raises(ParameterError, match="use form 'dense'"):
         gathered(X, Y, (), "pooled").covariances  # noqa: B018
-    with pytest.raises(ParameterError, match="gather them as 'diagonal'"):
+    with pytest.raises(ParameterError, match="use form 'diagonal'"):
         gathered(X, Y, (), "pooled").variances  # noqa: B018
     with pytest.raises(ParameterError, match="form must be one of dense, diagonal, pooled, got 'full'"):
         ClassStatistics("full")
@@ -299,7 +299,7 @@ def transformed(power):
 
 BAD_MERGES = {
     "other form": (lambda: gathered(X, Y, (), "pooled"), ParameterError, "'dense' and 'pooled'"),
-    "empty of another form": (lambda: ClassStatistics("pooled"), ParameterError, "use one form"),
+    "empty of another form": (lambda: ClassStatistics("pooled"), ParameterError, "one form"),
     "a transform": (lambda: gathered(X, Y, transform=transformed(2.0)), ParameterError, "one transform"),
     "other width": (lambda: gathered(X[:, :2], Y), InputError, "of 3 and of 2 features"),
     "other labels": (lambda: gathered(X, Y.astype(str)), InputError, "mixes labels"),

@@ -132,7 +132,7 @@ def test_settings_are_chosen_once_per_bank(monkeypatch, tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"Guesser": 3}', "\0"])
 def test_what_was_kept_and_is_damaged_is_chosen_again(content):
     first = Guesser(bank()).choice()
-    file = held_out._kept_file(bank())
+    file = held_out._cache_file(bank())
     assert file.exists()
     file.write_text(content)
     assert Guesser(bank()).choice() == first
@@ -149,7 +149,7 @@ def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
     for cores in (1, 8):
         monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
-        monkeypatch.setattr(choosing, "read_kept", lambda _: {})
+        monkeypatch.setattr(choosing, "read_cache", lambda _: {})
         found.append(HOTClassifier(base, epsilon=0.02, support_weight=20.0).choice())
     assert found[0] == found[1]
 

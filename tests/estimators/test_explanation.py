@@ -99,7 +99,7 @@ def test_the_sample_that_is_the_reason_comes_first(settings):
         own = [e.contribution for e in reason.examples if e.label == reason.label]
         assert own[0] > 2 * own[1]
         assert reason.own > 0.8 * reason.gap
-        assert f"Closest of its own examples: sample {i} (similarity" in reason.in_words()
+        assert f"Most similar examples: sample {i} (similarity" in reason.in_words()
 
 
 def test_base_classes_that_are_the_reason_give_to_the_gap():
@@ -196,7 +196,7 @@ def test_without_base_classes_nothing_is_borrowed():
     assert (reason.lenders, reason.lent) == ((), 0)
     for word in ("lent", "orrow"):
         assert word not in reason.in_words()
-    assert "the examples of both classes make" in reason.in_words()
+    assert "from the examples of both classes" in reason.in_words()
 
 
 def test_names_of_samples_are_used():
@@ -206,7 +206,7 @@ def test_names_of_samples_are_used():
     explanation = model.explain(queries, names=np.array(names))
     for reason in explanation.reasons:
         assert [e.name for e in reason.examples] == [names[e.index] for e in reason.examples]
-        assert "Closest of its own examples: photo " in reason.in_words()
+        assert "Most similar examples: photo " in reason.in_words()
     assert [loan.name for loan in explanation.loans] == names
     assert "(photo c)" in str(explanation)
 
@@ -214,7 +214,7 @@ def test_names_of_samples_are_used():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a"], "names has 1 strings where 6 are needed"),
+        (["a"], "names must hold 6 strings, got 1"),
         ("abcdef", "names must be a list of strings, got 'abcdef'"),
         ([1, 2, 3, 4, 5, 6], "names must be a list of strings"),
         (6, "names must be a list of strings, got 6"),

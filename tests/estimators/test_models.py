@@ -576,7 +576,7 @@ def test_labels_of_other_classes_are_refused(name, sound_models, tmp_path):
     content = json.loads(file.read_text())
     content["fitted"][name]["text"][0] = "gull"
     file.write_text(json.dumps(content))
-    check_refused(HOTClassifier, tmp_path / "one.model", "its labels are not those of its classes")
+    check_refused(HOTClassifier, tmp_path / "one.model", "labels do not match classes_")
 
 
 def test_a_model_that_claims_to_be_huge_takes_no_memory(spoilt):

@@ -75,8 +75,8 @@ def test_evaluate_names_the_row_before_the_run_starts(make):
 BASES_OUT_OF_RANGE = {
     "offset": (1.0, np.float32, {"power_offset": 1e300}, "X_base leaves the range of float32 in column"),
     "power": (1.0, np.float64, {"power": 2000.0, "normalize": None}, "X_base leaves the range of float64 in column"),
-    "scale": (1e300, np.float64, {"normalize": None}, "X_base is so large that its variances"),
-    "scale in single precision": (1e30, np.float32, {"normalize": None}, "X_base is so large that its variances"),
+    "scale": (1e300, np.float64, {"normalize": None}, "X_base has variances beyond the range"),
+    "scale in single precision": (1e30, np.float32, {"normalize": None}, "X_base has variances beyond the range"),
     "all axes": (1e300, np.float64, {"normalize": None, "n_components": None}, "X_base is so large"),
 }
 

@@ -257,5 +257,5 @@ def test_low_level_plans_are_kept_where_asked_for(base):
 def test_base_classes_that_hold_nan_are_said(base, head):
     broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
     support, labels = random_tasks(base)
-    with pytest.raises(InputError, match="hold NaN or infinity: make the bank again"):
+    with pytest.raises(InputError, match="hold NaN or infinity: build the bank again"):
         fit_tasks(broken, support, labels, method_with(head=head), n_classes=3)

@@ -1,4 +1,4 @@
-"""What simple classifiers know beyond a closed set of new classes: base classes beside them, and what fits none."""
+"""Base of simple classifiers with the option `include_base` and outlier scores."""
 
 from __future__ import annotations
 
@@ -8,20 +8,31 @@ import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.open_world import check_names, needed_samples
+from hotshot.estimators.open_world import check_names, require_samples
 
 
-class BesideBase(FewShotClassifier):
-    """A classifier that answers base classes too where `include_base` says so, and has a score for outliers.
+class IncludeBaseClassifier(FewShotClassifier):
+    """A classifier that can predict base classes too (`include_base`), with outlier scores.
 
-    Subclasses call `_join_base` in `_fit`. `is_new_` (classes,) then says which of the `classes_` are new.
+    Subclasses call `_join_base` in `_fit`, which sets `is_new_` (classes,): which of the `classes_` are new.
     """
 
     base: BaseClasses | None
     include_base: bool
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Minus the largest logit of each sample (samples,): the larger, the likelier it is of no class."""
+        """Outlier score of each sample, minus its largest logit: the larger, the less likely it belongs to any class.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores.
+        """
         return np.asarray(-self._checked_logits(X).max(axis=1))
 
     def _join_base(self) -> np.ndarray:
@@ -30,19 +41,19 @@ class BesideBase(FewShotClassifier):
         Returns
         -------
         order : integer array (classes,)
-            Where each class is among the base classes followed by the new ones.
+            Index of each class in the base classes followed by the new classes.
         """
         assert self.base is not None
         check_names(self.base, self.classes_)
-        everyone = np.concatenate([self.base.names, self.classes_])
-        order = np.argsort(everyone, kind="stable")
-        self.classes_, self.is_new_ = everyone[order], order >= len(self.base.names)
+        all_names = np.concatenate([self.base.names, self.classes_])
+        order = np.argsort(all_names, kind="stable")
+        self.classes_, self.is_new_ = all_names[order], order >= len(self.base.names)
         return order
 
     def _base_samples(self, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Samples of the base classes (n, V), of each the first `most` of a random order, and their classes (n,)."""
+        """Samples of the base classes (n, V), at most `most` random ones of each, and their classes (n,)."""
         assert self.base is not None
-        samples, labels = needed_samples(self.base), self.base.labels
+        samples, labels = require_samples(self.base), self.base.labels
         if most is None or self.base.counts.max() <= most:
             return samples, labels
         order = np.random.default_rng(0).permutation(len(labels))
