@@ -169,7 +169,28 @@ def one_thread() -> Iterator[None]:
 
 
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
-    """`X` as a finite (samples, V) NumPy array of float32 or float64."""
+    """Check features.
+
+    Parameters
+    ----------
+    X : array (samples, V)
+        Features, from any array library, or a data frame.
+    name : str
+        Name of the features in error messages.
+    width : int, optional
+        Required number of features V.
+
+    Returns
+    -------
+    array (samples, V)
+        Finite NumPy array of float32 or float64: shorter floats become float32, other numbers float64.
+
+    Examples
+    --------
+    >>> check_features([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     array = to_numpy(as_floats(X.to_numpy() if hasattr(X, "to_numpy") else X, name))
     if array.ndim != 2:
         raise InputError(
@@ -210,7 +231,30 @@ def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
 
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels in sorted order, and the index of each sample's label among them."""
+    """Check labels.
+
+    Parameters
+    ----------
+    y : array (samples,)
+        Labels of any sortable type.
+    n_samples : int
+        Required number of labels.
+    name : str
+        Name of the labels in error messages.
+
+    Returns
+    -------
+    classes : array (classes,)
+        Distinct labels, sorted.
+    members : array (samples,)
+        Index of the label of each sample in ``classes``.
+
+    Examples
+    --------
+    >>> classes, members = check_labels(["wren", "kite", "wren"], 3)
+    >>> classes.tolist(), members.tolist()
+    (['kite', 'wren'], [1, 0, 1])
+    """
     array = _label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")

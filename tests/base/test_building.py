@@ -275,7 +275,7 @@ def test_what_appears_while_batches_arrive_is_not_overwritten(tmp_path):
 
 
 def test_origins_that_json_cannot_hold_are_refused(tmp_path):
-    with pytest.raises(ParameterError, match="about must hold text, numbers"):
+    with pytest.raises(ParameterError, match="about must hold only what JSON can"):
         BaseClasses.from_batches(untouched(), tmp_path / "one.bank", about={"made": object()})
     assert list(tmp_path.iterdir()) == []
 
@@ -447,7 +447,7 @@ BAD_PARTS = {
     "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "mixes labels"),
     "NaN": (parts_with(lambda: (X * np.nan, Y)), {}, InputError, "NaN"),
     "no pairs": (parts_with(lambda: [X, Y]), {}, InputError, "pairs of features and labels"),
-    "no batch at all": ([lambda: iter(())], {}, InputError, "No samples were given"),
+    "no batch at all": ([lambda: iter(())], {}, InputError, "There are no samples yet"),
     "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
     "classifier weights": (
         parts_of(X, Y), {"sample_weights": "classifier"}, ParameterError, "sample_weights='uniform'",

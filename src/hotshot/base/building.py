@@ -32,7 +32,7 @@ Partition = str | Path | Callable[[], Any]
 
 
 def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Write samples to `folder` class by class, from one pass over batches: samples (mapped), counts, names."""
+    """Write samples to ``folder`` class by class, from one pass over batches: samples (mapped), counts, names."""
     index: dict[Any, int] = {}
     arrived: list[np.ndarray] = []
     dtype, width = None, None
@@ -84,11 +84,11 @@ def gather_statistics(
     transform: FeatureTransform | None = None,
     scheduler: str | None = None,
 ) -> ClassStatistics:
-    """Statistics of all parts of the features, merged; computed on a Dask cluster if `scheduler` is given.
+    """Statistics of all parts of the features, merged; computed on a Dask cluster if ``scheduler`` is given.
 
     Parts are feature files, which all workers must be able to read, or functions without parameters that return
-    features and labels or an iterator of such batches. For `form` and `transform` see `ClassStatistics`; `scheduler`
-    is an address such as "tcp://host:8786".
+    features and labels or an iterator of such batches. For ``form`` and ``transform`` see ``ClassStatistics``;
+    ``scheduler`` is an address such as "tcp://host:8786".
     """
     if not len(partitions):
         raise ParameterError("partitions is empty: pass at least one feature file.")
@@ -141,9 +141,9 @@ def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
 def prepare_statistics(
     gather: Callable[..., ClassStatistics], space: Space, extent: ClassStatistics
 ) -> tuple[PreparedBase, ClassStatistics]:
-    """A bank of statistics in `space`, from a function that gathers statistics for a form and a transform.
+    """A bank of statistics in ``space``, from a function that gathers statistics for a form and a transform.
 
-    `extent` are statistics of the untransformed features, of any form, for their dtype and scale. The features are
+    ``extent`` are statistics of the untransformed features, of any form, for their dtype and scale. The features are
     read three times more: for the centre and the leading axes, for the axes of the pooled covariance, and for the
     statistics in these axes.
     """

@@ -1,4 +1,4 @@
-"""`BaseClasses`: the bank, an object that estimators share."""
+"""``BaseClasses``: the bank, an object that estimators share."""
 
 from __future__ import annotations
 
@@ -605,7 +605,7 @@ class BaseClasses:
         return None if exact is None else approximate(exact, space.covariance)
 
     def _stored_like(self, space: Space) -> PreparedBase:
-        """The stored space that equals `space` except for the form of its covariances, which "auto" leaves open."""
+        """The stored space that equals ``space`` except for the form of its covariances, which "auto" leaves open."""
         like = {key: p for key, p in self._stored.items() if _key(replace(key[0], covariance="auto")) == _key(space)}
         if like:
             return next(iter(like.values()))

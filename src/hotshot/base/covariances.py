@@ -8,13 +8,13 @@ Factored  the samples themselves: with F_b the        many classes of few sample
           centred samples, Sigma_b = F_b' F_b /       samples is kept, and no V x V matrix is formed
           (J_b - 1)                                   for a class
 Diagonal  variances along the axes (K, V)             as an approximation: of each class, or pooled
-LowRank   leading axes of each class                  as an approximation, see `hotshot.base.low_rank`
+LowRank   leading axes of each class                  as an approximation, see ``hotshot.base.low_rank``
 Joined    several of these, one after the other       classes of different sizes
 ========  ==========================================  ====================================================
 
-All forms have the same methods. `mixtures` returns dense mixtures of the covariances. For weights W of a linear
-classifier, `apply` returns the product that the other two share: `quadratic` computes from it the covariances
-:math:`A_k = W \Sigma_k W^\top` of the logits, and `gradient` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
+All forms have the same methods. ``mixtures`` returns dense mixtures of the covariances. For weights W of a linear
+classifier, ``apply`` returns the product that the other two share: ``quadratic`` computes from it the covariances
+:math:`A_k = W \Sigma_k W^\top` of the logits, and ``gradient`` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
 function of these with symmetric derivatives X_k.
 """
 
@@ -43,7 +43,7 @@ FACTORED_SHARE = 0.5
 
 
 class Explicit:
-    """Base of forms whose `apply` returns W Sigma_k itself (tasks, K, N, V)."""
+    """Base of forms whose ``apply`` returns W Sigma_k itself (tasks, K, N, V)."""
 
     def quadratic(self, product: Array, W: Array) -> Array:
         """W Sigma_k W' (tasks, K, N, N)."""
@@ -214,7 +214,7 @@ class Factored:
 
 @dataclass(frozen=True)
 class Joined:
-    """Covariances of several forms; those of part p belong to the classes `classes[p]`."""
+    """Covariances of several forms; those of part p belong to the classes ``classes[p]``."""
 
     parts: tuple[Covariances, ...]
     classes: tuple[np.ndarray, ...]
@@ -276,8 +276,9 @@ Product = Any
 class ClassSamples:
     """Samples z (samples, V), class by class, and their statistics, to compute covariances from.
 
-    They are in axes in which the pooled covariance is diagonal, with the variances `spectrum` (V,). `counts` and
-    `means` are of each class; `buckets` are the samples as unit vectors; `are_units` tells whether z are units too.
+    They are in axes in which the pooled covariance is diagonal, with the variances ``spectrum`` (V,). ``counts`` and
+    ``means`` are of each class; ``buckets`` are the samples as unit vectors; ``are_units`` tells whether z are units
+    too.
     """
 
     z: np.ndarray
@@ -307,7 +308,7 @@ def automatic_form(samples: ClassSamples) -> Dense | Joined:
 
 
 def _by_bucket(samples: ClassSamples, dense_from: float) -> Joined:
-    """Factored classes, except buckets of at least `dense_from` samples a class and classes of one sample."""
+    """Factored classes, except buckets of at least ``dense_from`` samples a class and classes of one sample."""
     z, counts, spectrum = samples.z, samples.counts, samples.spectrum
     parts: list[Dense | Diagonal | Factored] = []
     classes = []

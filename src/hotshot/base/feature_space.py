@@ -65,7 +65,7 @@ def warn_of_features(space: FeatureSpace, X: np.ndarray) -> None:
 
 
 def _stacklevel_of_caller() -> int:
-    """The `stacklevel` for `warnings.warn` in the calling function, so that the line that called hotshot is shown."""
+    """The ``stacklevel`` for ``warnings.warn`` in the calling function that shows the line that called hotshot."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hotshot."):
         frame, level = frame.f_back, level + 1
@@ -107,7 +107,7 @@ class FeatureSpace:
 
 @NO_OVERFLOW_WARNINGS
 def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | None:
-    """The `FeatureSpace` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
+    """The ``FeatureSpace`` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
     halves = (_evenly_spaced(np.flatnonzero(labels % 2 == part), MOST_SAMPLES) for part in (0, 1))
     known, others = (np.asarray(samples[rows], dtype=np.float64) for rows in halves)
     mean = known.mean(axis=0)
@@ -122,7 +122,7 @@ def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | Non
 
 
 def _evenly_spaced(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most `most` rows, evenly spaced."""
+    """At most ``most`` rows, evenly spaced."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 

@@ -16,7 +16,7 @@ from hotshot.errors import InputError, ParameterError
 
 
 def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: bool = False) -> BaseClasses:
-    """Write a bank with the samples of several banks to the folder `path`, as if made from all samples at once.
+    """Write a bank with the samples of several banks to the folder ``path``, as if made from all samples at once.
 
     A class of several banks gets the samples of all. Settings chosen on the parts are not kept: they are chosen again
     on the merged bank.
@@ -61,7 +61,7 @@ def _check_mergeable(sources: Sequence[str | Path], banks: Sequence[BaseClasses]
 
 
 def _about(banks: Sequence[BaseClasses]) -> dict[str, Any]:
-    """Entries of `about` that all banks share, and the extractor and transform even if only some banks have them."""
+    """Entries of ``about`` that all banks share, and the extractor and transform even if only some banks have them."""
     first, *_ = abouts = [bank.about for bank in banks]
     common = {key: value for key, value in first.items() if all(one.get(key) == value for one in abouts)}
     common |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}

@@ -37,7 +37,7 @@ ROWS_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class Space:
-    """The space a bank is prepared in; see `HOTClassifier`, whose defaults these are, for what each parameter means."""
+    """The space that a bank is prepared in; ``HOTClassifier`` documents the parameters and has the same defaults."""
 
     power: float
     power_offset: float = 0.0
@@ -235,7 +235,7 @@ class PreparedBase:
     ones: Array
 
     def to(self, reference: Array) -> PreparedBase:
-        """The same bank in the array library, dtype and device of `reference`."""
+        """The same bank in the array library, dtype and device of ``reference``."""
         return map_arrays(self, lambda x: like(x, reference))
 
     @cached_property
@@ -244,7 +244,7 @@ class PreparedBase:
         return self.covariances.variances
 
     def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
-        """Covariances between and within base classes, see `hotshot.base.statistics`; computed once and kept."""
+        """Covariances between and within base classes, see ``hotshot.base.statistics``; computed once and kept."""
         key = within, between, scale
         kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
         if key not in kept:
@@ -255,7 +255,7 @@ class PreparedBase:
 
 @NO_OVERFLOW_WARNINGS
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
-    """Samples (sum(counts), V), class by class, in `space`."""
+    """Samples (sum(counts), V), class by class, in ``space``."""
     normalise = space.normalize is not None
     plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
     z, centre, leading = _reduced(samples, space, plain)
@@ -304,7 +304,7 @@ def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.nda
 
 
 def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in `dtype`."""
+    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
     # Not NaN either.
     if not np.abs(moment).max() <= np.finfo(dtype).max:
         raise InputError(
@@ -316,7 +316,7 @@ def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> 
 
 
 def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
-    """Scale and power of base features with entries up to `largest`, before they are centred and rotated."""
+    """Scale and power of base features with entries up to ``largest``, before they are centred and rotated."""
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
     scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
     return FeatureTransform(power, offset, scale, None, None, unit=False)

@@ -97,7 +97,7 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
 class Bucket:
     """Base classes of similar size, padded with samples of no mass to one size J.
 
-    `classes` (b,) are their indices in the bank, `units` (b, J, V) their samples as unit vectors, `mass`
+    ``classes`` (b,) are their indices in the bank, ``units`` (b, J, V) their samples as unit vectors, ``mass``
     (b, J) the sample weights, which sum to 1 for each class.
     """
 

@@ -1,11 +1,11 @@
-"""Banks as folders: `bank.json` describes the bank, safetensors files hold the numbers and are mapped into memory.
+"""Banks as folders: ``bank.json`` describes the bank, safetensors files hold the numbers and are mapped into memory.
 
-==========================  ==========================================================================
-`bank.json`                 format, names and counts of the classes, spaces that are prepared, origin
-`samples.safetensors`       samples (sum(counts), V), class by class; absent in a bank of statistics
-`space-0.safetensors`, …    one prepared space each: transform, statistics, samples in its axes
-`features.safetensors`      usual norms and directions of the samples; absent in a bank of few classes
-==========================  ==========================================================================
+============================  ==========================================================================
+``bank.json``                 format, names and counts of the classes, spaces that are prepared, origin
+``samples.safetensors``       samples (sum(counts), V), class by class; absent in a bank of statistics
+``space-0.safetensors``, …    one prepared space each: transform, statistics, samples in its axes
+``features.safetensors``      usual norms and directions of the samples; absent in a bank of few classes
+============================  ==========================================================================
 
 Files may be truncated or edited, so all parts of a bank are checked against each other. Large arrays are not read
 for this: samples, their unit vectors and dense covariances are checked by their shapes only.
@@ -98,7 +98,7 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
 
 
 def check_about(about: dict[str, Any] | None) -> None:
-    """Raise unless `about` can be written as JSON."""
+    """Raise unless ``about`` can be written as JSON."""
     try:
         json.dumps(about)
     except (TypeError, ValueError) as error:
@@ -156,7 +156,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
 
 
 def _need(condition: bool, what: str) -> None:
-    """Raise unless the condition holds; `refuse_damage` turns it into a sentence."""
+    """Raise unless the condition holds; ``refuse_damage`` turns it into a sentence."""
     if not condition:
         raise ValueError(what)
 

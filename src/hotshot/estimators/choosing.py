@@ -76,12 +76,12 @@ class Choice:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Choice:
-        """The choice that `to_json` wrote."""
+        """The choice that ``to_json`` wrote."""
         return cls(dict(found["settings"]), tuple(Trial(**t) for t in found["trials"]), found["seen_in_training"])
 
 
 def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[Any]]) -> Choice:
-    """Settings chosen for an estimator on this bank, which keeps them; lists in `choices` start with the constant."""
+    """Settings chosen for an estimator on this bank, which keeps them; lists in ``choices`` start with the constant."""
     key = description(estimator)
     with base.choosing:
         known = _restored(base.choices.get(key), choices)
@@ -102,7 +102,7 @@ def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[
 
 
 def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None:
-    """A stored choice; None if it is damaged or not among `choices`."""
+    """A stored choice; None if it is damaged or not among ``choices``."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
         choice = Choice.from_json(found)
         if choice.settings.keys() == choices.keys() and all(choice.settings[name] in choices[name] for name in choices):
@@ -111,7 +111,7 @@ def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None
 
 
 def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldOut, seen: bool) -> Choice:
-    """Try one value after another, in the order of `choices`, each against the current settings."""
+    """Try one value after another, in the order of ``choices``, each against the current settings."""
     current = {name: values[0] for name, values in choices.items()}
     open_names = [name for name in choices if not seen or name in CHOSEN_IF_SEEN]
     candidates = [(name, value) for name in open_names for value in choices[name][1:]]

@@ -42,9 +42,9 @@ USUAL_DEVIATION = (0.05, 5.0)
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
-    """A classifier with one logit per class; subclasses define `_fit` and `_logits`.
+    """A classifier with one logit per class; subclasses define ``_fit`` and ``_logits``.
 
-    A parameter named in `_choices` may be "auto": one of the values listed there, chosen on the base classes, or the
+    A parameter named in ``_choices`` may be "auto": one of the values listed there, chosen on the base classes, or the
     first if the bank is too small to choose.
     """
 
@@ -268,7 +268,7 @@ def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 class CalibratedClassifier(OpenWorld, FewShotClassifier):
-    """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a `Space` and a `Method`."""
+    """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
 
     base: BaseClasses | None
     power: float | str
@@ -519,7 +519,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _check_base(base: Any, width: int) -> None:
-    """Raise unless `base` is None or a bank of features of this width."""
+    """Raise unless ``base`` is None or a bank of features of this width."""
     if base is None:
         return
     if isinstance(base, UnloadedBase):
@@ -538,7 +538,7 @@ def _check_base(base: Any, width: int) -> None:
 
 
 def head_seed(random_state: Any) -> int:
-    """The seed of the sampled head for a `random_state`."""
+    """The seed of the sampled head for a ``random_state``."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 

@@ -14,7 +14,7 @@ from hotshot.method.hierarchy import COSTS
 
 
 def save_compact(base: BaseClasses, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write means and low-rank covariances of a bank in the space that `HOTClassifier` chooses on it.
+    """Write means and low-rank covariances of a bank in the space that ``HOTClassifier`` chooses on it.
 
     Settings, temperatures and outlier scores are learned first, while there are samples. They also apply to the cost
     that replaces the hierarchical one without samples.

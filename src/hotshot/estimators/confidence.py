@@ -66,12 +66,13 @@ class Confidence:
     temperatures : array (ways, shots)
         Divisors of the logits that calibrate the probabilities.
     usual : array (ways, scored shots, 2)
-        Mean and standard deviation, over tasks, of the fit of the support (`hotshot.method.familiarity.support_fits`).
+        Mean and standard deviation, over tasks, of the fit of the support
+        (``hotshot.method.familiarity.support_fits``).
     moves : array (ways, scored shots)
         Shift of the scores per such standard deviation.
     scores : array (ways, scored shots, levels)
-        Quantiles at `LEVELS` of the largest ratio (`hotshot.method.familiarity`) of queries, in tasks with the usual
-        fit of the support.
+        Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
+        usual fit of the support.
     """
 
     ways: tuple[int, ...]
@@ -124,7 +125,7 @@ _ARRAYS = "temperatures", "usual", "moves", "scores"
 
 
 def _confidence_from(found: Any) -> Confidence | None:
-    """The confidence that `to_json` wrote; None if it is damaged or of an older version."""
+    """The confidence that ``to_json`` wrote; None if it is damaged or of an older version."""
     with suppress(LookupError, TypeError, ValueError):
         ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
         known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
@@ -182,7 +183,7 @@ def _fits_and_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit of the support of tasks of one size (tasks,), and scores of their queries (tasks, Q).
 
-    Tasks are drawn from samples (n, V) with labels (n,), in the axes of `rotated_ratios`.
+    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``rotated_ratios``.
     """
     tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
     support, queries = (samples[np.stack(rows)] for rows in zip(*((t.support, t.query) for t in tasks), strict=True))
@@ -194,7 +195,7 @@ def _fits_and_scores(
 
 
 def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """`usual`, `moves` and `scores` of tasks of one size; see `Confidence`."""
+    """``usual``, ``moves`` and ``scores`` of tasks of one size; see ``Confidence``."""
     fits, means = np.concatenate([fits for fits, _ in parts]), np.concatenate([x.mean(axis=1) for _, x in parts])
     usual = np.array([fits.mean(), max(fits.std(), SMALLEST_DEVIATION)])
     deviations = (fits - usual[0]) / usual[1]

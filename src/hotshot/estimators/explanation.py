@@ -264,7 +264,7 @@ def explain_model(
     names : sequence of str, or None
         Names of the support samples, in the order of fit.
     rivals : integer array (queries,) or None
-        Indices in `classes_` of the classes to compare predictions with; None for the runner-up of each.
+        Indices in ``classes_`` of the classes to compare predictions with; None for the runner-up of each.
     queries : sequence of str, or None
         Names of the queries.
     """

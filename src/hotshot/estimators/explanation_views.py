@@ -25,7 +25,7 @@ MOST_ROWS, BAR = 50, 90
 
 
 def named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
-    """Names and percentages, such as "`a` 31%, `b` 12%"."""
+    """Names and percentages, such as "``a`` 31%, ``b`` 12%"."""
     return ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in lenders)
 
 

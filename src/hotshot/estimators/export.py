@@ -5,8 +5,8 @@ The probabilities of a sample x are
 .. math::
     z = \frac{R (x^\lambda - c)}{\lVert R (x^\lambda - c) \rVert}, \quad p = \mathrm{softmax}(W z + b)
 
-and, for models with base classes, its outlier score is the likelihood ratio of `hotshot.method.familiarity`, written as
-a polynomial in the deviations u from the mean of the base classes, so that large numbers do not cancel:
+and, for models with base classes, its outlier score is the likelihood ratio of ``hotshot.method.familiarity``, written
+as a polynomial in the deviations u from the mean of the base classes, so that large numbers do not cancel:
 
 .. math::
     u = A z - a, \quad \mathrm{score} = -\max_k\, (\gamma_k + \beta_k \cdot u + \alpha_k \cdot u^2)
@@ -112,7 +112,7 @@ def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
-    """The terms of `class_ratios` by the powers of u: A (V, V) and a (V,), and for each class alpha, beta and gamma."""
+    """The terms of ``class_ratios`` by powers of u: A (V, V) and a (V,), and alpha, beta and gamma of each class."""
     two = known.two
     axes = (two.axes.astype(np.float64) / two.deviations.astype(np.float64)[:, None]).T
     ratios, shots = two.ratios.astype(np.float64), known.sizes[:, None]
@@ -151,7 +151,7 @@ def _rounded(x: np.ndarray) -> Any:
 
 
 def _onnx(model: CalibratedClassifier) -> bytes:
-    """The graph from `features` (n, V) to `probabilities` (n, N), `label` (n,) and, with base classes, scores."""
+    """The graph from ``features`` (n, V) to ``probabilities`` (n, N), ``label`` (n,) and, with base classes, scores."""
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:

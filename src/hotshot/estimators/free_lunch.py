@@ -103,7 +103,7 @@ class FreeLunchClassifier(CalibratedClassifier):
         self.random_state = random_state
 
     def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters of `HOTClassifier` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
+        """Parameters of ``HOTClassifier`` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
         # A subclass may have fewer parameters than it has attributes.
         settings = {**vars(self), **settings}
         same: dict[str, Any] = HOTClassifier(
@@ -139,7 +139,7 @@ class TunedFreeLunchClassifier(FreeLunchClassifier):
     Attributes
     ----------
     classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_, learned_cost_
-        As in `FreeLunchClassifier`.
+        As in ``FreeLunchClassifier``.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Base of simple classifiers with the option `include_base` and outlier scores."""
+"""Base of simple classifiers with the option ``include_base`` and outlier scores."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hotshot.estimators.open_world import check_names, require_samples
 
 
 class IncludeBaseClassifier(FewShotClassifier):
-    """A classifier that can predict base classes too (`include_base`), with outlier scores.
+    """A classifier that can predict base classes too (``include_base``), with outlier scores.
 
-    Subclasses call `_join_base` in `_fit`, which sets `is_new_` (classes,): which of the `classes_` are new.
+    Subclasses call ``_join_base`` in ``_fit``, which sets ``is_new_`` (classes,): which of the ``classes_`` are new.
     """
 
     base: BaseClasses | None
@@ -36,7 +36,7 @@ class IncludeBaseClassifier(FewShotClassifier):
         return np.asarray(-self._checked_logits(X).max(axis=1))
 
     def _join_base(self) -> np.ndarray:
-        """Make `classes_` the sorted union of base and new classes.
+        """Make ``classes_`` the sorted union of base and new classes.
 
         Returns
         -------
@@ -51,7 +51,7 @@ class IncludeBaseClassifier(FewShotClassifier):
         return order
 
     def _base_samples(self, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Samples of the base classes (n, V), at most `most` random ones of each, and their classes (n,)."""
+        """Samples of the base classes (n, V), at most ``most`` random ones of each, and their classes (n,)."""
         assert self.base is not None
         samples, labels = require_samples(self.base), self.base.labels
         if most is None or self.base.counts.max() <= most:

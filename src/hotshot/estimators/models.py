@@ -1,4 +1,4 @@
-"""Fitted classifiers as folders: parameters, classes and versions in `model.json`, numbers in `model.safetensors`."""
+"""Fitted classifiers as folders: parameters and classes in ``model.json``, numbers in ``model.safetensors``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def write_model(model: Any, folder: Path) -> None:
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
-    """Load a saved classifier of this class, with `base` if it is the bank it was fitted with."""
+    """Load a saved classifier of this class, with ``base`` if it is the bank it was fitted with."""
     if base is not None and not isinstance(base, BaseClasses):
         raise ParameterError(f"base must be a BaseClasses or None, got {type(base).__name__}.")
     folder = Path(path)

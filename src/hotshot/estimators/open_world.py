@@ -196,7 +196,7 @@ class OpenWorld:
     def _fit_with_base(
         self, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
     ) -> FittedTasks:
-        """Rows of base and new classes in the order of `classes_`, to which base classes are added; a batch of one."""
+        """Rows of base and new classes in the order of ``classes_``, which gains the base classes; a batch of one."""
         names = self.classes_
         _check_include_base(bank, method, names, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
@@ -280,7 +280,7 @@ class OpenWorld:
 
 
 def _evenly_spaced(count: int, most: int) -> np.ndarray:
-    """At most `most` evenly spaced integers from 0 to count - 1."""
+    """At most ``most`` evenly spaced integers from 0 to count - 1."""
     return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 

@@ -72,7 +72,7 @@ FILE_FORMAT = "hotshot parameters 1"
 
 
 def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[str, Any]) -> None:
-    """Write parameters of `HOTClassifier`, and their origin, to a JSON file."""
+    """Write parameters of ``HOTClassifier``, and their origin, to a JSON file."""
     write_json(path, {"format": FILE_FORMAT, "parameters": parameters, "about": about})
 
 

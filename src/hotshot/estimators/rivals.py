@@ -211,7 +211,7 @@ def fit_logistic(
 
 
 class _NormalisedClassifier(_RivalClassifier):
-    """Base of classifiers in the normalised space of `HOTClassifier`; subclasses define `_fit_means`.
+    """Base of classifiers in the normalised space of ``HOTClassifier``; subclasses define ``_fit_means``.
 
     Without base classes features are only scaled to unit norm.
     """

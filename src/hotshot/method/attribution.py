@@ -59,7 +59,7 @@ class TrainedOn:
     beside: np.ndarray
 
     def split(self, query: np.ndarray, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
-        """Contributions of support samples (S,) and base classes (B,) to logit `first` minus logit `second` of a query.
+        """Contributions of support samples (S,) and base classes (B,) to logit ``first`` minus logit ``second``.
 
         Samples of other classes and loans to other classes count as 0. A class of -1 is a base class, whose logit
         does not depend on them.

@@ -76,7 +76,7 @@ class Borrowed:
 
 @dataclass(frozen=True)
 class Joint:
-    """Output of a mean rule: means, their own shares and weights of the covariances, as in `CalibratedGaussians`."""
+    """Output of a mean rule: means, their own shares and weights of the covariances, as in ``CalibratedGaussians``."""
 
     means: Array
     own_share: Array
@@ -212,7 +212,7 @@ def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array,
 def calibrate(
     base: PreparedBase, targets: Array, labels: Array, shots: Array, transfer: Array, method: Method
 ) -> CalibratedGaussians:
-    """Calibrated Gaussians from transfer weights: eq. 10, by one of the `MEAN_RULES`.
+    """Calibrated Gaussians from transfer weights: eq. 10, by one of the ``MEAN_RULES``.
 
     Parameters
     ----------

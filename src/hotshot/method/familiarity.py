@@ -38,7 +38,7 @@ def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array,
 
 
 def rotated_ratios(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
-    """`class_ratios` in axes where S_w is the identity and S_b is diagonal with the entries `ratios` (V,)."""
+    """``class_ratios`` in axes where S_w is the identity and S_b is diagonal with the entries ``ratios`` (V,)."""
     xp = namespace(x)
     shots = shots[..., None]
     expected = centre + ratios / (ratios + 1 / shots) * (means - centre)
@@ -52,7 +52,7 @@ def rotated_ratios(ratios: Array, centre: Array, means: Array, shots: Array, x: 
 
 
 def support_fits(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
-    """How well support samples x (…, S, V) fit, in the axes of `rotated_ratios`: (…, S).
+    """How well support samples x (…, S, V) fit, in the axes of ``rotated_ratios``: (…, S).
 
     A sample of a class with several samples has the logarithm of its ratio for the other samples, as a query has. The
     only sample of a class is compared to the bank: (x - m)' (S_w + S_b)^-1 (x - m) / 2.

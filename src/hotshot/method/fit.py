@@ -25,8 +25,8 @@ NUMBERS = ("alpha", "C", "n_generated", "support_weight")
 class FittedTasks:
     """Classifiers of a batch of tasks, with their transfer weights and calibrated Gaussians.
 
-    `theta` is (tasks, N, V + 1), intercepts last; `converged` (tasks,) tells which heads reached their minimum;
-    `slopes` are those of `FittedHeads`.
+    ``theta`` is (tasks, N, V + 1), intercepts last; ``converged`` (tasks,) tells which heads reached their minimum;
+    ``slopes`` are those of ``FittedHeads``.
     """
 
     theta: Array
@@ -44,7 +44,7 @@ class FittedTasks:
 def calibrate_tasks(
     base: PreparedBase, support: Array, labels: Array, method: Method, *, n_classes: int, keep_low_plans: bool = False
 ) -> tuple[Transfer, CalibratedGaussians]:
-    """Transfer weights (eq. 6) and calibrated Gaussians (eq. 10) of each task; see `fit_tasks`."""
+    """Transfer weights (eq. 6) and calibrated Gaussians (eq. 10) of each task; see ``fit_tasks``."""
     xp = namespace(support, labels, base.means)
     means, shots = class_targets(support, labels, n_classes)
     if method.per == "class":

@@ -60,7 +60,7 @@ class Transfer:
         High-level plan T_bn.
     high_status : integer array (tasks,) or None
     low_status, low_plans
-        As in `ClassCost`.
+        As in ``ClassCost``.
     """
 
     weights: Array
@@ -93,7 +93,7 @@ def transfer_weights(
     targets : array (tasks, targets, V)
         In the space of the bank.
     cost : str
-        A name in `COSTS`, or "nearest" for equal weights on the nearest means.
+        A name in ``COSTS``, or "nearest" for equal weights on the nearest means.
     epsilon : float
         Strength of the entropy at both levels.
     cost_scale : {"published", "over-targets", "free"}
@@ -170,7 +170,7 @@ def _learned_cost(
 ) -> ClassCost:
     r""":math:`C_{bn} = \sum_j D_{jn} M^b_{jn}` (eq. 9), from the low-level transport (eq. 8).
 
-    All classes share one batch for all tasks, unless only some are `near`, which differ between tasks.
+    All classes share one batch for all tasks, unless only some are ``near``, which differ between tasks.
     """
     xp = namespace(targets)
     units = unit_vectors(targets)
@@ -245,12 +245,12 @@ def _mean_cosine(base: PreparedBase, targets: Array, *_: object) -> ClassCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """An entry of `COSTS`.
+    """An entry of ``COSTS``.
 
     Attributes
     ----------
     between : function of a PreparedBase, targets, epsilon, near (tasks, B, targets) or None, and keep_low_plans
-        Returns a `ClassCost` in the published scale.
+        Returns a ``ClassCost`` in the published scale.
     over_targets : bool
         Whether that scale is divided by the number of targets.
     proxy : str
@@ -265,7 +265,7 @@ class Cost:
 
 
 def distance_to(means: str, kind: str, name: str) -> Cost:
-    """The cost `name`: a distance to the means in the attribute `means` of the bank."""
+    """The cost ``name``: a distance to the means in the attribute ``means`` of the bank."""
     return Cost(
         lambda base, targets, *_: ClassCost(pairwise_cost(getattr(base, means), targets, kind)),
         over_targets=False,

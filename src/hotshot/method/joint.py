@@ -7,9 +7,9 @@ added, so that old classes are separated from each other as before. The rows of 
     \sum_p n_p\, \ell_p + \sum_g n_g \log \sum_j \exp(m_j - m_y + v_j / 2) + \frac{1}{2C} \lVert W \rVert^2
 
 where the cross-entropy :math:`\ell` of samples of base classes and of the support, and the bound of the expected one of
-the calibrated Gaussians (see `hotshot.method.heads.bound`), are over all B + N classes. The old classes enter the loss
-of a sample only by the log of their summed exponentials, which is computed once: the cost of a new class is that of
-its own row.
+the calibrated Gaussians (see ``hotshot.method.heads.bound``), are over all B + N classes. The old classes enter the
+loss of a sample only by the log of their summed exponentials, which is computed once: the cost of a new class is that
+of its own row.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def train_old(
 ) -> OldClasses:
     """Rows of the base classes, from their features (sum(counts), features), class by class.
 
-    With `theta` (B, V + 1), rows that were trained before, nothing is trained.
+    With ``theta`` (B, V + 1), rows that were trained before, nothing is trained.
     """
     rng = np.random.default_rng(0)
     ends = np.cumsum(counts)
@@ -254,10 +254,10 @@ def train_new(
 
 
 def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrated: bool) -> float:
-    """The shift of the intercepts of new rows (N, V + 1) by which old classes lose at most a share `base_loss`.
+    """The shift of the intercepts of new rows (N, V + 1) by which old classes lose at most a share ``base_loss``.
 
     The loss is measured on held-out samples of the old classes that were predicted correctly. The shift favours new
-    classes only if these are `underrated`, because the extractor was trained on the base classes.
+    classes only if these are ``underrated``, because the extractor was trained on the base classes.
     """
     if base_loss is None or not len(old.held_out):
         return 0.0

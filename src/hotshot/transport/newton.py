@@ -5,8 +5,8 @@ With the cost in units of epsilon, the potential :math:`h` of the small side max
 .. math::
     \sum_n b_n h_n - \sum_j a_j \log m_j, \qquad m_j = \sum_n b_n \exp(h_n - C_{jn}),
 
-a smooth concave function of S variables. The plan :math:`T_{jn} = a_j b_n e^{h_n - C_{jn}} / m_j` meets `a`
-by construction; the gradient is `b` minus its column sums, and the negative Hessian is
+a smooth concave function of S variables. The plan :math:`T_{jn} = a_j b_n e^{h_n - C_{jn}} / m_j` meets ``a``
+by construction; the gradient is ``b`` minus its column sums, and the negative Hessian is
 :math:`\mathrm{diag}(T^\top 1) - T^\top \mathrm{diag}(a)^{-1} T`.
 
 Three safeguards make it converge from any start. A step that does not raise the value is shortened once and then
@@ -53,8 +53,8 @@ TINY = 1e-30
 class BlockSolution:
     """What a solver returns for a block of P problems of unit mass, in units of epsilon.
 
-    The plan is `(P, S, J)` and meets the marginal of the large side; `potential` `(P, S)` belongs to the small
-    side, relative to the logarithm of its marginal; `value` `(P,)` is that of the semi-dual; `converged` `(P,)`
+    The plan is ``(P, S, J)`` and meets the marginal of the large side; ``potential`` ``(P, S)`` belongs to the small
+    side, relative to the logarithm of its marginal; ``value`` ``(P,)`` is that of the semi-dual; ``converged`` ``(P,)``
     tells which problems met the tolerance at the requested epsilon.
     """
 
@@ -75,7 +75,7 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
     a, b : arrays (P, J) and (P, S)
         Marginals of unit total; zeros are allowed.
     tolerance : float
-        Accepted sum of absolute violations of `b`.
+        Accepted sum of absolute violations of ``b``.
     """
     xp = namespace(cost, a, b)
     used = b > 0
@@ -142,7 +142,7 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
 
 @dataclass(frozen=True)
 class _Point:
-    """A potential (P, S), the column sums of its plan (P, S), its value (P,) and their violation of `b` (P,)."""
+    """A potential (P, S), the column sums of its plan (P, S), its value (P,) and their violation of ``b`` (P,)."""
 
     potential: Array
     columns: Array
@@ -185,7 +185,7 @@ class _Kernel:
         self._product = self.xp.empty_like(self._rough)
 
     def move_anchor(self, potential: Array, share: Array, away: Array) -> None:
-        """Anchor the problems marked `away` at the potential; the others keep their anchor."""
+        """Anchor the problems marked ``away`` at the potential; the others keep their anchor."""
         xp = self.xp
         if not bool(xp.any(away)):
             return
@@ -226,7 +226,7 @@ class _Kernel:
 
 
 def _sinkhorn_step(b: Array, columns: Array) -> Array:
-    """log(b / columns): the change of the potential that meets `b` while the other side is fixed."""
+    """log(b / columns): the change of the potential that meets ``b`` while the other side is fixed."""
     xp = namespace(b)
     return xp.log(xp.where(b > 0, b / xp.maximum(columns, TINY), xp.ones_like(b)))
 

@@ -21,7 +21,7 @@ NOTHING = -1e30
 
 
 def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
-    """Solve P problems at once; the parameters are those of `newton`."""
+    """Solve P problems at once; the parameters are those of ``newton``."""
     xp = namespace(cost, a, b)
     log_a, log_b = _log(a), _log(b)
     spread = xp.max(cost, axis=(1, 2)) - xp.min(cost, axis=(1, 2))

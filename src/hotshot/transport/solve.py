@@ -114,6 +114,13 @@ class Solution:
     --------
     solve : Compute a solution.
     Status : The meaning of each status.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot.transport import solve
+    >>> solve(np.zeros((3, 2, 2)), epsilon=0.1).status_counts()
+    {<Status.CONVERGED: 0>: 3}
     """
 
     plan: Array
@@ -130,7 +137,13 @@ class Solution:
         return bool(namespace(self.status).all(self.status == int(Status.CONVERGED)))
 
     def status_counts(self) -> dict[Status, int]:
-        """Number of problems by status, without statuses that did not occur."""
+        """Number of problems by status, without statuses that did not occur.
+
+        Returns
+        -------
+        dict of Status to int
+            Number of problems by status.
+        """
         return count_statuses(self.status)
 
     def raise_for_status(self) -> Solution:
@@ -363,9 +376,9 @@ def _with_placeholders(cost: Array, a: Array, b: Array, good: Array) -> tuple[Ar
 def _solve_block(
     solver: Callable[..., BlockSolution], problem: list[Array], epsilon: float, tolerance: float, max_iterations: int
 ) -> tuple[Array, ...]:
-    """Plan `(P, S, J)`, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
+    """Plan ``(P, S, J)``, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
 
-    `problem` is the cost `(P, S, J)` and the marginals of the large and the small side.
+    ``problem`` is the cost ``(P, S, J)`` and the marginals of the large and the small side.
     """
     cost, large, small = problem
     xp = namespace(cost)

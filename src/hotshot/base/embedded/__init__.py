@@ -19,7 +19,7 @@ BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
 class EmbeddedBank:
     """Base classes, labelled samples of novel classes to draw tasks from, and their origin.
 
-    `ways` is the usual number of classes in its tasks.
+    ``ways`` is the usual number of classes in its tasks.
     """
 
     base: BaseClasses

@@ -60,7 +60,7 @@ class Training:
 class FittedHeads:
     """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,).
 
-    `slopes` (tasks, P, N) are the derivatives of the loss in the logits of the points of a `HeadProblem`, at the
+    ``slopes`` (tasks, P, N) are the derivatives of the loss in the logits of the points of a ``HeadProblem``, at the
     minimum; None if a head solves another problem.
     """
 
@@ -126,7 +126,7 @@ class HeadProblem:
 
 
 def head_problem(training: Training) -> HeadProblem:
-    """The problem of the sampled head with `n_generated` features per class, in expectation.
+    """The problem of the sampled head with ``n_generated`` features per class, in expectation.
 
     Each Gaussian of a class with K of them stands for n_generated / K features.
     """
@@ -190,7 +190,7 @@ def mix(problem: HeadProblem, per_covariance: Array) -> Array:
 
 
 def unmix(problem: HeadProblem, per_gaussian: Array) -> Array:
-    """sum_g m_gk X_g: the transpose of `mix`, for gradients."""
+    """sum_g m_gk X_g: the transpose of ``mix``, for gradients."""
     if problem.mixing is None:
         return per_gaussian
     return _combine(namespace(per_gaussian).matrix_transpose(problem.mixing), per_gaussian)
@@ -208,7 +208,7 @@ class LocalModel:
     """Value (tasks,), gradient (tasks, N, V + 1) and metric of a head's problem at one point theta.
 
     The metric is a positive diagonal (tasks, N, V + 1) and the curvature along each ray (tasks, N, P or P + 1).
-    `slopes` (tasks, P, N) is the gradient in the logits of the points.
+    ``slopes`` (tasks, P, N) is the gradient in the logits of the points.
     """
 
     value: Array
@@ -303,10 +303,10 @@ def minimise(
     tolerance: float | None = None,
     metric: Callable[[Any, LocalModel, Array], Array] | None = None,
 ) -> Minimum:
-    """Minimise from `theta`; every task has its own line search and stopping.
+    """Minimise from ``theta``; every task has its own line search and stopping.
 
-    A task has converged when the decrease that its metric predicts is below `tolerance` times its value
-    (default 1e-8, or 1e-6 in single precision). `metric` is `apply_metric` unless given.
+    A task has converged when the decrease that its metric predicts is below ``tolerance`` times its value
+    (default 1e-8, or 1e-6 in single precision). ``metric`` is ``apply_metric`` unless given.
     """
     metric = apply_metric if metric is None else metric
     xp = namespace(theta)

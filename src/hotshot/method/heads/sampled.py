@@ -161,7 +161,7 @@ def sampled_objective(
 
 
 def _cross_entropy(logits: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Probabilities, losses and derivatives in the logits, of rows of logits with one-hot classes `own`."""
+    """Probabilities, losses and derivatives in the logits, of rows of logits with one-hot classes ``own``."""
     probabilities, level = softmax(logits)
     return probabilities, level - np.sum(logits * own, axis=1), probabilities - own
 
