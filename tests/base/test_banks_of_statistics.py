@@ -100,7 +100,7 @@ def test_what_needs_samples_says_what_to_pass_instead(case, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_cost_that_needs_samples_gives_way_and_says_so(tmp_path):
+def test_a_cost_that_needs_samples_is_replaced_with_a_warning(tmp_path):
     small = small_bank(tmp_path, covariance="low-rank")
     with pytest.warns(NoSamplesWarning, match="which cost='hierarchical' needs: cost='mean-cosine' is used instead"):
         found = probabilities(small)

@@ -81,7 +81,7 @@ def test_the_order_of_batches_changes_the_order_of_samples_only(tmp_path):
     np.testing.assert_allclose(probabilities(back), probabilities(forth), atol=1e-6)
 
 
-def test_batches_are_taken_once_and_let_go(tmp_path):
+def test_batches_are_read_once_and_released(tmp_path):
     X, y = shuffled()
     seen = []
 
@@ -405,7 +405,7 @@ def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
     assert BaseClasses.from_partitions([str(tmp_path / "three.npz")]).counts.sum() == 36
 
 
-def test_features_that_are_never_negative_have_their_roots_taken():
+def test_non_negative_features_get_the_power_one_half():
     X, y = shuffled(power=0.5)
     bank = BaseClasses.from_partitions(parts_of(X, y))
     ((space, _),) = (key for key in bank._stored)

@@ -147,7 +147,7 @@ def test_links_to_the_files_of_a_bank_are_followed(sound_banks, tmp_path):
     assert np.isfinite(probabilities(BaseClasses.load(tmp_path / "one.bank"), n_components=3)).all()
 
 
-def test_what_is_no_bank_says_how_to_make_one(tmp_path):
+def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
     (tmp_path / "file.npz").write_bytes(b"PK")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file.npz", str(tmp_path)):
         check_refused(path, "make one with BaseClasses.save")

@@ -217,7 +217,7 @@ def test_merging_changes_none_of_its_parts(form):
     assert pickle.dumps(merged) == kept
 
 
-def test_what_is_read_off_is_a_copy():
+def test_results_are_copies():
     X, y = samples()
     found = gathered(X, y)
     for name in ("counts", "means", "unit_means", "covariances", "variances", "pooled_covariance", "mean"):
@@ -275,14 +275,14 @@ READ_OFF = ("names", "counts", "means", "unit_means", "covariances", "variances"
 
 
 @pytest.mark.parametrize("name", READ_OFF)
-def test_before_the_first_batch_there_is_nothing_to_read_off(name):
+def test_there_are_no_results_before_the_first_batch(name):
     with pytest.raises(InputError, match="call partial_fit first"):
         getattr(ClassStatistics(), name)
     with pytest.raises(InputError, match="call partial_fit first"):
         ClassStatistics().moment()
 
 
-def test_forms_that_do_not_keep_covariances_say_which_do():
+def test_forms_without_covariances_name_one_that_has_them():
     with pytest.raises(ParameterError, match="use form 'dense'"):
         gathered(X, Y, (), "diagonal").covariances  # noqa: B018
     with pytest.raises(ParameterError, match="use form 'dense'"):
@@ -307,7 +307,7 @@ BAD_MERGES = {
 
 
 @pytest.mark.parametrize("case", BAD_MERGES)
-def test_statistics_made_otherwise_do_not_merge(case):
+def test_statistics_of_other_forms_do_not_merge(case):
     make, kind, message = BAD_MERGES[case]
     mine, other = gathered(X, Y), make()
     with pytest.raises(kind, match=message) as error:

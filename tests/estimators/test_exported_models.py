@@ -194,7 +194,7 @@ def tiny():
 @pytest.mark.parametrize(
     ("make", "name", "error", "message"),
     [
-        (lambda: CentroidClassifier().fit(X, Y), "a.onnx", ParameterError, "CentroidClassifier has no transform"),
+        (lambda: CentroidClassifier().fit(X, Y), "a.onnx", ParameterError, "CentroidClassifier cannot be exported"),
         (lambda: HOTClassifier(BASE), "a.onnx", NotFittedError, "not fitted"),
         (lambda: fitted("default")[0], "a.pt", ParameterError, r"a\.pt must end in \.onnx or \.json, got '\.pt'"),
         (lambda: fitted("default")[0], "a", ParameterError, "must end in .onnx or .json, got ''"),

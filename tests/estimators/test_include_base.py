@@ -104,7 +104,7 @@ def test_densities_do_not_depend_on_how_many_differences_fit_into_memory(monkeyp
 
 
 @every_classifier
-def test_strange_samples_have_larger_outlier_scores(classifier):
+def test_outliers_have_larger_scores(classifier):
     model = clone(classifier).fit(X, Y)
     scores = model.outlier_score(X_ALL)
     assert scores.shape == (len(X_ALL),)
@@ -123,7 +123,7 @@ def test_outlier_scores_are_the_best_logit_cosine_or_probability():
 
 
 @every_classifier
-def test_what_cannot_be_joined_is_refused(classifier):
+def test_classes_that_cannot_be_combined_are_refused(classifier):
     own = clone(classifier).set_params(include_base=True)
     with pytest.raises(InputError, match="'old 03' is a base class and a new class"):
         own.fit(X, np.where(Y == "a new", "old 03", Y))
@@ -135,7 +135,7 @@ def test_what_cannot_be_joined_is_refused(classifier):
         clone(own).set_params(include_base="both").fit(X, Y)
 
 
-def test_without_base_classes_nothing_can_be_answered_beside():
+def test_include_base_needs_base_classes():
     with pytest.raises(ParameterError, match="include_base needs base classes"):
         HOTClassifier(include_base=True).fit(X, Y)
 

@@ -238,7 +238,7 @@ def test_decision_is_the_linear_function_of_theta(base, xp):
             np.testing.assert_allclose(got[t, q], expected, rtol=1e-10)
 
 
-def test_novel_classes_are_told_apart(base):
+def test_novel_classes_are_separated(base):
     support, labels = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
     queries, truth = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
     fitted = fit_tasks(base, support, labels, method_with(), n_classes=3)

@@ -98,7 +98,7 @@ def test_new_rows_do_not_depend_on_the_start(fitted):
         np.testing.assert_allclose(again.theta, first.theta, atol=1e-5)
 
 
-def test_old_classes_are_told_apart_by_their_samples_alone(fitted):
+def test_rows_of_old_classes_depend_on_their_samples_only(fitted):
     _, old, *_, bank = fitted
     assert old.theta.shape[0] == len(bank.names)
     right = logits(old.theta, old.held_out).argmax(axis=1) == old.labels

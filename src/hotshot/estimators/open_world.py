@@ -132,7 +132,7 @@ class OpenWorld:
         X, y = self._validated(X, y)
         known = np.intersect1d(y, self.classes_)
         if len(known):
-            raise InputError(f"'{known[0]}' is already a class of this model: use add_samples, or another name.")
+            raise InputError(f"'{known[0]}' is a class of this model already: use add_samples, or another name.")
         return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
 
     def add_samples(self, X: Any, y: Any) -> Self:
