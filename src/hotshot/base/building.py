@@ -45,7 +45,7 @@ def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.
             if dtype is None:
                 dtype, width = X.dtype, X.shape[1]
             if X.dtype.itemsize > dtype.itemsize:
-                raise InputError(f"X_base came as {dtype} first and as {X.dtype} later: use one dtype.")
+                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
             codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
             arrived.append(codes[labels])
             file.write(np.ascontiguousarray(X, dtype=dtype).data)

@@ -189,10 +189,12 @@ class BaseClasses:
             Features (rows, V) and labels (rows,), classes in any order.
         path : path
             Folder of the bank; ``load`` opens it again.
-        samples, covariance, overwrite
+        samples, covariance
             As in ``save``.
         about : dict, optional
             Where the features come from, kept with the bank.
+        overwrite : bool
+            Whether to replace a bank of that name.
 
         Returns
         -------
@@ -621,7 +623,7 @@ def is_bank(path: str | Path) -> bool:
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:
-    """Raise unless the form of covariances is given exactly where no samples are saved."""
+    """Raise unless the form of covariances is passed if, and only if, no samples are saved."""
     known = (LOW_RANK, *FORMS)
     if not samples and covariance not in known:
         raise ParameterError(

@@ -170,7 +170,7 @@ class ClassStatistics:
 
     @property
     def pooled_covariance(self) -> np.ndarray:
-        """Covariance within classes (V, V); where no class has two samples, that of all samples together."""
+        """Covariance within classes (V, V); if no class has two samples, that of all samples together."""
         counts = self.counts
         freedom = int((counts - 1).sum())
         if freedom:

@@ -30,7 +30,7 @@ def named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
 
 
 def as_dict(explanation: Explanation) -> dict[str, Any]:
-    """Plain data, with the sums of each reason beside its parts."""
+    """Plain data, with the sums of each reason."""
     found: dict[str, Any] = _plain(asdict(explanation))
     for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
         plain.update(own=reason.own, lent=reason.lent)

@@ -227,7 +227,7 @@ def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
 
 
 def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Array]]) -> list[Array]:
-    """Plans (tasks, J, targets) of every base class; zero where it lends nothing to a task."""
+    """Plans (tasks, J, targets) of every base class; zero for tasks that it lends nothing to."""
     xp = namespace(targets)
     stacked = []
     for b in range(base.means.shape[0]):

@@ -206,7 +206,7 @@ class _Kernel:
         return xp.exp(kernel), xp.sum(self.a * peak[:, 0, :], axis=1)
 
     def curvature(self, is_rough: bool, weights: Array, v: Array, columns: Array) -> Array:
-        """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
+        """diag(columns) - v v' * (kernel diag(weights) kernel'), regularised."""
         kernel = self._rough if is_rough else self.values
         xp = self.xp
         size = v.shape[1]

@@ -90,7 +90,7 @@ class HeadProblem:
     covariances : Covariances
         K of them, for all tasks or for each.
     mixing : array (tasks, G, K) or None
-        How each Gaussian mixes the covariances; None where they are its own and K = G.
+        How each Gaussian mixes the covariances; None if each has its own and K = G.
     n_gaussians : int
     spectrum : array (V,)
         Variances of a typical covariance along these axes, from which the optimiser takes its metric.
@@ -117,7 +117,7 @@ class HeadProblem:
 
     @property
     def rays(self) -> Array:
-        """Directions of curvature beside the axes (tasks, P or P + 1, V + 1): the points and the shift."""
+        """Directions of curvature other than the axes (tasks, P or P + 1, V + 1): the points and the shift."""
         if self.shift_ray is None:
             return self.points
         xp = namespace(self.points)
@@ -128,7 +128,7 @@ class HeadProblem:
 def head_problem(training: Training) -> HeadProblem:
     """The problem of the sampled head with ``n_generated`` features per class, in expectation.
 
-    Each Gaussian of a class with K of them stands for n_generated / K features.
+    Each Gaussian of a class with K of them represents n_generated / K features.
     """
     gaussians, support, method = training.gaussians, training.support, training.method
     n_classes = training.n_classes
