@@ -22,7 +22,7 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
     on the merged bank.
     """
     if len(sources) < 2:
-        raise ParameterError(f"A merge needs two or more banks, got {len(sources)}: name the others too.")
+        raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
     banks = [BaseClasses.load(source) for source in sources]
     _check_mergeable(sources, banks)
     dtype = np.result_type(*(bank.dtype for bank in banks))
