@@ -178,7 +178,7 @@ WRONG = {
     "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
     "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "mixes strings and numbers"),
     "longer floats later": (
-        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 first and as float64 later",
+        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 in the first batch and float64",
     ),
     "no pairs": (lambda: [X, Y], InputError, "pairs of features and labels"),
     "arrays for batches": (lambda: X, InputError, "pairs of features and labels"),
