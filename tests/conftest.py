@@ -100,7 +100,7 @@ def few_held_out_tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "TASKS", 8)
         patch.setattr(choosing, "FIRST_TASKS", 4)
-        patch.setattr(confidence, "TELLING_QUERIES", 480)
+        patch.setattr(confidence, "SCORED_QUERIES", 480)
         yield
 
 

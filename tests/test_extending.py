@@ -58,7 +58,7 @@ def test_a_mean_rule_brings_its_own_share_to_the_explanation(monkeypatch):
     monkeypatch.setitem(MEAN_RULES, "own", own)
     model = HOTClassifier(BANK, mean_rule="own").fit(SUPPORT, LABELS)
     np.testing.assert_allclose(model.calibrated_means_, model.transform_(SUPPORT), atol=1e-12)
-    assert "100% of its mean is its own" in str(model.explain())
+    assert "100% of its mean comes from its own samples" in str(model.explain())
 
 
 def test_a_form_of_covariances_is_a_function_and_a_line(monkeypatch):

@@ -122,5 +122,5 @@ def test_a_bank_plots_its_closest_classes():
     assert labels[0] == r"<script>$x$\x1b[2J – b"
     widths = [patch.get_width() for patch in closest.patches]
     assert widths == sorted(widths)
-    with pytest.raises(InputError, match="add classes to plot it"):
+    with pytest.raises(InputError, match="add more classes"):
         BaseClasses.from_samples(np.eye(3), [0] * 3).plot()

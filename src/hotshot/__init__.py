@@ -38,7 +38,7 @@ __all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    """A public name from where it is written, or a module such as `hotshot.transport`."""
+    """A public name from where it is written, or a module such as ``hotshot.transport``."""
     if name in _MODULES:
         globals()[name] = found = getattr(import_module(_MODULES[name]), name)
         return found

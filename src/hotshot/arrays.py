@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
@@ -15,8 +15,10 @@ from threadpoolctl import ThreadpoolController
 
 from hotshot.errors import InputError, NamespaceError, ParameterError
 
+# An array of any library that follows the array API standard, and such a library; NumPy's own is np.ndarray.
 Array = Any
 Namespace = Any
+T = TypeVar("T")
 # For functions whose result is checked: what overflows on the way needs no warning of its own.
 NO_OVERFLOW_WARNINGS = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
@@ -80,15 +82,16 @@ def like(x: np.ndarray, reference: Array) -> Array:
     return xp.asarray(x, dtype=dtype, device=array_api_compat.device(reference))
 
 
-def map_arrays(value: Any, change: Callable[[Array], Array]) -> Any:
+def map_arrays(value: T, change: Callable[[Array], Array]) -> T:
     """`value` with every array of floats in it changed: in fields of dataclasses and in tuples, however deep."""
+    found: Any = value
     if isinstance(value, tuple):
-        return tuple(map_arrays(item, change) for item in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(**{f.name: map_arrays(getattr(value, f.name), change) for f in fields(value)})
-    if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.generic):
-        return change(value) if namespace(value).isdtype(value.dtype, "real floating") else value
-    return value
+        found = tuple(map_arrays(item, change) for item in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = type(value)(**{f.name: map_arrays(getattr(value, f.name), change) for f in fields(value)})
+    elif array_api_compat.is_array_api_obj(found) and not isinstance(found, np.generic):
+        found = change(found) if namespace(found).isdtype(found.dtype, "real floating") else found
+    return found
 
 
 def one_hot(labels: Array, n: int, dtype: Any) -> Array:
@@ -166,7 +169,28 @@ def one_thread() -> Iterator[None]:
 
 
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
-    """`X` as a finite (samples, V) NumPy array of float32 or float64."""
+    """Check features.
+
+    Parameters
+    ----------
+    X : array (samples, V)
+        Features, from any array library, or a data frame.
+    name : str
+        Name of the features in error messages.
+    width : int, optional
+        Required number of features V.
+
+    Returns
+    -------
+    array (samples, V)
+        Finite NumPy array of float32 or float64: shorter floats become float32, other numbers float64.
+
+    Examples
+    --------
+    >>> check_features([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
     array = to_numpy(as_floats(X.to_numpy() if hasattr(X, "to_numpy") else X, name))
     if array.ndim != 2:
         raise InputError(
@@ -207,7 +231,30 @@ def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
 
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Distinct labels in sorted order, and the index of each sample's label among them."""
+    """Check labels.
+
+    Parameters
+    ----------
+    y : array (samples,)
+        Labels of any sortable type.
+    n_samples : int
+        Required number of labels.
+    name : str
+        Name of the labels in error messages.
+
+    Returns
+    -------
+    classes : array (classes,)
+        Distinct labels, sorted.
+    members : array (samples,)
+        Index of the label of each sample in ``classes``.
+
+    Examples
+    --------
+    >>> classes, members = check_labels(["wren", "kite", "wren"], 3)
+    >>> classes.tolist(), members.tolist()
+    (['kite', 'wren'], [1, 0, 1])
+    """
     array = _label_array(y, name)
     if array.ndim != 1 or len(array) != n_samples:
         raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")

@@ -1,4 +1,4 @@
-"""Public names for feature files and checks, from `hotshot.files`, `hotshot.arrays` and `hotshot.base`."""
+"""Public names for feature files and checks, from ``hotshot.files``, ``hotshot.arrays`` and ``hotshot.base``."""
 
 from hotshot.arrays import check_features, check_labels
 from hotshot.base.space import FeatureTransform, choose_power, power_transform

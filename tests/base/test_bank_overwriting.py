@@ -72,7 +72,7 @@ def test_folders_on_the_way_are_made(tmp_path):
     assert BaseClasses.load(tmp_path / "a" / "b" / "one.bank").counts.sum() == sum(RAGGED)
 
 
-def test_where_nothing_can_be_written_there_is_one_sentence(tmp_path):
+def test_an_unwritable_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written: Not a directory"):
         ragged_bank().save(tmp_path / "file" / "one.bank")

@@ -43,10 +43,10 @@ def test_names_come_back(kind, tmp_path):
 
 
 @pytest.mark.parametrize("names", [np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"), np.array([b"a", b"b"])])
-def test_names_that_json_has_no_word_for_are_refused(names, tmp_path):
+def test_names_that_json_cannot_hold_are_refused(names, tmp_path):
     bank = BaseClasses.from_samples(*make_bank(2, 5, 4))
     bank = BaseClasses.from_samples(bank.samples, names[bank.labels])
-    with pytest.raises(InputError, match="Class names to save must be text or numbers"):
+    with pytest.raises(InputError, match="Class names must be text or numbers to be saved"):
         bank.save(tmp_path / "one.bank")
     assert list(tmp_path.iterdir()) == []
 

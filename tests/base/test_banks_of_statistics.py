@@ -100,9 +100,9 @@ def test_what_needs_samples_says_what_to_pass_instead(case, tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_cost_that_needs_samples_gives_way_and_says_so(tmp_path):
+def test_a_cost_that_needs_samples_is_replaced_with_a_warning(tmp_path):
     small = small_bank(tmp_path, covariance="low-rank")
-    with pytest.warns(NoSamplesWarning, match="which cost='hierarchical' needs: cost='mean-cosine' takes its place"):
+    with pytest.warns(NoSamplesWarning, match="which cost='hierarchical' needs: cost='mean-cosine' is used instead"):
         found = probabilities(small)
     np.testing.assert_array_equal(found, probabilities(small, cost="mean-cosine"))
 
@@ -131,4 +131,4 @@ def test_counts_and_names_are_kept_without_samples(tmp_path):
     small = small_bank(tmp_path)
     assert small.counts.tolist() == list(RAGGED)
     assert small.labels.tolist() == ragged_bank().labels.tolist()
-    assert repr(small) == f"BaseClasses(6 classes, {sum(RAGGED)} samples seen, 6 features)"
+    assert repr(small) == f"BaseClasses(6 classes, statistics of {sum(RAGGED)} samples, 6 features)"

@@ -81,7 +81,7 @@ def test_the_order_of_batches_changes_the_order_of_samples_only(tmp_path):
     np.testing.assert_allclose(probabilities(back), probabilities(forth), atol=1e-6)
 
 
-def test_batches_are_taken_once_and_let_go(tmp_path):
+def test_batches_are_read_once_and_released(tmp_path):
     X, y = shuffled()
     seen = []
 
@@ -171,14 +171,14 @@ WRONG = {
     "the disk of the source fails": (lambda: after_two(OSError(5, "I/O error")), InputError, "cannot be read"),
     "Ctrl-C": (lambda: after_two(KeyboardInterrupt()), KeyboardInterrupt, None),
     "memory": (lambda: after_two(MemoryError()), MemoryError, None),
-    "no batch": (lambda: iter(()), InputError, "There was no batch"),
+    "no batch": (lambda: iter(()), InputError, "No batch of features"),
     "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
     "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
     "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features where 6 were expected"),
     "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
     "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "mixes strings and numbers"),
     "longer floats later": (
-        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 first and as float64 later",
+        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 in the first batch and float64",
     ),
     "no pairs": (lambda: [X, Y], InputError, "pairs of features and labels"),
     "arrays for batches": (lambda: X, InputError, "pairs of features and labels"),
@@ -275,7 +275,7 @@ def test_what_appears_while_batches_arrive_is_not_overwritten(tmp_path):
 
 
 def test_origins_that_json_cannot_hold_are_refused(tmp_path):
-    with pytest.raises(ParameterError, match="about must hold text, numbers"):
+    with pytest.raises(ParameterError, match="about must hold only what JSON can"):
         BaseClasses.from_batches(untouched(), tmp_path / "one.bank", about={"made": object()})
     assert list(tmp_path.iterdir()) == []
 
@@ -283,7 +283,7 @@ def test_origins_that_json_cannot_hold_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled where no samples are saved"),
+        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled if samples are not saved"),
         ({"samples": False, "covariance": "factored"}, "got 'factored'"),
         ({"covariance": "diagonal"}, "pass samples=False"),
     ],
@@ -405,7 +405,7 @@ def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
     assert BaseClasses.from_partitions([str(tmp_path / "three.npz")]).counts.sum() == 36
 
 
-def test_features_that_are_never_negative_have_their_roots_taken():
+def test_non_negative_features_get_the_power_one_half():
     X, y = shuffled(power=0.5)
     bank = BaseClasses.from_partitions(parts_of(X, y))
     ((space, _),) = (key for key in bank._stored)
@@ -447,7 +447,7 @@ BAD_PARTS = {
     "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "mixes labels"),
     "NaN": (parts_with(lambda: (X * np.nan, Y)), {}, InputError, "NaN"),
     "no pairs": (parts_with(lambda: [X, Y]), {}, InputError, "pairs of features and labels"),
-    "no batch at all": ([lambda: iter(())], {}, InputError, "No samples were given"),
+    "no batch at all": ([lambda: iter(())], {}, InputError, "There are no samples yet"),
     "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
     "classifier weights": (
         parts_of(X, Y), {"sample_weights": "classifier"}, ParameterError, "sample_weights='uniform'",

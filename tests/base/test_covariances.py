@@ -167,7 +167,7 @@ def test_joined_parts_stand_for_their_classes_in_any_order(order, kinds, seed):
 
 @pytest.mark.parametrize("form", ["dense", "factored", "mixed", "diagonal"])
 @pytest.mark.parametrize("normalize", ["centre-l2", None])
-def test_pull_is_the_gradient_of_the_spread(form, normalize, monkeypatch):
+def test_gradient_is_that_of_the_quadratic_form(form, normalize, monkeypatch):
     base = prepare(ragged_bank(), form, monkeypatch, normalize)
     rng = np.random.default_rng(0)
     W = rng.normal(size=(TASKS, N, 6))
@@ -196,7 +196,7 @@ def test_mixtures_do_not_depend_on_how_many_samples_are_taken_at_once(monkeypatc
     )
 
 
-def test_padding_is_never_looked_at():
+def test_padding_is_never_used():
     base = ragged_bank().prepare(plain_space(covariance="factored"))
     spoiled = []
     for part in base.covariances.parts:

@@ -69,19 +69,19 @@ def classes(request):
 
 
 @pytest.mark.parametrize("shots", [1, 5])
-def test_real_novel_classes_look_familiar(classes, shots):
+def test_real_novel_classes_do_not_differ(classes, shots):
     base, X, y = classes
     assert not [seed for seed in range(TASKS) if base.feature_space.difference(X[drawn(y, shots, seed)])]
 
 
-def test_no_single_novel_sample_looks_strange(classes):
+def test_single_novel_samples_do_not_differ(classes):
     base, X, _ = classes
     assert not [row for row in range(0, len(X), 1 + len(X) // 1000) if base.feature_space.difference(X[row : row + 1])]
 
 
 @pytest.mark.parametrize("shots", [1, 5])
 @pytest.mark.parametrize("change", ["standardised", "unit norm", "times ten", "another extractor"])
-def test_features_of_another_kind_look_strange(classes, shots, change):
+def test_features_of_another_kind_differ(classes, shots, change):
     base, X, y = classes
     own = base.samples
     if change == "unit norm" and np.allclose(np.linalg.norm(own, axis=1), 1, atol=0.01):
@@ -116,7 +116,7 @@ def test_no_magnitude_overflows(scale):
     assert space is None or space.difference(scale * X_novel) is None
 
 
-def test_a_bank_of_few_classes_has_no_opinion():
+def test_a_bank_of_few_classes_has_no_feature_space():
     X, y, _, _ = low_rank()
     assert BaseClasses.from_samples(X[y < 19], y[y < 19]).feature_space is None
 

@@ -147,7 +147,7 @@ def test_links_to_the_files_of_a_bank_are_followed(sound_banks, tmp_path):
     assert np.isfinite(probabilities(BaseClasses.load(tmp_path / "one.bank"), n_components=3)).all()
 
 
-def test_what_is_no_bank_says_how_to_make_one(tmp_path):
+def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
     (tmp_path / "file.npz").write_bytes(b"PK")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file.npz", str(tmp_path)):
         check_refused(path, "make one with BaseClasses.save")
@@ -324,7 +324,7 @@ def test_no_number_that_is_not_finite_reaches_a_prediction(bank_folder):
 def test_scales_that_are_no_power_of_two_within_bounds_are_refused(bank_folder, scale):
     # Unless features are normalised there is none.
     rewrite_content(bank_folder, 0 if scale == 2 else 1, lambda c, _: c["transform"].update(scale=scale))
-    check_refused(bank_folder, "a transform is not that of its space")
+    check_refused(bank_folder, "a transform does not match its space")
 
 
 def test_samples_of_another_shape_or_type_or_name_are_refused(sound_banks, tmp_path):
@@ -388,12 +388,12 @@ def test_descriptions_of_something_else_are_refused(bank_folder):
 
 def test_names_that_are_there_twice_are_refused(bank_folder):
     rewrite(bank_folder, lambda d: d.update(names=[0, 1, 2, 3, 3]))
-    check_refused(bank_folder, "a name is there twice")
+    check_refused(bank_folder, "a class name appears twice")
 
 
 def test_spaces_with_other_numbers_of_axes_are_refused(bank_folder):
     rewrite(bank_folder, lambda d: d["spaces"][1]["space"].update(n_components=2))
-    check_refused(bank_folder, "not as many axes")
+    check_refused(bank_folder, "number of axes differs")
 
 
 @pytest.mark.parametrize("change", [lambda mass: mass * 0.5, lambda mass: mass - 0.2, lambda mass: 2 - mass])

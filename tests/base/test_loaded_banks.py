@@ -92,7 +92,7 @@ def test_loaded_banks_are_pickled_and_cloned(samples, tmp_path):
 
 
 @pytest.mark.parametrize("samples", [True, False])
-def test_fingerprints_tell_banks_apart(samples, tmp_path):
+def test_different_banks_have_different_fingerprints(samples, tmp_path):
     how = {} if samples else {"samples": False, "covariance": "diagonal"}
     banks = [
         ragged_bank(),

@@ -217,7 +217,7 @@ def test_merging_changes_none_of_its_parts(form):
     assert pickle.dumps(merged) == kept
 
 
-def test_what_is_read_off_is_a_copy():
+def test_results_are_copies():
     X, y = samples()
     found = gathered(X, y)
     for name in ("counts", "means", "unit_means", "covariances", "variances", "pooled_covariance", "mean"):
@@ -275,19 +275,19 @@ READ_OFF = ("names", "counts", "means", "unit_means", "covariances", "variances"
 
 
 @pytest.mark.parametrize("name", READ_OFF)
-def test_before_the_first_batch_there_is_nothing_to_read_off(name):
+def test_there_are_no_results_before_the_first_batch(name):
     with pytest.raises(InputError, match="call partial_fit first"):
         getattr(ClassStatistics(), name)
     with pytest.raises(InputError, match="call partial_fit first"):
         ClassStatistics().moment()
 
 
-def test_forms_that_do_not_keep_covariances_say_which_do():
-    with pytest.raises(ParameterError, match="gather them as 'dense'"):
+def test_forms_without_covariances_name_one_that_has_them():
+    with pytest.raises(ParameterError, match="use form 'dense'"):
         gathered(X, Y, (), "diagonal").covariances  # noqa: B018
-    with pytest.raises(ParameterError, match="gather them as 'dense'"):
+    with pytest.raises(ParameterError, match="use form 'dense'"):
         gathered(X, Y, (), "pooled").covariances  # noqa: B018
-    with pytest.raises(ParameterError, match="gather them as 'diagonal'"):
+    with pytest.raises(ParameterError, match="use form 'diagonal'"):
         gathered(X, Y, (), "pooled").variances  # noqa: B018
     with pytest.raises(ParameterError, match="form must be one of dense, diagonal, pooled, got 'full'"):
         ClassStatistics("full")
@@ -299,7 +299,7 @@ def transformed(power):
 
 BAD_MERGES = {
     "other form": (lambda: gathered(X, Y, (), "pooled"), ParameterError, "'dense' and 'pooled'"),
-    "empty of another form": (lambda: ClassStatistics("pooled"), ParameterError, "use one form"),
+    "empty of another form": (lambda: ClassStatistics("pooled"), ParameterError, "one form"),
     "a transform": (lambda: gathered(X, Y, transform=transformed(2.0)), ParameterError, "one transform"),
     "other width": (lambda: gathered(X[:, :2], Y), InputError, "of 3 and of 2 features"),
     "other labels": (lambda: gathered(X, Y.astype(str)), InputError, "mixes labels"),
@@ -307,7 +307,7 @@ BAD_MERGES = {
 
 
 @pytest.mark.parametrize("case", BAD_MERGES)
-def test_statistics_made_otherwise_do_not_merge(case):
+def test_statistics_of_other_forms_do_not_merge(case):
     make, kind, message = BAD_MERGES[case]
     mine, other = gathered(X, Y), make()
     with pytest.raises(kind, match=message) as error:

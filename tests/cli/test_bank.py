@@ -80,7 +80,7 @@ def test_a_bank_of_few_classes_is_compact_with_the_constants(hotshot, banks):
         (["merge", "a.bank", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
         (["compact", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
         (["compact", "a.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
-        (["compact", "small.bank", "-o", "out.bank"], "This bank keeps no samples already: copy it as it is."),
+        (["compact", "small.bank", "-o", "out.bank"], "This bank is compact already: copy its folder."),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else "",
 )

@@ -63,7 +63,7 @@ def test_classes_are_added_and_removed(hotshot, here):
     left = InputClassifier.load(here / "birds.model")
     assert left.predict(["Gull0 gull1"]).tolist() == ["gull"]
     failed = hotshot("remove", "birds.model", "wren")
-    assert (failed.returncode, "no new class of this model" in failed.stderr) == (2, True)
+    assert (failed.returncode, "not a new class of this model" in failed.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
@@ -120,7 +120,7 @@ MISTAKES = [
     ("fit --support one.csv --encoder words.py:embed -o x.model", "at least 2 classes"),
     ("add birds.model old.csv", "is a class of this model already"),
     ("add birds.model bare.csv", "no column of labels"),
-    ("remove birds.model olda", "no new class of this model"),
+    ("remove birds.model olda", "not a new class of this model"),
 ]
 
 

@@ -104,7 +104,7 @@ def test_classes_with_directions_of_their_own_look_seen_in_training(shared):
     assert model.choice().seen_in_training is not shared
 
 
-def test_the_user_knows_better():
+def test_seen_in_training_as_passed_overrides_the_test():
     base = BaseClasses.from_samples(*directions(shared=False), seen_in_training=False)
     choice = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice()
     assert not choice.seen_in_training
@@ -132,13 +132,13 @@ def test_settings_are_chosen_once_per_bank(monkeypatch, tmp_path):
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"Guesser": 3}', "\0"])
 def test_what_was_kept_and_is_damaged_is_chosen_again(content):
     first = Guesser(bank()).choice()
-    file = held_out._kept_file(bank())
+    file = held_out._cache_file(bank())
     assert file.exists()
     file.write_text(content)
     assert Guesser(bank()).choice() == first
 
 
-def test_a_folder_that_cannot_be_written_does_not_matter(monkeypatch, tmp_path):
+def test_an_unwritable_cache_is_ignored(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "file"))
     assert Guesser(bank()).choice().settings == {"eyes": "good"}
@@ -149,12 +149,12 @@ def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
     for cores in (1, 8):
         monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
-        monkeypatch.setattr(choosing, "read_kept", lambda _: {})
+        monkeypatch.setattr(choosing, "read_cache", lambda _: {})
         found.append(HOTClassifier(base, epsilon=0.02, support_weight=20.0).choice())
     assert found[0] == found[1]
 
 
-def test_a_saved_model_tells_what_was_chosen(tmp_path):
+def test_a_saved_model_keeps_what_was_chosen(tmp_path):
     X, y = make_bank(3, 4, seed=9)
     model = HOTClassifier(bank(8)).fit(X, y)
     model.save(tmp_path / "one.model")

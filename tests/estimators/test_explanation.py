@@ -99,10 +99,10 @@ def test_the_sample_that_is_the_reason_comes_first(settings):
         own = [e.contribution for e in reason.examples if e.label == reason.label]
         assert own[0] > 2 * own[1]
         assert reason.own > 0.8 * reason.gap
-        assert f"Closest of its own examples: sample {i} (similarity" in reason.in_words()
+        assert f"Most similar examples: sample {i} (similarity" in reason.in_words()
 
 
-def test_base_classes_that_are_the_reason_give_to_the_gap():
+def test_base_classes_that_are_the_reason_contribute_to_the_gap():
     """Each novel class borrows from the base class beside it, in whose direction the query lies."""
     rng = np.random.default_rng(0)
     directions = np.eye(8)
@@ -118,7 +118,7 @@ def test_base_classes_that_are_the_reason_give_to_the_gap():
 
 
 @pytest.mark.parametrize("shots", [1, 5])
-def test_examples_tell_the_gap_on_real_features(shots):
+def test_examples_explain_the_gap_on_real_features(shots):
     bank = load_bank("banking77")
     reasons = []
     for drawn in (Episodes(bank.y_novel, ways=5, shots=shots, queries=15, seed=0)[i] for i in range(6)):
@@ -142,7 +142,7 @@ def test_the_order_of_the_support_does_not_matter(per):
         assert {e.index: e.contribution for e in one.examples} == pytest.approx(given, abs=1e-4)
 
 
-def test_a_head_that_tells_no_slopes_leaves_all_in_the_rest(monkeypatch):
+def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
     def fit_means(training):
         means = training.gaussians.means
         theta = np.concatenate([means, np.zeros_like(means[..., :1])], axis=2)
@@ -196,7 +196,7 @@ def test_without_base_classes_nothing_is_borrowed():
     assert (reason.lenders, reason.lent) == ((), 0)
     for word in ("lent", "orrow"):
         assert word not in reason.in_words()
-    assert "the examples of both classes make" in reason.in_words()
+    assert "from the examples of both classes" in reason.in_words()
 
 
 def test_names_of_samples_are_used():
@@ -206,7 +206,7 @@ def test_names_of_samples_are_used():
     explanation = model.explain(queries, names=np.array(names))
     for reason in explanation.reasons:
         assert [e.name for e in reason.examples] == [names[e.index] for e in reason.examples]
-        assert "Closest of its own examples: photo " in reason.in_words()
+        assert "Most similar examples: photo " in reason.in_words()
     assert [loan.name for loan in explanation.loans] == names
     assert "(photo c)" in str(explanation)
 
@@ -214,7 +214,7 @@ def test_names_of_samples_are_used():
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a"], "names has 1 strings where 6 are needed"),
+        (["a"], "names must hold 6 strings, got 1"),
         ("abcdef", "names must be a list of strings, got 'abcdef'"),
         ([1, 2, 3, 4, 5, 6], "names must be a list of strings"),
         (6, "names must be a list of strings, got 6"),
@@ -259,7 +259,7 @@ def hostile():
     return model.explain(queries, names=HOSTILE)
 
 
-def test_html_shows_hostile_names_and_does_not_obey_them(hostile):
+def test_html_escapes_hostile_names(hostile):
     text = hostile._repr_html_()
     page = Tags(text)
     assert page.found == {"div", "table", "thead", "tbody", "tr", "th", "td", "span", "style"}
@@ -307,7 +307,7 @@ def test_a_plot_shows_the_parts(hostile):
     figure.draw_without_rendering()
 
 
-def test_what_cannot_be_plotted_is_said(hostile):
+def test_what_cannot_be_plotted_is_refused(hostile):
     X, y, _ = task()
     with pytest.raises(InputError, match="no queries to plot: pass X to explain"):
         HOTClassifier(BANKS[np.float64]).fit(X, y).explain().plot()

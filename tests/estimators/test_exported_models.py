@@ -93,7 +93,7 @@ def test_a_graph_answers_as_the_model_does(name, tmp_path):
     assert ("outlier_score" in found) == (model.base is not None)
     if model.base is not None:
         check_scores(found["outlier_score"], model.outlier_score(queries))
-        assert found["best_fit"].tolist() == model._fit_of(model._placed(queries))[0].tolist()
+        assert found["best_fit"].tolist() == model._best_fit(model._in_space(queries))[0].tolist()
     for rows in (0, 1):
         assert run(path, queries[:rows])[0]["probabilities"].shape == (rows, len(model.classes_))
 
@@ -153,7 +153,7 @@ def test_the_python_of_the_docs_answers_as_the_model_does(name, tmp_path, monkey
     if known["m"]["outliers"]:
         scores, best = zip(*(known["outlier_score"](z) for z in found), strict=True)
         check_scores(scores, model.outlier_score(queries))
-        assert list(best) == model._fit_of(model._placed(queries))[0].tolist()
+        assert list(best) == model._best_fit(model._in_space(queries))[0].tolist()
 
 
 @pytest.mark.parametrize("name", ["temperatures", "without base", "logarithm"])
@@ -194,13 +194,13 @@ def tiny():
 @pytest.mark.parametrize(
     ("make", "name", "error", "message"),
     [
-        (lambda: CentroidClassifier().fit(X, Y), "a.onnx", ParameterError, "CentroidClassifier has no transform"),
+        (lambda: CentroidClassifier().fit(X, Y), "a.onnx", ParameterError, "CentroidClassifier cannot be exported"),
         (lambda: HOTClassifier(BASE), "a.onnx", NotFittedError, "not fitted"),
         (lambda: fitted("default")[0], "a.pt", ParameterError, r"a\.pt must end in \.onnx or \.json, got '\.pt'"),
         (lambda: fitted("default")[0], "a", ParameterError, "must end in .onnx or .json, got ''"),
         (lambda: fitted("default")[0], "old.json", InputError, r"old\.json exists: overwrite it, or name another"),
         (lambda: fitted("default")[0], "dir.json", InputError, "is a folder: name a file"),
-        (tiny, "a.onnx", InputError, "leave the range of float32: rescale"),
+        (tiny, "a.onnx", InputError, "beyond the range of float32: rescale"),
         (lambda: HOTClassifier(BASE).fit(X, Y.astype("M8[D]")), "a.json", InputError, "classes_ holds datetime64"),
     ],
     ids=["no transform", "not fitted", "suffix", "no suffix", "exists", "folder", "range", "classes"],

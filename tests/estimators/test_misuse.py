@@ -60,19 +60,19 @@ def test_novel_classes_with_names_of_base_classes_are_named():
     assert "and 1 more: leave them out of the bank, or rename them" in text
 
 
-def test_one_name_is_said_in_the_singular():
+def test_one_shared_name_is_reported_in_the_singular():
     labels = np.where(CLASSES[0] == Y, BASE.names[0], Y)
     with pytest.warns(SharedClassWarning, match=f"1 novel class has the name of a base class, '{BASE.names[0]}': "):
         CentroidClassifier(BASE).fit(X, labels.astype(object))
 
 
-def test_equal_numbers_mean_nothing():
+def test_equal_numbers_are_not_shared_names():
     bank = BaseClasses.from_samples(BASE.samples, BASE.labels)
     assert not warned(lambda: hot(bank).fit(X, np.searchsorted(CLASSES, Y)))
     assert not warned(lambda: hot().fit(X, np.searchsorted(CLASSES, Y)))
 
 
-def test_an_evaluation_says_it_once():
+def test_an_evaluation_warns_once():
     renamed = np.where(BANK.y_novel == CLASSES[0], BASE.names[0], BANK.y_novel)
     methods = {"hot": hot(), "centroid-cl2n": CentroidClassifier(BASE, power=1.0)}
     request = {"shots": (1, 5), "tasks": 20, "n_jobs": 1}
@@ -80,7 +80,7 @@ def test_an_evaluation_says_it_once():
     assert warning.category is SharedClassWarning
 
 
-def test_a_search_says_it_once():
+def test_a_search_warns_once():
     renamed = np.where(BANK.y_novel == CLASSES[0], BASE.names[0], BANK.y_novel)
     few = BASE.labels < 12
     small = BaseClasses.from_samples(BASE.samples[few], BASE.names[BASE.labels][few])
@@ -93,7 +93,7 @@ def test_a_search_says_it_once():
 
 
 @pytest.mark.parametrize("kind", [hot, FreeLunchClassifier, CentroidClassifier], ids=["hot", "free lunch", "centroid"])
-def test_a_scaler_before_a_bank_that_was_not_scaled_is_said_in_fit_and_in_prediction(kind):
+def test_a_scaler_before_a_bank_that_was_not_scaled_warns_in_fit_and_in_prediction(kind):
     model = make_pipeline(StandardScaler(), kind(BASE).set_params(power=1.0))
     for call in (lambda: model.fit(X, Y), lambda: model.predict(QUERIES), lambda: model.predict_proba(QUERIES)):
         found = [w for w in warned(call) if w.category is FeatureSpaceWarning]
@@ -108,7 +108,7 @@ def test_the_line_that_is_named_is_the_users():
         assert warning.filename == __file__
 
 
-def test_features_as_they_should_be_are_not_warned_of():
+def test_usual_features_raise_no_warning():
     model = hot()
     assert not warned(lambda: model.fit(X, Y))
     assert not warned(lambda: model.predict(QUERIES))
@@ -116,7 +116,7 @@ def test_features_as_they_should_be_are_not_warned_of():
     assert not warned(lambda: HOTClassifier().fit(1000 * X, Y).predict(X))
 
 
-def test_an_evaluation_of_other_features_says_it_once():
+def test_an_evaluation_of_other_features_warns_once():
     scaled = make_pipeline(StandardScaler(), hot())
     request = {"shots": (1, 5), "tasks": 20, "n_jobs": 1}
     for method, factor in ((scaled, 1), (CentroidClassifier(BASE, power=1.0), 10), (hot(), 10)):
@@ -147,7 +147,7 @@ def test_a_model_of_an_older_version_knows_neither_and_loads(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "value"), [("extractor_", 1), ("extractor_", ["a"]), ("feature_space_", "x")])
-def test_a_model_that_says_nonsense_of_them_is_refused(name, value, tmp_path):
+def test_a_model_with_an_invalid_space_or_extractor_is_refused(name, value, tmp_path):
     hot().fit(X, Y).save(tmp_path / "one.model")
     file = tmp_path / "one.model" / "model.json"
     content = json.loads(file.read_text())

@@ -383,7 +383,7 @@ def test_what_goes_wrong_leaves_nothing_behind(what, error, there, tmp_path, mon
         check_same(first, HOTClassifier.load(path), queries)
 
 
-def test_what_is_no_model_says_how_to_make_one(tmp_path):
+def test_a_folder_without_a_model_says_how_to_make_one(tmp_path):
     BASE.save(tmp_path / "one.bank")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "one.bank"):
         with pytest.raises(InputError, match=r"is not a model, it has no model\.json: write one with save"):
@@ -576,7 +576,7 @@ def test_labels_of_other_classes_are_refused(name, sound_models, tmp_path):
     content = json.loads(file.read_text())
     content["fitted"][name]["text"][0] = "gull"
     file.write_text(json.dumps(content))
-    check_refused(HOTClassifier, tmp_path / "one.model", "its labels are not those of its classes")
+    check_refused(HOTClassifier, tmp_path / "one.model", "labels do not match classes_")
 
 
 def test_a_model_that_claims_to_be_huge_takes_no_memory(spoilt):

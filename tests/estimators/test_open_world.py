@@ -11,7 +11,7 @@ import pytest
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import CONFIDENCE, LEVELS, TEMPERATURES, likeliest_temperature
+from hotshot.estimators.confidence import CONFIDENCE, LEVELS, TEMPERATURES, fit_temperature
 from hotshot.method import joint
 
 WIDTH, OLD = 12, 24
@@ -58,7 +58,7 @@ def test_one_new_class_is_enough():
     assert np.mean(model.predict(queries) == labels) > 0.9
 
 
-def test_old_classes_are_told_apart_as_without_new_ones():
+def test_old_classes_are_separated_as_without_new_ones():
     base = bank(spread=0.8)
     queries, _ = samples(range(OLD), 20, seed=3, spread=0.8)
     answers = []
@@ -126,9 +126,9 @@ def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
     before = model.predict_proba(X)
     with pytest.raises(InputError, match="'class 24' is a class of this model already: use add_samples"):
         model.add_classes(X[:2], y[:2])
-    with pytest.raises(InputError, match="'class 00' is no new class of this model: use add_classes"):
+    with pytest.raises(InputError, match="'class 00' is not a new class of this model: use add_classes"):
         model.add_samples(X[:2], ["class 00"] * 2)
-    with pytest.raises(InputError, match="'class 00' is no new class"):
+    with pytest.raises(InputError, match="'class 00' is not a new class"):
         model.remove_classes("class 00")
     with pytest.raises(InputError, match="No new class would be left"):
         model.remove_classes(np.unique(y))
@@ -143,7 +143,7 @@ def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
 def test_shared_and_unlike_names_are_refused():
     X, _ = samples(NEW, 2, seed=1)
     model = HOTClassifier(bank(), include_base=True, **SET)
-    with pytest.raises(InputError, match="named alike"):
+    with pytest.raises(InputError, match="names of one type"):
         model.fit(X, np.repeat(range(6), 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -153,7 +153,7 @@ def test_shared_and_unlike_names_are_refused():
 
 @pytest.mark.parametrize("changes", [{"head": "expected"}, {"alpha": 0.2}, {"power_on_base": False}])
 def test_settings_that_do_not_go_together_are_refused(changes):
-    with pytest.raises(ParameterError, match="include_base goes with"):
+    with pytest.raises(ParameterError, match="include_base needs head"):
         HOTClassifier(bank(), include_base=True, **SET | changes).fit(*samples(NEW, 2, seed=1))
 
 
@@ -166,7 +166,7 @@ def test_a_bank_without_samples_cannot_be_answered(tmp_path):
 
 @pytest.mark.parametrize("include_base", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_samples_of_no_class_are_told_and_rejected(include_base, dtype):
+def test_samples_of_no_class_are_detected_and_rejected(include_base, dtype):
     X, y = samples(NEW, 3, seed=1)
     model = HOTClassifier(bank(dtype), include_base=include_base, **SET).fit(X.astype(dtype), y)
     queries, labels = samples(NEW, 40, seed=2)
@@ -230,8 +230,8 @@ def test_support_unlike_base_classes_warns(spread_bank):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.predict(X, reject=0.05)
-        told = [str(w.message) for w in caught if issubclass(w.category, OpenWorldWarning)]
-        assert [bool(re.search("unlike that of held-out base classes, by", text)) for text in told] == [
+        messages = [str(w.message) for w in caught if issubclass(w.category, OpenWorldWarning)]
+        assert [bool(re.search("differs from that of held-out base classes by", text)) for text in messages] == [
             True
         ] * is_warned
 
@@ -252,11 +252,11 @@ def test_rejecting_needs_a_bank_and_a_share():
     with pytest.raises(ParameterError, match="at least 20 classes"):
         HOTClassifier(few, **SET).fit(X, y).predict(X, reject=0.05)
     assert HOTClassifier(few, **SET).fit(X, y).outlier_score(X).shape == (12,)
-    with pytest.raises(ParameterError, match="without base classes knows no outliers"):
+    with pytest.raises(ParameterError, match="without base classes has no outlier scores"):
         HOTClassifier().fit(X, y).outlier_score(X)
     model = HOTClassifier(bank(), **SET).fit(X, y)
     for reject in (0, 1.0, -0.1, "much", float("nan")):
-        with pytest.raises(ParameterError, match="reject must be a share"):
+        with pytest.raises(ParameterError, match="reject must be a number"):
             model.predict(X, reject=reject)
 
 
@@ -265,11 +265,11 @@ def test_a_bank_seen_in_training_warns_of_more_false_alarms():
     base = BaseClasses.from_samples(X, y, seen_in_training=True)
     X, y = samples(NEW, 2, seed=1)
     model = HOTClassifier(base).fit(X, y)
-    with pytest.warns(OpenWorldWarning, match="looks trained on the base classes"):
+    with pytest.warns(OpenWorldWarning, match="probably trained on the base classes"):
         model.predict(X, reject=0.05)
 
 
-def test_probabilities_come_true_more_often_when_calibrated():
+def test_calibration_improves_probabilities():
     base = bank(spread=0.9)
     errors = {}
     for calibrated in (True, False):
@@ -285,7 +285,7 @@ def test_probabilities_come_true_more_often_when_calibrated():
     assert errors[True] < errors[False]
 
 
-def test_other_classifiers_with_a_bank_know_outliers_too():
+def test_other_classifiers_with_a_bank_have_outlier_scores():
     X, y = samples(NEW, 2, seed=1)
     model = FreeLunchClassifier(
         BaseClasses.from_samples(np.abs(samples(range(OLD), 20, seed=0)[0]), np.repeat(range(OLD), 20))
@@ -307,7 +307,7 @@ def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
     assert "class 30" not in names["model"].classes_
 
 
-def test_the_likeliest_temperature_is_that_of_the_labels():
+def test_the_fitted_temperature_is_that_of_the_labels():
     """Labels drawn from softmax(logits / T) ask for T."""
     rng = np.random.default_rng(0)
     for temperature in (0.5, 1.0, 3.0):
@@ -315,11 +315,11 @@ def test_the_likeliest_temperature_is_that_of_the_labels():
         noise = rng.gumbel(size=logits.shape)
         labels = np.argmax(logits / temperature + noise, axis=1)
         margins = logits - logits[np.arange(len(labels)), labels][:, None]
-        assert likeliest_temperature(margins) == pytest.approx(temperature, rel=0.05)
+        assert fit_temperature(margins) == pytest.approx(temperature, rel=0.05)
     always_right = -np.abs(rng.normal(size=(50, 3))) - 1
     always_right[:, 0] = 0
-    assert likeliest_temperature(always_right) == pytest.approx(np.exp(TEMPERATURES[0]))
-    assert likeliest_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
+    assert fit_temperature(always_right) == pytest.approx(np.exp(TEMPERATURES[0]))
+    assert fit_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
 
 
 def test_probabilities_are_not_learned_from_classes_seen_in_training():

@@ -75,9 +75,9 @@ def test_evaluate_names_the_row_before_the_run_starts(make):
 BASES_OUT_OF_RANGE = {
     "offset": (1.0, np.float32, {"power_offset": 1e300}, "X_base leaves the range of float32 in column"),
     "power": (1.0, np.float64, {"power": 2000.0, "normalize": None}, "X_base leaves the range of float64 in column"),
-    "scale": (1e300, np.float64, {"normalize": None}, "X_base is so large that its variances"),
-    "scale in single precision": (1e30, np.float32, {"normalize": None}, "X_base is so large that its variances"),
-    "all axes": (1e300, np.float64, {"normalize": None, "n_components": None}, "X_base is so large"),
+    "scale": (1e300, np.float64, {"normalize": None}, "X_base has variances beyond the range"),
+    "scale in single precision": (1e30, np.float32, {"normalize": None}, "X_base has variances beyond the range"),
+    "all axes": (1e300, np.float64, {"normalize": None, "n_components": None}, "X_base has variances beyond"),
 }
 
 
@@ -131,7 +131,7 @@ def test_a_weak_penalty_gives_the_same_for_any_order_of_the_labels_or_warns(C):
         assert not all(converged) or np.abs(found[0] - found[1]).max() < 0.02
 
 
-def test_plain_logistic_regression_says_whether_it_converged():
+def test_plain_logistic_regression_reports_whether_it_converged():
     assert HOTClassifier(None).fit(S, Y).converged_
     with pytest.warns(ConvergenceWarning):
         assert not HOTClassifier(None).fit(S * 1e200, Y).converged_

@@ -214,7 +214,7 @@ def test_the_power_is_taken_of_base_and_novel_features(rival):
 @pytest.mark.parametrize("estimator", [DiscriminantClassifier, TwoCovarianceClassifier])
 def test_base_classes_without_variance_are_refused(estimator):
     alike = BaseClasses.from_samples(np.repeat(X_BASE[::15], 3, axis=0), np.repeat(np.arange(8), 3))
-    with pytest.raises(InputError, match="all alike: pass base classes whose samples differ"):
+    with pytest.raises(InputError, match="identical: pass base classes whose samples differ"):
         estimator(alike).fit(X, Y)
 
 

@@ -53,7 +53,7 @@ def test_check_estimator_finds_no_failure(estimator):
     assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
 
 
-def test_a_calibrated_classifier_without_base_says_what_it_is():
+def test_the_repr_without_base_names_logistic_regression():
     assert repr(HOTClassifier(C=2.0)) == "HOTClassifier(C=2.0)  # no base classes: plain logistic regression"
     assert eval(repr(HOTClassifier(C=2.0))).C == 2.0
     assert repr(make_pipeline(HOTClassifier())) == "Pipeline(steps=[('hotclassifier', HOTClassifier())])"

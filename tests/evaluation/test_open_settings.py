@@ -305,7 +305,7 @@ REFUSED = {
     "no outliers": (
         {"setting": "open", "methods": "logistic"},
         ParameterError,
-        "Method 'logistic': HOTClassifier without base classes knows no outliers",
+        "Method 'logistic': HOTClassifier without base classes has no outlier scores",
     ),
     "NaN": ({"setting": "open", "methods": {"x": Scored(not_a_number)}}, InputError, "Method 'x': outlier_score must"),
     "all ways": (
@@ -337,7 +337,7 @@ def test_names_that_are_base_and_new_are_refused():
     base, X, y = HARD
     with pytest.raises(InputError, match="is a base class and a new class"):
         small("lda", (base, X, np.where(y == y[0], base.names[0], y)), setting="generalised")
-    with pytest.raises(InputError, match="named alike"):
+    with pytest.raises(InputError, match="names of one type"):
         small("lda", (base, X, np.unique(y, return_inverse=True)[1]), setting="generalised")
 
 

@@ -45,7 +45,7 @@ def test_answers_are_those_of_the_model(model):
 def test_a_model_without_old_classes_cannot_reject(model):
     plain = HOTClassifier().fit(np.eye(10)[:4], ["a", "a", "b", "b"])
     assert OUTLIER not in answer(plain, np.eye(10))
-    with pytest.raises(ParameterError, match="knows no outliers"):
+    with pytest.raises(ParameterError, match="has no outlier scores"):
         answer(plain, np.eye(10), reject=0.05)
 
 

@@ -63,7 +63,7 @@ def test_a_loaded_model_answers_and_explains_alike(fitted, saved):
 def test_explanations_quote_the_samples(fitted):
     of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
     assert any(f'"{text}"' in of_new for text in sentences("kite", 3))
-    assert "Closest of its own examples" in of_new
+    assert "Most similar examples" in of_new
     assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 5))
     page = fitted.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
     assert "<script>alert" not in page
@@ -114,7 +114,7 @@ def test_new_classes_alone_and_no_old_ones(fitted, folder):
     assert alone.classes.tolist() == sorted(NEW)
     plain = InputClassifier(fitted.encoder).fit([f"{name}0 {name}1" for name in NEW], NEW)
     assert plain.predict(["Wren0"]).tolist() == ["wren"]
-    with pytest.raises(ParameterError, match="knows no outliers"):
+    with pytest.raises(ParameterError, match="has no outlier scores"):
         plain.outlier_score(["Wren0"])
 
 

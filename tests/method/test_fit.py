@@ -238,7 +238,7 @@ def test_decision_is_the_linear_function_of_theta(base, xp):
             np.testing.assert_allclose(got[t, q], expected, rtol=1e-10)
 
 
-def test_novel_classes_are_told_apart(base):
+def test_novel_classes_are_separated(base):
     support, labels = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
     queries, truth = random_tasks(base, 20, (2, 2, 2), noise=0.2, seed=1)
     fitted = fit_tasks(base, support, labels, method_with(), n_classes=3)
@@ -257,5 +257,5 @@ def test_low_level_plans_are_kept_where_asked_for(base):
 def test_base_classes_that_hold_nan_are_said(base, head):
     broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
     support, labels = random_tasks(base)
-    with pytest.raises(InputError, match="hold NaN or infinity: make the bank again"):
+    with pytest.raises(InputError, match="hold NaN or infinity: build the bank again"):
         fit_tasks(broken, support, labels, method_with(head=head), n_classes=3)

@@ -13,7 +13,7 @@ from few_shot_problems import method_with, ragged_bank
 from hotshot.base import Space
 from hotshot.method.fit import calibrate_tasks
 from hotshot.method.joint import (
-    MOST_BIAS,
+    LARGEST_SHIFT,
     OldClasses,
     RowsProblem,
     balance,
@@ -98,7 +98,7 @@ def test_new_rows_do_not_depend_on_the_start(fitted):
         np.testing.assert_allclose(again.theta, first.theta, atol=1e-5)
 
 
-def test_old_classes_are_told_apart_by_their_samples_alone(fitted):
+def test_rows_of_old_classes_depend_on_their_samples_only(fitted):
     _, old, *_, bank = fitted
     assert old.theta.shape[0] == len(bank.names)
     right = logits(old.theta, old.held_out).argmax(axis=1) == old.labels
@@ -117,5 +117,5 @@ def test_old_classes_lose_no_more_than_was_allowed(seed, share, underrated):
     bias = balance(old, new, share, underrated)
     stolen = logits(new, held_out).max(axis=1) + bias > logits(theta, held_out).max(axis=1) + 1e-12
     assert stolen.mean() <= share
-    assert bias <= (MOST_BIAS if underrated else 0)
+    assert bias <= (LARGEST_SHIFT if underrated else 0)
     assert balance(old, new, None, underrated) == 0

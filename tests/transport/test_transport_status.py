@@ -99,7 +99,7 @@ METHODS = ["newton", "sinkhorn"]
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("dtype", "share"), [(np.float64, 9e-7), (np.float64, -1e-8), (np.float32, 9e-5)])
-def test_unbalanced_marginals_are_said_and_their_error_is_reported(method, dtype, share):
+def test_unbalanced_marginals_have_a_status_and_an_error(method, dtype, share):
     p = random_problem("uniform", 6, 4, epsilon=0.05)
     a, b = p.a.astype(dtype), (p.b * (1 + share)).astype(dtype)
     solution = solve(p.cost.astype(dtype), a, b, epsilon=0.05, method=method)
@@ -113,7 +113,7 @@ def test_unbalanced_marginals_are_said_and_their_error_is_reported(method, dtype
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-300, 1e-40, 1e-20, 1e-18, 1e-16])
-def test_a_status_is_never_kinder_than_the_plan(method, dtype, epsilon):
+def test_a_plan_that_violates_its_marginals_is_not_called_converged(method, dtype, epsilon):
     cost = np.stack([random_problem("uniform", 6, 4, epsilon=0.1, seed=s).cost for s in range(3)]).astype(dtype)
     cost[2] = 0.01
     solution = solve(cost, epsilon=epsilon, method=method, max_iterations=60)

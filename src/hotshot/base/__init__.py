@@ -1,8 +1,8 @@
 r"""Base classes: the bank of many-sample classes that novel classes borrow from.
 
-A bank keeps the samples of its classes, in memory or mapped from a folder. What depends on the bank and on the
-transform of its features alone, such as the axes, the means and covariances of eq. 2 and the sample weights, is
-prepared once and kept with it.
+A bank keeps the samples of its classes, in memory or mapped from a folder. All that depends only on the bank and on the
+transform of its features, such as the axes, the means and covariances of eq. 2 and the sample weights, is computed once
+and kept with it.
 """
 
 from hotshot.base.classes import BaseClasses, is_bank

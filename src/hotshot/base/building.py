@@ -27,12 +27,12 @@ from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
 
 SPOOL = "arrived.raw"
-# A part of the features: a file of them, or a function that gives batches (or one batch) of features and labels.
+# A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.
 Partition = str | Path | Callable[[], Any]
 
 
 def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Write samples to `folder` class by class, from one pass over batches: samples (mapped), counts, names."""
+    """Write samples to ``folder`` class by class, from one pass over batches: samples (mapped), counts, names."""
     index: dict[Any, int] = {}
     arrived: list[np.ndarray] = []
     dtype, width = None, None
@@ -45,12 +45,12 @@ def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.
             if dtype is None:
                 dtype, width = X.dtype, X.shape[1]
             if X.dtype.itemsize > dtype.itemsize:
-                raise InputError(f"X_base came as {dtype} first and as {X.dtype} later: use one dtype.")
+                raise InputError(f"X_base is {dtype} in the first batch and {X.dtype} in a later one: use one dtype.")
             codes = np.array([index.setdefault(name, len(index)) for name in names.tolist()])
             arrived.append(codes[labels])
             file.write(np.ascontiguousarray(X, dtype=dtype).data)
     if dtype is None or width is None:
-        raise InputError("There was no batch of features: pass at least one.")
+        raise InputError("No batch of features was passed: pass at least one.")
     labels = np.concatenate(arrived)
     names = np.array(list(index))
     by_name = np.argsort(names, kind="stable")
@@ -65,7 +65,7 @@ def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.
 
 
 def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Batches as they come; trouble in reading them is not taken for trouble in writing the bank."""
+    """Batches as they arrive; errors in reading them are not reported as errors in writing the bank."""
     try:
         for batch in batches:
             if not isinstance(batch, (tuple, list)) or len(batch) != 2:
@@ -84,14 +84,14 @@ def gather_statistics(
     transform: FeatureTransform | None = None,
     scheduler: str | None = None,
 ) -> ClassStatistics:
-    """Statistics of all parts of the features, merged; on the workers of a Dask cluster where one is named.
+    """Statistics of all parts of the features, merged; computed on a Dask cluster if ``scheduler`` is given.
 
-    Parts are feature files, which must be where workers find them, or functions without parameters that give features
-    and labels or an iterator of such batches. For `form` and `transform` see `ClassStatistics`; `scheduler` is an
-    address such as "tcp://host:8786".
+    Parts are feature files, which all workers must be able to read, or functions without parameters that return
+    features and labels or an iterator of such batches. For ``form`` and ``transform`` see ``ClassStatistics``;
+    ``scheduler`` is an address such as "tcp://host:8786".
     """
     if not len(partitions):
-        raise ParameterError("partitions is empty: pass at least one file of features.")
+        raise ParameterError("partitions is empty: pass at least one feature file.")
     task = partial(_statistics_of, form=form, transform=transform)
     if scheduler is None:
         return merge_all(task(part) for part in partitions)
@@ -102,14 +102,15 @@ def gather_statistics(
             wait_for_a_worker(client)
             parts = client.map(task, list(partitions), pure=False)
             while len(parts) > 1:
-                # Pairs merge where they are, so that no process holds all partial results.
+                # Pairs are merged on the workers, so that no process holds all partial results.
                 pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
                 parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
-            return parts[0].result()
+            merged: ClassStatistics = parts[0].result()
+            return merged
         except KilledWorker:
             raise RunError(
-                "Dask lost several workers on one part of the features, most often for want of memory: "
-                "make smaller parts, or give its workers more memory."
+                "Dask lost several workers on one part of the features, most often because memory ran out: "
+                "make smaller parts, or give the workers more memory."
             ) from None
 
 
@@ -140,11 +141,11 @@ def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
 def prepare_statistics(
     gather: Callable[..., ClassStatistics], space: Space, extent: ClassStatistics
 ) -> tuple[PreparedBase, ClassStatistics]:
-    """A bank of statistics in `space`, from a function that gathers statistics for a form and a transform.
+    """A bank of statistics in ``space``, from a function that gathers statistics for a form and a transform.
 
-    `extent` are those of the features as they are, of any form; they tell the dtype and the scale.
-    The features are gone over three times more: for the centre and the leading axes, for the axes of the pooled
-    covariance, and for the statistics in those.
+    ``extent`` are statistics of the untransformed features, of any form, for their dtype and scale. The features are
+    read three times more: for the centre and the leading axes, for the axes of the pooled covariance, and for the
+    statistics in these axes.
     """
     dtype = extent.dtype
     if space.sample_weights != "uniform":

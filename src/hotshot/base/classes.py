@@ -1,4 +1,4 @@
-"""A bank as an object that estimators share."""
+"""``BaseClasses``: the bank, an object that estimators share."""
 
 from __future__ import annotations
 
@@ -40,38 +40,55 @@ from hotshot.files.atomic import recover, replace_folder
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Spaces that a bank keeps prepared; of more, the one unused for longest is let go.
+# Most prepared spaces that a bank keeps; beyond it the least recently used is dropped.
 MOST_SPACES = 8
-# What `about` says of the features: what they come from, what was done to them, and whether the extractor was trained
-# on these classes.
+# Keys of `about`: the extractor of the features, transforms applied to them, and whether the extractor was trained on
+# these classes.
 EXTRACTOR, TRANSFORM, SEEN = "extractor", "transform", "seen_in_training"
-# Settings are chosen on banks of so many classes with so many samples.
+# Settings are chosen on banks with at least so many classes of at least so many samples.
 LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 
-# One axis and all of the variance, 1 and 1.0, are equal as parts of a space but are not the same.
+# n_components=1 (one axis) and 1.0 (all of the variance) are equal numbers but different spaces.
 Key = tuple[Space, type]
 
 
 class BaseClasses:
-    """Classes with many labelled samples, to borrow means and covariances from.
+    """Base classes: classes with many labelled samples, from which novel classes borrow means and covariances.
 
-    Make one with `from_samples`, with `from_batches` or `from_partitions` where the features do not fit in memory,
-    or with `load`. A bank does not change once made, so that estimators and threads share it freely.
+    Create a bank with ``from_samples``; with ``from_batches`` or ``from_partitions`` if the features do not fit in
+    memory; or with ``load``. A bank does not change after that, so estimators and threads can share it.
+
+    Parameters
+    ----------
+    stored : StoredBank
+        The parts of a bank, from one of the class methods above.
 
     Attributes
     ----------
     names : array (B,)
         Class labels, sorted.
     counts : array (B,)
-        Samples per class.
+        Number of samples per class.
     samples : array (sum(counts), V) or None
-        Features, class by class in the order of `names`; None in a bank of statistics.
+        Features, class by class in the order of ``names``; None in a bank of statistics.
     dtype : dtype
-        In which the features are computed with, float32 or float64.
+        Precision of computations with the features, float32 or float64.
     n_features : int
         Width of the features, V.
     about : dict
-        Where the features come from, as far as the bank was told.
+        Where the features come from, if known.
+
+    See Also
+    --------
+    HOTClassifier : The classifier that borrows from a bank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses
+    >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+    >>> base
+    BaseClasses(2 classes, 20 samples, 4 features)
     """
 
     def __init__(self, stored: StoredBank) -> None:
@@ -83,11 +100,11 @@ class BaseClasses:
         self.about = stored.about
         self._smallest = stored.smallest
         self._centres = dict(stored.centres)
-        # Spaces from a folder stay; those prepared here come and go.
+        # Spaces from a folder are always kept, those prepared here up to `MOST_SPACES`.
         self._stored: dict[Key, PreparedBase] = {_key(space): p for space, p in stored.spaces.items()}
         self._prepared: dict[Key, PreparedBase] = {}
         self._lock, self.choosing = RLock(), RLock()
-        # What was chosen on these classes, as JSON, by what it was chosen for.
+        # Settings chosen on these classes, as JSON, by estimator.
         self.choices: dict[str, Any] = dict(stored.choices)
         if stored.fingerprint:
             self.__dict__["fingerprint"] = stored.fingerprint
@@ -105,23 +122,28 @@ class BaseClasses:
         seen_in_training: bool | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> BaseClasses:
-        """A bank from features (samples, V) and their labels.
+        """Create a bank from features and their labels.
 
         Parameters
         ----------
         X : array (samples, V)
-            Finite features of any real dtype; float64 stays, float16 is computed with in float32.
+            Finite features of any real dtype; shorter floats than float32 become float32.
         y : array (samples,)
             Labels of any sortable type, in any order.
         max_samples : int, optional
-            Cap of samples per class; larger classes are thinned at random.
+            Maximum number of samples per class; larger classes are subsampled at random.
         seed : int
-            Of that choice.
+            Seed of the subsampling.
         seen_in_training : bool, optional
-            Whether the extractor was trained on these very classes. They are then too easy to choose settings on, and
-            only the power is chosen; where it is None, a test on held-out classes decides.
+            Whether the extractor was trained on these classes. Such classes are too easy to choose settings on, so
+            that only the power is chosen. With None, a test on held-out classes decides.
         about : dict, optional
-            Where the features come from, to be kept with them; its "extractor" goes into saved models.
+            Where the features come from, kept with the bank; its "extractor" is copied to saved models.
+
+        Returns
+        -------
+        BaseClasses
+            The bank.
 
         Examples
         --------
@@ -156,23 +178,30 @@ class BaseClasses:
         about: dict[str, Any] | None = None,
         overwrite: bool = False,
     ) -> BaseClasses:
-        """A bank in the folder `path` from one pass over batches of features and labels, which may exceed memory.
+        """Create a bank in a folder from one pass over batches of features, which need not fit in memory.
 
-        Samples are written to the folder as they come and sorted there; the default space of `HOTClassifier` is
-        prepared from them. What is in memory at once is one batch, and the samples in the axes of that space.
+        Samples are written to the folder as they arrive and sorted there; the default space of ``HOTClassifier`` is
+        prepared from them. Memory holds one batch, and the samples in the axes of that space.
 
         Parameters
         ----------
         batches : iterable of (X, y)
             Features (rows, V) and labels (rows,), classes in any order.
         path : path
-            Of the folder; `load` opens it again.
-        samples, covariance, overwrite
-            See `save`.
+            Folder of the bank; ``load`` opens it again.
+        samples, covariance
+            As in ``save``.
         about : dict, optional
-            Where the features come from, to be kept with them.
+            Where the features come from, kept with the bank.
+        overwrite : bool
+            Whether to replace a bank of that name.
+
+        Returns
+        -------
+        BaseClasses
+            The bank, loaded from the folder.
         """
-        # Before a pass that may take hours.
+        # Checked before a pass that may take hours.
         _check_form(samples, covariance)
         check_about(about)
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
@@ -192,23 +221,29 @@ class BaseClasses:
         scheduler: str | None = None,
         **space: Any,
     ) -> BaseClasses:
-        """A bank of statistics from parts of the features, on this machine or on a Dask cluster.
+        """Create a bank of statistics from parts of the features, on this machine or on a Dask cluster.
 
-        Each part is gone over where it is, several times, and only statistics travel. The bank keeps no samples, so
-        its costs are those that need none, such as "mean-cosine".
+        Each worker reads its parts several times and sends statistics only. The bank keeps no samples, so it can be
+        used with costs that need none, such as "mean-cosine".
 
         Parameters
         ----------
         partitions : sequence of paths or functions
-            See `gather_statistics`.
+            Feature files, which all workers must be able to read, or functions without parameters that return features
+            and labels or an iterator of such batches.
         power : float or "auto"
-            Of the power transform.
+            Power of the transform.
         covariance : {"diagonal", "pooled", "dense"}
-            What is kept of the covariances.
+            Form of the covariances.
         scheduler : str, optional
-            Address of a Dask scheduler.
-        space
-            Further parameters of `Space`; by default those of `HOTClassifier`.
+            Address of a Dask scheduler, such as "tcp://host:8786".
+        **space
+            Further parameters of the space; by default those of ``HOTClassifier``.
+
+        Returns
+        -------
+        BaseClasses
+            The bank, in memory.
         """
         gather = partial(gather_statistics, partitions, scheduler=scheduler)
         extent = gather(form="pooled")
@@ -217,7 +252,7 @@ class BaseClasses:
         prepared, raw = prepare_statistics(gather, wanted, extent)
         centres = {1.0: extent.mean}
         if wanted.power_on_base and wanted.power_offset == 0:
-            # Of the features as they are: the transform scales them first.
+            # The centre of unscaled features: the transform scales them first.
             scale = prepared.transform.scale
             centres[power] = raw.mean - np.log(scale) if power == 0 else raw.mean / scale**power
         width, spaces = extent.means.shape[1], {wanted: prepared}
@@ -225,9 +260,19 @@ class BaseClasses:
 
     @classmethod
     def load(cls, path: str | Path) -> BaseClasses:
-        """A bank from a folder that `save`, `from_batches` or `hotshot convert` made.
+        """Load a bank from a folder that ``save``, ``from_batches`` or ``hotshot convert`` wrote.
 
-        Its arrays are mapped into memory: loading takes no time, and only what a task needs is read.
+        Its arrays are mapped into memory: loading is fast, and only what is needed is read later.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the bank.
+
+        Returns
+        -------
+        BaseClasses
+            The bank.
         """
         return cls(read_bank(path))
 
@@ -240,22 +285,23 @@ class BaseClasses:
         spaces: Sequence[Space] | None = None,
         overwrite: bool = False,
     ) -> None:
-        """Write the bank and the spaces it is prepared in (by default that of `HOTClassifier`) to a folder.
+        """Write the bank to a folder, with the spaces it is prepared in (by default that of ``HOTClassifier``).
 
         Parameters
         ----------
         path : path
-            Of the folder, such as "birds.bank".
+            Folder of the bank, such as "birds.bank".
         samples : bool
-            Whether samples are kept. Without them the bank is many times smaller and works in the saved spaces only,
+            Whether to keep samples. Without them the bank is many times smaller and works only in the saved spaces,
             with costs that need no samples, such as "mean-cosine".
-        covariance : {"low-rank", "diagonal", "pooled", "dense"}
-            What a bank without samples keeps of the covariances: leading axes of each class and variances of the rest,
-            variances of each class along the axes of the pooled covariance, that one alone, or (B, V, V) all.
+        covariance : {"low-rank", "diagonal", "pooled", "dense"}, optional
+            Form of the covariances in a bank without samples: leading axes of each class and variances of the rest,
+            variances of each class along the axes of the pooled covariance, the pooled covariance alone, or all
+            matrices (B, V, V). Required with ``samples=False``, and only then.
         spaces : sequence of Space, optional
-            The spaces to write; by default those it is prepared in.
+            Spaces to write; by default those the bank is prepared in.
         overwrite : bool
-            Whether a bank of that name may be replaced.
+            Whether to replace a bank of that name.
         """
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
             self._write(folder, samples, covariance, spaces)
@@ -268,10 +314,10 @@ class BaseClasses:
         wanted = wanted if spaces_to_write is None else list(spaces_to_write)
         reduced = self.samples is not None and not samples
         if self.samples is None and covariance is not None:
-            raise ParameterError("This bank keeps statistics already: leave covariance as it is.")
+            raise ParameterError("This bank keeps no samples, so covariance cannot change: leave it out.")
         _check_form(not reduced, covariance)
         if reduced:
-            # Spaces that differ in the form of their covariances only are one now.
+            # Spaces that differ only in the form of their covariances are the same now.
             wanted = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in wanted))
         spaces = {space: self.prepare(space) for space in wanted}
         if reduced:
@@ -299,12 +345,18 @@ class BaseClasses:
         write_bank(folder, stored)
 
     def transform(self, f: Any) -> BaseClasses:
-        """The same classes with transformed samples, where novel samples are transformed too.
+        """Apply a transform to the samples, as it is applied to novel samples.
 
         Parameters
         ----------
         f : fitted transformer or function
-            Of scikit-learn, or a function from features (samples, V) to as many transformed ones (samples, W).
+            A fitted transformer of scikit-learn, or a function from features (samples, V) to as many features
+            (samples, W).
+
+        Returns
+        -------
+        BaseClasses
+            A new bank of the same classes with transformed samples.
 
         Examples
         --------
@@ -330,21 +382,28 @@ class BaseClasses:
         return BaseClasses(_of_samples(found, self.counts, self.names, about))
 
     def __repr__(self) -> str:
-        what = "samples" if self.samples is not None else "samples seen"
-        return f"BaseClasses({len(self.names)} classes, {self.counts.sum()} {what}, {self.n_features} features)"
+        of_samples = "" if self.samples is not None else "statistics of "
+        samples = f"{of_samples}{self.counts.sum()} samples"
+        return f"BaseClasses({len(self.names)} classes, {samples}, {self.n_features} features)"
 
     def _repr_html_(self) -> str:
         return views.as_html(self)
 
     def plot(self) -> Figure:
-        """A figure: samples per class, and the pairs of classes that lie closest to each other."""
+        """Plot the samples per class and the closest pairs of classes.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return views.as_figure(self)
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is large and quickly made again stays behind.
+        # What is large and quickly computed again is left out.
         kept = (
             "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices",
             "feature_space", "_centres", "_smallest",
@@ -368,7 +427,7 @@ class BaseClasses:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of samples, counts and names: two banks with the same one give the same results."""
+        """SHA-256 of samples, counts and names; banks with equal fingerprints give equal results."""
         names = json.dumps([str(name) for name in self.names])
         if self.samples is None:
             arrays = [array_hash(p.means) + array_hash(p.spectrum) + repr(k) for k, p in self._stored.items()]
@@ -384,49 +443,93 @@ class BaseClasses:
     @cached_property
     @one_thread()
     def covariances(self) -> np.ndarray:
-        """Covariance of each class (B, V, V), eq. 2; a one-sample class has the pooled one."""
+        """Covariance of each class (B, V, V), eq. 2; a class of one sample gets the pooled covariance."""
         return class_covariances(self._needed_samples("a covariance of raw features"), self.counts)
 
     @one_thread()
     def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
-        """Sample weights from a base classifier on the raw features, 1 in total for each class (samples,)."""
+        """Sample weights (samples,) from a base classifier on the raw features; they sum to 1 for each class.
+
+        Parameters
+        ----------
+        temperature : float
+            Temperature of the softmax over the classifier's probabilities.
+
+        Returns
+        -------
+        array (samples,)
+            Weights, in the order of ``samples``.
+        """
         return classifier_weights(self._needed_samples("a base classifier"), self.labels, temperature)
 
     @one_thread()
     def weighted_means(self, temperature: float = 1.0) -> np.ndarray:
-        """Mean of each class by sample weight (B, V)."""
+        """Mean of each class by sample weight (B, V).
+
+        Parameters
+        ----------
+        temperature : float
+            As in ``sample_weights``.
+
+        Returns
+        -------
+        array (B, V)
+            Means, in the order of ``names``.
+        """
         samples = self._needed_samples("a mean by sample weight")
         return class_means(samples, self.counts, self.sample_weights(temperature))
 
     @cached_property
     @one_thread()
     def feature_space(self) -> FeatureSpace | None:
-        """Where the samples lie, to tell features of another kind; None where too few classes or no samples tell."""
+        """Usual norms and directions of the samples, to detect features of another kind; None in small banks."""
         enough = self.samples is not None and len(self.names) >= LEAST_CLASSES
         return feature_space(self._needed_samples("its space"), self.labels) if enough else None
 
     @property
     def extractor(self) -> str | None:
-        """What the features come from; None where nobody said so."""
+        """Name of the extractor of the features; None if unknown."""
         return None if self.about.get(EXTRACTOR) is None else str(self.about[EXTRACTOR])
 
     @property
     def seen_in_training(self) -> bool | None:
-        """Whether the extractor of the features was trained on these classes; None where nobody said so."""
+        """Whether the extractor of the features was trained on these classes; None if unknown."""
         seen = self.about.get(SEEN)
         return seen if isinstance(seen, bool) else None
 
     @property
     def can_hold_out(self) -> bool:
-        """Whether settings can be chosen here: there are samples, and classes enough to hold some out in turn."""
+        """Whether settings can be chosen on held-out classes: there are samples, and enough classes."""
         return self.samples is not None and int(np.sum(self.counts >= LEAST_HELD_OUT)) >= LEAST_TO_CHOOSE
 
     def power(self, power: float | str) -> float:
-        """The power that "auto" stands for with this bank: 0.5 where no base feature is negative, 1 elsewhere."""
+        """The power itself; for "auto" 0.5 if no base feature is negative, else 1.
+
+        Parameters
+        ----------
+        power : float or "auto"
+            Power of the transform.
+
+        Returns
+        -------
+        float
+            The power to use.
+        """
         return choose_power(power, self._smallest)
 
     def centre(self, power: float) -> np.ndarray:
-        """Mean of all power-transformed samples (V,); computed on the first call and kept."""
+        """Mean of all power-transformed samples (V,); computed on the first call and kept.
+
+        Parameters
+        ----------
+        power : float
+            Power of the transform.
+
+        Returns
+        -------
+        array (V,)
+            The centre.
+        """
         if power not in self._centres:
             samples = self._needed_samples(f"the centre of features to the power {power:g}")
             totals = [
@@ -437,7 +540,18 @@ class BaseClasses:
         return self._centres[power]
 
     def prepare(self, space: Space) -> PreparedBase:
-        """The bank in `space`; computed on the first call and kept."""
+        """The bank in a space; computed on the first call and kept.
+
+        Parameters
+        ----------
+        space : Space
+            Transform of the features and form of the covariances.
+
+        Returns
+        -------
+        PreparedBase
+            Means, covariances and samples in that space.
+        """
         key = _key(space)
         if key in self._stored:
             return self._stored[key]
@@ -452,12 +566,29 @@ class BaseClasses:
         return prepared
 
     def prepared_by(self, transform: FeatureTransform) -> dict[Key, PreparedBase]:
-        """The spaces prepared so far that features enter by this transform, for `adopt`."""
+        """Prepared spaces with this transform of features, for ``adopt``.
+
+        Parameters
+        ----------
+        transform : FeatureTransform
+            Transform of one of the prepared spaces.
+
+        Returns
+        -------
+        dict
+            Prepared spaces by key.
+        """
         with self._lock:
             return {key: prepared for key, prepared in self._prepared.items() if prepared.transform is transform}
 
     def adopt(self, spaces: Mapping[Key, PreparedBase]) -> None:
-        """Use spaces that another copy of this bank has prepared."""
+        """Use spaces that another copy of this bank has prepared.
+
+        Parameters
+        ----------
+        spaces : dict
+            Result of ``prepared_by``.
+        """
         with self._lock:
             self._prepared = {**spaces, **self._prepared}
 
@@ -466,17 +597,17 @@ class BaseClasses:
         return prepare(self._needed_samples("a new space"), self.counts, self.names, space)
 
     def _approximated(self, space: Space) -> PreparedBase | None:
-        """The space from one that differs in having exact covariances, where it is at hand."""
+        """The space from a stored one that differs only in exact covariances, if there is one."""
         if COVARIANCE_FORMS[space.covariance].approximate is None:
             return None
-        # Only from the folder: what was prepared here depends on what was asked before.
+        # Only from the folder: spaces prepared here depend on earlier calls.
         exact_forms = [name for name, form in COVARIANCE_FORMS.items() if form.approximate is None]
         keys = [_key(replace(space, covariance=name)) for name in exact_forms]
         exact = next((self._stored[key] for key in keys if key in self._stored), None)
         return None if exact is None else approximate(exact, space.covariance)
 
     def _stored_like(self, space: Space) -> PreparedBase:
-        """The stored space that is like `space` in all but the form of its covariances, which "auto" leaves open."""
+        """The stored space that equals ``space`` except for the form of its covariances, which "auto" leaves open."""
         like = {key: p for key, p in self._stored.items() if _key(replace(key[0], covariance="auto")) == _key(space)}
         if like:
             return next(iter(like.values()))
@@ -487,19 +618,19 @@ class BaseClasses:
 
 
 def is_bank(path: str | Path) -> bool:
-    """Whether a folder says that it is a bank."""
+    """Whether a folder holds the description of a bank."""
     return os.path.isfile(recover(path) / DESCRIPTION)
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:
-    """Raise unless the form of covariances is given exactly where no samples are saved."""
+    """Raise unless the form of covariances is passed if, and only if, no samples are saved."""
     known = (LOW_RANK, *FORMS)
     if not samples and covariance not in known:
         raise ParameterError(
-            f"covariance must be one of {', '.join(known)} where no samples are saved, got {covariance!r}."
+            f"covariance must be one of {', '.join(known)} if samples are not saved, got {covariance!r}."
         )
     if samples and covariance is not None:
-        raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it.")
+        raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it out.")
 
 
 def _key(space: Space) -> Key:

@@ -8,13 +8,13 @@ Factored  the samples themselves: with F_b the        many classes of few sample
           centred samples, Sigma_b = F_b' F_b /       samples is kept, and no V x V matrix is formed
           (J_b - 1)                                   for a class
 Diagonal  variances along the axes (K, V)             as an approximation: of each class, or pooled
-LowRank   leading axes of each class                  as an approximation, see `hotshot.base.low_rank`
+LowRank   leading axes of each class                  as an approximation, see ``hotshot.base.low_rank``
 Joined    several of these, one after the other       classes of different sizes
 ========  ==========================================  ====================================================
 
-All forms answer the same questions. `mixtures` makes dense mixtures of the covariances. For weights W of a linear
-classifier, `apply` gives the product that the other two share: `quadratic` makes of it the covariances
-:math:`A_k = W \Sigma_k W^\top` of the logits, and `gradient` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
+All forms have the same methods. ``mixtures`` returns dense mixtures of the covariances. For weights W of a linear
+classifier, ``apply`` returns the product that the other two share: ``quadratic`` computes from it the covariances
+:math:`A_k = W \Sigma_k W^\top` of the logits, and ``gradient`` the gradient :math:`2 \sum_k X_k W \Sigma_k` in W of a
 function of these with symmetric derivatives X_k.
 """
 
@@ -34,16 +34,16 @@ from hotshot.base.statistics import Bucket, class_covariances, class_rows
 if TYPE_CHECKING:
     from hotshot.base.low_rank import LowRank
 
-# Entries of the samples that are centred and weighed together.
+# Entries of the samples that are centred and weighted together.
 ENTRIES_AT_ONCE = 2**24
-# Up to so many entries all covariances are dense, whatever the size of the classes: that is the quickest.
+# Up to so many entries all covariances are dense, which is fastest, whatever the size of the classes.
 DENSE_ENTRIES = 2**27
 # Beyond that, classes with less than this share of V samples are factored.
 FACTORED_SHARE = 0.5
 
 
 class Explicit:
-    """What forms share whose `apply` gives W Sigma_k itself (tasks, K, N, V)."""
+    """Base of forms whose ``apply`` returns W Sigma_k itself (tasks, K, N, V)."""
 
     def quadratic(self, product: Array, W: Array) -> Array:
         """W Sigma_k W' (tasks, K, N, N)."""
@@ -59,7 +59,7 @@ class Explicit:
 
 @dataclass(frozen=True)
 class Dense(Explicit):
-    """Matrices (K, V, V), or (tasks, K, V, V) where each task has its own."""
+    """Matrices (K, V, V), or (tasks, K, V, V) if each task has its own."""
 
     matrices: Array
 
@@ -93,7 +93,7 @@ class Dense(Explicit):
 
 @dataclass(frozen=True)
 class Diagonal(Explicit):
-    """Variances along the axes (K, V), or (tasks, K, V) where each task has its own."""
+    """Variances along the axes (K, V), or (tasks, K, V) if each task has its own."""
 
     variances: Array
 
@@ -126,7 +126,7 @@ class Factored:
     rows : array (K, J, V)
         Samples, padded to one number; padding is not used.
     lengths : array (K, J) or None
-        What each row must be multiplied with to be a sample; None where it is one already.
+        Factor that makes each row a sample; None if rows are samples already.
     means : array (K, V)
         Their means.
     scales : array (K, J)
@@ -145,7 +145,7 @@ class Factored:
 
     @property
     def row_scales(self) -> Array:
-        """What rows are multiplied with when deviations from the mean are scaled (K, J)."""
+        """Factor of the rows in scaled deviations from the mean (K, J)."""
         return self.scales if self.lengths is None else self.scales * self.lengths
 
     @property
@@ -214,7 +214,7 @@ class Factored:
 
 @dataclass(frozen=True)
 class Joined:
-    """Covariances of several forms; those of part p stand for the classes `classes[p]`."""
+    """Covariances of several forms; those of part p belong to the classes ``classes[p]``."""
 
     parts: tuple[Covariances, ...]
     classes: tuple[np.ndarray, ...]
@@ -268,16 +268,17 @@ class Joined:
 
 
 Covariances: TypeAlias = "Dense | Diagonal | Factored | Joined | LowRank"
-# What `apply` gives: an array, or one for each part.
+# Result of `apply`: an array, or one for each part.
 Product = Any
 
 
 @dataclass(frozen=True)
 class ClassSamples:
-    """What covariances are made from: samples z (samples, V), class by class, and what is known of them.
+    """Samples z (samples, V), class by class, and their statistics, to compute covariances from.
 
-    They are in axes in which the pooled covariance is diagonal, with the variances `spectrum` (V,). `counts` and
-    `means` are of each class; `buckets` are the same samples as unit vectors, which `are_units` says they are already.
+    They are in axes in which the pooled covariance is diagonal, with the variances ``spectrum`` (V,). ``counts`` and
+    ``means`` are of each class; ``buckets`` are the samples as unit vectors; ``are_units`` tells whether z are units
+    too.
     """
 
     z: np.ndarray
@@ -299,7 +300,7 @@ def factored_form(samples: ClassSamples) -> Joined:
 
 
 def automatic_form(samples: ClassSamples) -> Dense | Joined:
-    """Dense matrices in banks where they are quickest; in larger ones classes of few samples are factored."""
+    """Dense matrices if they are fastest; in larger banks classes of few samples are factored."""
     n_classes, width = samples.means.shape
     if n_classes * width**2 <= DENSE_ENTRIES:
         return dense_form(samples)
@@ -307,7 +308,7 @@ def automatic_form(samples: ClassSamples) -> Dense | Joined:
 
 
 def _by_bucket(samples: ClassSamples, dense_from: float) -> Joined:
-    """Factored classes, but for buckets of at least `dense_from` samples a class and for classes of one sample."""
+    """Factored classes, except buckets of at least ``dense_from`` samples a class and classes of one sample."""
     z, counts, spectrum = samples.z, samples.counts, samples.spectrum
     parts: list[Dense | Diagonal | Factored] = []
     classes = []
@@ -343,7 +344,7 @@ def repeat_pooled(spectrum: np.ndarray, n_classes: int) -> Diagonal:
 
 @dataclass(frozen=True)
 class CovarianceForm:
-    """How covariances are made from samples and, where they are an approximation, from exact ones and the spectrum."""
+    """How covariances are computed from samples and, for an approximation, from exact ones and the spectrum."""
 
     build: Callable[[ClassSamples], Covariances]
     approximate: Callable[[Covariances, np.ndarray], Covariances] | None = None

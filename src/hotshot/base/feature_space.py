@@ -1,4 +1,4 @@
-"""Whether novel classes can stand beside a bank: names that no base class has, and features of the same space."""
+"""Warnings about novel classes: names that base classes have, and features unlike those of the bank."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hotshot.formatting import count, shortened
 if TYPE_CHECKING:
     from hotshot.base.classes import BaseClasses
 
-# Base samples that are looked at, of each half of the classes; fewer classes say too little of others.
+# Base samples that are used, of each half of the classes; with fewer classes there is no check of features.
 MOST_SAMPLES, LEAST_CLASSES = 1024, 20
 MOST_AXES = 256
-# Novel samples that are looked at in one call.
+# Novel samples that are checked in one call.
 MOST_ROWS = 24
-# Share of the base samples that may lie outside of what is usual, on each side.
+# Share of the base samples outside of the usual range, on each side.
 UNUSUAL = 0.002
-# How far the median of n novel samples may be outside of what is usual for one base sample: in the logarithm of the
-# norm by this and 1 / n, in the share of the leading axes by 1 / n and at least a fifth of its usual range. Measured on
+# How far the median of n novel samples may be outside of the usual range of one base sample: in the logarithm of the
+# norm by this plus 1 / n, in the share of the leading axes by 1 / n and at least a fifth of its range. Measured on
 # features of texts, images and characters, with random novel classes and with those farthest from the base classes: no
-# alarm in 5,400 tasks and 24,000 single samples; a random rotation is noticed in 95% or more of the 5-way-1-shot tasks.
+# warning in 5,400 tasks and 24,000 single samples; a random rotation is detected in 95% or more of 5-way-1-shot tasks.
 NORM_MARGIN, SHARE_MARGIN = 0.4, 0.2
-# A random direction has the share axes / V. Where base samples do not stay above it by this, directions say nothing.
+# A random direction has the share axes / V. Unless base samples exceed it by this, directions are not checked.
 ABOVE_CHANCE = 0.1
-# Names that a warning lists.
+# Most names in a warning.
 MOST_NAMES = 3
 
 
 def warn_of_shared_classes(base: BaseClasses, names: np.ndarray) -> None:
-    """Warn where novel classes have the names of base classes; equal numbers mean nothing."""
+    """Warn if novel classes have the names of base classes; equal numbers are ignored."""
     novel = {name for name in names.tolist() if isinstance(name, str)}
     shared = sorted(novel.intersection(base.names.tolist())) if novel else []
     if shared:
@@ -48,24 +48,24 @@ def warn_of_shared_classes(base: BaseClasses, names: np.ndarray) -> None:
         warnings.warn(
             f"{have}, {some}{more}: leave them out of the bank, or rename them if they only share the name.",
             SharedClassWarning,
-            stacklevel=_users_level(),
+            stacklevel=_stacklevel_of_caller(),
         )
 
 
 def warn_of_features(space: FeatureSpace, X: np.ndarray) -> None:
-    """Warn where samples (samples, V) cannot come from the space of the base samples."""
+    """Warn if samples (samples, V) look unlike the base samples."""
     difference = space.difference(X)
     if difference is not None:
         warnings.warn(
             f"The samples in X look unlike those of the base classes, {difference}: transform the bank as well, with "
             "base.transform(f), or extract both with the same model.",
             FeatureSpaceWarning,
-            stacklevel=_users_level(),
+            stacklevel=_stacklevel_of_caller(),
         )
 
 
-def _users_level() -> int:
-    """The `stacklevel` at which a function that calls this one warns of the line that called hotshot."""
+def _stacklevel_of_caller() -> int:
+    """The ``stacklevel`` for ``warnings.warn`` in the calling function that shows the line that called hotshot."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hotshot."):
         frame, level = frame.f_back, level + 1
@@ -74,7 +74,7 @@ def _users_level() -> int:
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """Where samples of classes lie that had no part in it: axes are of half of the base classes, ranges of the others.
+    """Usual norms and directions of samples: axes are from half of the base classes, ranges from the other half.
 
     Attributes
     ----------
@@ -82,8 +82,8 @@ class FeatureSpace:
     axes : array (V, axes)
         The leading half of the principal axes, which hold most of the variance of features from the same extractor.
     norms, shares : pairs of float
-        Between which the logarithm of the norm, and the share of the squared distance from the mean along the axes, is
-        for nearly all samples.
+        Range, for nearly all samples, of the logarithm of the norm and of the share of the squared distance from the
+        mean that lies along the axes.
     """
 
     mean: np.ndarray
@@ -92,41 +92,42 @@ class FeatureSpace:
     shares: tuple[float, float]
 
     def difference(self, X: np.ndarray) -> str | None:
-        """What tells samples (samples, V) from base samples, in words; None where nothing does."""
-        X = _some(X, MOST_ROWS)
-        norm, share = (float(np.median(values)) for values in _measured(X, self.mean, self.axes))
+        """How samples (samples, V) differ from base samples, in words; None if they do not."""
+        X = _evenly_spaced(X, MOST_ROWS)
+        norm, share = (float(np.median(values)) for values in _norms_and_shares(X, self.mean, self.axes))
         margin = NORM_MARGIN + 1 / len(X)
         low, high = self.norms
         if norm < low - margin or norm > high + margin:
-            return f"their median norm is {np.exp(norm):.3g} where {np.exp(low):.3g} to {np.exp(high):.3g} is usual"
+            return f"their median norm is {np.exp(norm):.3g} (usually {np.exp(low):.3g} to {np.exp(high):.3g})"
         low, high = self.shares
         if share < low - max(1 / len(X), SHARE_MARGIN) * (high - low):
-            return f"{share:.0%} of their variance is in the leading axes where {low:.0%} to {high:.0%} is usual"
+            return f"{share:.0%} of their variance is in the leading axes (usually {low:.0%} to {high:.0%})"
         return None
 
 
 @NO_OVERFLOW_WARNINGS
 def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | None:
-    """Where samples (samples, V) of classes 0, 1, … lie; None where they are too large to tell."""
-    halves = (_some(np.flatnonzero(labels % 2 == part), MOST_SAMPLES) for part in (0, 1))
+    """The ``FeatureSpace`` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
+    halves = (_evenly_spaced(np.flatnonzero(labels % 2 == part), MOST_SAMPLES) for part in (0, 1))
     known, others = (np.asarray(samples[rows], dtype=np.float64) for rows in halves)
     mean = known.mean(axis=0)
     if not np.isfinite(np.sum((known - mean) ** 2)):
         return None
     n_axes = min(max(1, samples.shape[1] // 2), MOST_AXES, len(known))
     axes = randomized_svd(known - mean, n_axes, random_state=0)[2].T.astype(np.float32)
-    norms, (low, high) = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in _measured(others, mean, axes))
-    telling = low > n_axes / samples.shape[1] + ABOVE_CHANCE
-    return FeatureSpace(mean, axes, tuple(norms), (low, high) if telling else (0.0, 1.0))
+    measured = _norms_and_shares(others, mean, axes)
+    norms, (low, high) = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in measured)
+    is_informative = low > n_axes / samples.shape[1] + ABOVE_CHANCE
+    return FeatureSpace(mean, axes, tuple(norms), (low, high) if is_informative else (0.0, 1.0))
 
 
-def _some(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most so many rows, evenly spaced."""
+def _evenly_spaced(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most ``most`` rows, evenly spaced."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 @NO_OVERFLOW_WARNINGS
-def _measured(X: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _norms_and_shares(X: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Logarithm of the norm, and share of the squared distance from the mean along the axes, of each sample."""
     tiny = np.finfo(np.float64).tiny
     X = np.asarray(X, dtype=np.float64)
@@ -137,7 +138,7 @@ def _measured(X: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> tuple[np.nda
 
 
 def check_feature_space(space: Any, width: int) -> None:
-    """Raise ValueError unless what a file holds is a feature space of this width."""
+    """Raise ValueError unless an object from a file is a feature space of this width."""
     if not (
         isinstance(space, FeatureSpace)
         and all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (space.mean, space.axes))
@@ -147,4 +148,4 @@ def check_feature_space(space: Any, width: int) -> None:
         and all(isinstance(pair, tuple) and len(pair) == 2 for pair in (space.norms, space.shares))
         and all(np.isfinite(x).all() for x in (space.mean, space.axes, space.norms, space.shares))
     ):
-        raise ValueError("the space of its features does not fit")
+        raise ValueError("feature_space_ is invalid")

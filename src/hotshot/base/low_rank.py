@@ -37,7 +37,7 @@ class LowRank(Explicit):
     leading : array (K, r)
         Variances along them.
     rest : array (K, V)
-        What they leave of the variances along the axes of the space.
+        Remaining variances along the axes of the space.
     """
 
     rows: Array
@@ -83,7 +83,7 @@ class LowRank(Explicit):
 
 
 def low_rank(exact: Covariances) -> LowRank:
-    """The leading axes of exact covariances, and the variances that these leave."""
+    """The leading axes of exact covariances, and the remaining variances."""
     variances = exact.variances
     count, width = variances.shape
     rank = min(RANK, width)
@@ -91,7 +91,7 @@ def low_rank(exact: Covariances) -> LowRank:
     leading = np.zeros((count, rank), dtype=variances.dtype)
     joined = exact if isinstance(exact, Joined) else Joined((exact,), (np.arange(count),))
     for part, classes in zip(joined.parts, joined.classes, strict=True):
-        # A diagonal covariance, as that of a class of one sample, is all rest.
+        # A diagonal covariance, such as that of a class of one sample, has no leading axes here.
         for k, b in () if isinstance(part, Diagonal) else enumerate(classes):
             axes, spread = _leading_axes(part, k, rank)
             rows[b, : len(axes)], leading[b, : len(axes)] = axes, spread
@@ -102,7 +102,7 @@ def low_rank(exact: Covariances) -> LowRank:
 def _leading_axes(part: Covariances, k: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit vectors (r, V) along which covariance k varies most, and its variances along them (r,)."""
     if isinstance(part, Factored):
-        # By the products of the samples, which are fewer than the features.
+        # From the products of the samples, which are fewer than the features.
         factor = part.factors(np.array([k]))[0].astype(np.float64)
         variances, mixing = np.linalg.eigh(factor @ factor.T)
         kept = np.flatnonzero(variances > variances[-1] * np.finfo(np.float32).eps)[-rank:]

@@ -1,4 +1,4 @@
-"""One bank of the samples of several."""
+"""Merge banks: one bank with the samples of several."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hotshot.errors import InputError, ParameterError
 
 
 def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: bool = False) -> BaseClasses:
-    """A bank in the folder `path` of the samples of several, as if it had been made from all of them at once.
+    """Write a bank with the samples of several banks to the folder ``path``, as if made from all samples at once.
 
-    A class that several banks have gets the samples of all. Nothing of what was chosen on the parts holds for the
-    whole: it is chosen anew where it is needed.
+    A class of several banks gets the samples of all. Settings chosen on the parts are not kept: they are chosen again
+    on the merged bank.
     """
     if len(sources) < 2:
         raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
@@ -42,16 +42,16 @@ def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: b
 
 
 def _check_mergeable(sources: Sequence[str | Path], banks: Sequence[BaseClasses]) -> None:
-    """Raise unless all have samples, of the same kind, and no two the same ones."""
+    """Raise unless all banks have samples, of the same extractor and width, and no two banks the same samples."""
     for source, bank in zip(sources, banks, strict=True):
         if bank.samples is None:
             raise InputError(
-                f"{source} keeps no samples, and the axes of a joint bank need those of all: merge banks with samples, "
-                "then make the result compact."
+                f"{source} keeps no samples, which a merge needs: merge banks with samples, then make the result "
+                "compact."
             )
     for (source, one), (other, two) in combinations(zip(sources, banks, strict=True), 2):
-        told = [(key, one.about.get(key), two.about.get(key)) for key in (EXTRACTOR, TRANSFORM)]
-        for key, own, its in [("features", one.n_features, two.n_features), *told]:
+        origins = [(key, one.about.get(key), two.about.get(key)) for key in (EXTRACTOR, TRANSFORM)]
+        for key, own, its in [("features", one.n_features, two.n_features), *origins]:
             if own is not None and its is not None and own != its:
                 raise InputError(
                     f"{source} and {other} differ in {key}, {own} and {its}: extract all features with the same model."
@@ -61,9 +61,9 @@ def _check_mergeable(sources: Sequence[str | Path], banks: Sequence[BaseClasses]
 
 
 def _about(banks: Sequence[BaseClasses]) -> dict[str, Any]:
-    """What all banks say alike of their features; where they come from, if only some say it."""
-    first, *_ = said = [bank.about for bank in banks]
-    agreed = {key: value for key, value in first.items() if all(one.get(key) == value for one in said)}
-    agreed |= {key: one[key] for one in said for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
-    # Classes that were seen are too easy, in any company.
-    return agreed | ({SEEN: True} if any(bank.seen_in_training for bank in banks) else {})
+    """Entries of ``about`` that all banks share, and the extractor and transform even if only some banks have them."""
+    first, *_ = abouts = [bank.about for bank in banks]
+    common = {key: value for key, value in first.items() if all(one.get(key) == value for one in abouts)}
+    common |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
+    # Classes seen in training are too easy, whatever they are merged with.
+    return common | ({SEEN: True} if any(bank.seen_in_training for bank in banks) else {})

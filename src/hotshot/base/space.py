@@ -1,4 +1,4 @@
-r"""The space the method works in: how raw features enter it, and a bank prepared in it.
+r"""The space of the method: the transform of raw features to it, and a bank prepared in it.
 
 .. math::
     x \mapsto \frac{R^\top (x^\lambda - c)}{\lVert R^\top (x^\lambda - c) \rVert}
@@ -27,9 +27,9 @@ from hotshot.base.statistics import (
 )
 from hotshot.errors import InputError, ParameterError
 
-# How messages call the samples of the bank.
+# Name of the samples of the bank in messages.
 BASE_SAMPLES = "X_base"
-# Axes that are kept for any share of the variance: on one axis, unit vectors are 1 and -1.
+# Least number of axes for any share of the variance: on one axis, unit vectors are 1 and -1.
 LEAST_AXES = 8
 # Rows of the bank that are transformed together.
 ROWS_AT_ONCE = 2**14
@@ -37,7 +37,7 @@ ROWS_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class Space:
-    """The space a bank is prepared in; see `HOTClassifier`, whose defaults these are, for what each parameter means."""
+    """The space that a bank is prepared in; ``HOTClassifier`` documents the parameters and has the same defaults."""
 
     power: float
     power_offset: float = 0.0
@@ -50,14 +50,55 @@ class Space:
 
 
 def choose_power(power: float | str, smallest: float) -> float:
-    """`power` itself; for "auto" 0.5 where no feature is negative and 1 elsewhere."""
+    """The power itself; for "auto" 0.5 if no feature is negative, else 1.
+
+    Parameters
+    ----------
+    power : float or "auto"
+        Power of the transform.
+    smallest : float
+        Smallest feature.
+
+    Returns
+    -------
+    float
+        The power to use.
+
+    Examples
+    --------
+    >>> choose_power("auto", smallest=-0.3), choose_power("auto", smallest=0.0), choose_power(0.8, smallest=0.0)
+    (1.0, 0.5, 0.8)
+    """
     if power != "auto":
         return float(power)
     return 0.5 if smallest >= 0 else 1.0
 
 
 def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X") -> Array:
-    """Tukey's ladder of powers: (x + offset)**power, and log(x + offset) where the power is 0."""
+    r"""Tukey's ladder of powers: :math:`(x + o)^\lambda`, and :math:`\log(x + o)` for the power 0.
+
+    Parameters
+    ----------
+    x : array
+        Features, from any array library that follows the array API standard.
+    power : float
+        The power :math:`\lambda`.
+    offset : float
+        The offset o, added before the power.
+    name : str
+        Name of the features in error messages.
+
+    Returns
+    -------
+    array
+        Transformed features. Negative entries raise ``InputError`` unless the power is a whole number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> power_transform(np.array([[4.0, 9.0]]), 0.5)
+    array([[2., 3.]])
+    """
     xp = namespace(x)
     x = x + offset if offset else x
     if power == 1:
@@ -70,7 +111,7 @@ def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X"
         )
     if power <= 0 and bool(xp.any(x == 0)):
         raise InputError(
-            f"{name} has entries equal to 0, where power {power:g} is infinite: "
+            f"{name} has entries equal to 0, for which the power {power:g} is infinite: "
             "pass a positive power, or power_offset=1e-6."
         )
     return xp.log(x) if power == 0 else x**power
@@ -78,19 +119,34 @@ def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X"
 
 @dataclass(frozen=True)
 class FeatureTransform:
-    """How raw features of novel classes enter the space of a prepared bank.
+    r"""Transform of raw features to the space of a prepared bank.
+
+    .. math::
+        z = \frac{R^\top ((s x + o)^\lambda - c)}{\lVert R^\top ((s x + o)^\lambda - c) \rVert}
 
     Attributes
     ----------
     power, offset : float
-        Of the power transform.
+        Power and offset of the power transform.
     scale : float
-        Factor before all else, a power of two that brings features of any magnitude near 1.
+        First factor s, a power of two that brings features of any magnitude near 1.
     centre : array (V,) or None
+        Centre c, subtracted after the power.
     axes : array (V, axes) or None
-        Orthonormal directions to rotate to.
+        Orthonormal directions R to project on.
     unit : bool
-        Whether the result is scaled to unit norm.
+        Whether to scale the result to unit norm.
+
+    See Also
+    --------
+    power_transform : The power alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> transform = FeatureTransform(power=0.5, offset=0.0, scale=1.0, centre=None, axes=None, unit=True)
+    >>> transform(np.array([[9.0, 16.0]]))
+    array([[0.6, 0.8]])
     """
 
     power: float
@@ -101,7 +157,18 @@ class FeatureTransform:
     unit: bool
 
     def same_as(self, other: FeatureTransform | None) -> bool:
-        """Whether both give the same numbers."""
+        """Whether both transforms are equal.
+
+        Parameters
+        ----------
+        other : FeatureTransform or None
+            The other transform.
+
+        Returns
+        -------
+        bool
+            False for None.
+        """
         if other is None:
             return False
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
@@ -109,7 +176,7 @@ class FeatureTransform:
 
     @NO_OVERFLOW_WARNINGS
     def __call__(self, x: Array, name: str = "X") -> Array:
-        """Transform features (…, V) to (…, axes); raise where a sample leaves the range of their dtype."""
+        """Transform features (…, V) to (…, axes); raise if a sample leaves the range of their dtype."""
         raw = x
         if self.scale != 1:
             x = x * self.scale
@@ -130,9 +197,9 @@ class FeatureTransform:
         # Rows of a bank are in another order than they came in.
         place = f"column {column}" if name == BASE_SAMPLES else f"row {bad}, column {column}"
         return InputError(
-            f"{name} leaves the range of {found.dtype} in {place}, where an entry of size {row[column]:.3g} is taken "
-            f"times {self.scale:.3g}, plus {self.offset:.3g}, to the power {self.power:g}: remove or rescale such "
-            "samples, or pass other parameters."
+            f"{name} leaves the range of {found.dtype} in {place}: an entry of size {row[column]:.3g} is multiplied "
+            f"by {self.scale:.3g}, added to {self.offset:.3g} and raised to the power {self.power:g}; remove or "
+            "rescale such samples, or pass other parameters."
         )
 
 
@@ -144,17 +211,17 @@ class PreparedBase:
     ----------
     names : array (B,)
     transform : FeatureTransform
-        Takes raw novel features to this space.
+        Transform of raw novel features to this space.
     buckets : tuple of Bucket
         The samples, for the low-level transport.
     means, weighted_means, mean_units : arrays (B, V)
         Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
     covariances : Dense, Factored, Diagonal or Joined
-        Of every class, in the form that its size asks for.
+        Covariances of all classes, in a form that suits their size.
     spectrum : array (V,)
         Variances of the pooled covariance, which is diagonal in these axes.
     ones : array (V,)
-        The direction of equal entries in the original features.
+        The all-ones direction of the original features, in these axes.
     """
 
     names: np.ndarray
@@ -168,7 +235,7 @@ class PreparedBase:
     ones: Array
 
     def to(self, reference: Array) -> PreparedBase:
-        """The same bank in the array library, dtype and device of `reference`."""
+        """The same bank in the array library, dtype and device of ``reference``."""
         return map_arrays(self, lambda x: like(x, reference))
 
     @cached_property
@@ -177,9 +244,9 @@ class PreparedBase:
         return self.covariances.variances
 
     def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
-        """How base classes differ and how their samples do, see `hotshot.base.statistics`; computed once and kept."""
-        kept = self.__dict__.setdefault("_two_covariances", {})
+        """Covariances between and within base classes, see ``hotshot.base.statistics``; computed once and kept."""
         key = within, between, scale
+        kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
         if key not in kept:
             found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), *key)
             kept[key] = map_arrays(found, lambda x: like(x, self.means))
@@ -188,7 +255,7 @@ class PreparedBase:
 
 @NO_OVERFLOW_WARNINGS
 def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
-    """Samples (sum(counts), V), class by class, in `space`."""
+    """Samples (sum(counts), V), class by class, in ``space``."""
     normalise = space.normalize is not None
     plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
     z, centre, leading = _reduced(samples, space, plain)
@@ -204,7 +271,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     else:
         weights = np.repeat(1.0 / counts, counts)
     units = z if normalise else unit_vectors(z)
-    # With uniform weights all means of unit vectors are one.
+    # With uniform weights, plain and weighted means are the same.
     means = class_means(z, counts)
     weighted_means = means if space.sample_weights == "uniform" else class_means(z, counts, weights)
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
@@ -237,11 +304,11 @@ def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.nda
 
 
 def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in `dtype`."""
+    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
     # Not NaN either.
     if not np.abs(moment).max() <= np.finfo(dtype).max:
         raise InputError(
-            f"{BASE_SAMPLES} is so large that its variances leave the range of {np.dtype(dtype)}: rescale the "
+            f"{BASE_SAMPLES} has variances beyond the range of {np.dtype(dtype)}: rescale the "
             "features, or use the default normalize='centre-l2'."
         )
     variances, axes = np.linalg.eigh(moment)
@@ -249,7 +316,7 @@ def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> 
 
 
 def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
-    """What is done to base features, up to this size, before they are centred and rotated: scale and power."""
+    """Scale and power of base features with entries up to ``largest``, before they are centred and rotated."""
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
     scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
     return FeatureTransform(power, offset, scale, None, None, unit=False)
@@ -289,7 +356,7 @@ def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
 
 
 def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
-    """Leading principal axes (V, axes) of second moments (V, V): as many, or as hold that share of variance.
+    """Leading principal axes (V, axes) of second moments (V, V), by number or by share of the variance.
 
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """

@@ -1,4 +1,4 @@
-"""Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64; classes in batches."""
+"""Statistics of base classes, eq. 2: means, covariances and sample weights, summed in float64; padded batches."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from hotshot.errors import ParameterError
 
 # Samples whose products are summed together.
 ROWS_IN_PRODUCT = 2**13
-# Classes share a padded batch where the smallest has at least this share of the samples of the largest.
+# Classes share a padded batch if the smallest has at least this share of the samples of the largest.
 SMALLEST_SHARE_OF_BUCKET = 0.5
 
 
 def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """mu_b = sum_j p_j x_j with p = 1/J_b unless given (eq. 2), summed in float64: (B, V)."""
+    r""":math:`\mu_b = \sum_j p_j x_j` with :math:`p_j = 1/J_b` unless given (eq. 2), summed in float64: (B, V)."""
     means = np.empty((len(counts), x.shape[1]), dtype=x.dtype)
     for b, rows in enumerate(class_rows(counts)):
         group = x[rows].astype(np.float64)
@@ -26,7 +26,10 @@ def class_means(x: np.ndarray, counts: np.ndarray, weights: np.ndarray | None = 
 
 
 def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Sigma_b of eq. 2, (B, V, V), summed in float64; a class of one sample borrows the pooled one."""
+    r""":math:`\Sigma_b = \sum_j (x_j - \mu_b)(x_j - \mu_b)^\top / (J_b - 1)` (eq. 2), summed in float64: (B, V, V).
+
+    A class of one sample gets the pooled covariance.
+    """
     width = x.shape[1]
     covariances = np.empty((len(counts), width, width), dtype=x.dtype)
     for b, rows in enumerate(class_rows(counts)):
@@ -37,7 +40,10 @@ def class_covariances(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Covariance within classes (V, V); where no class has two samples, that of all samples together."""
+    r""":math:`\sum_b (J_b - 1) \Sigma_b / \sum_b (J_b - 1)`: covariance within classes (V, V).
+
+    If no class has two samples, it is the covariance of all samples together.
+    """
     freedom = int((counts - 1).sum())
     if freedom == 0:
         return _scatter(x) / max(len(x) - 1, 1)
@@ -57,18 +63,18 @@ def pooled_covariance(x: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def class_rows(counts: np.ndarray) -> list[slice]:
-    """Where the samples of each class stand."""
+    """Slice of the samples of each class."""
     return [slice(end - count, end) for end, count in zip(np.cumsum(counts), counts, strict=True)]
 
 
 def _scatter(group: np.ndarray) -> np.ndarray:
     """Sum of products of deviations from the mean (V, V), in float64."""
     centred = group - group.mean(axis=0, dtype=np.float64)
-    return centred.T @ centred
+    return np.asarray(centred.T @ centred)
 
 
 def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) -> np.ndarray:
-    """p_j = softmax over the class of s_j / temperature, s_j the base classifier's probability of the class.
+    r""":math:`p_j = \mathrm{softmax}_j(s_j / t)` over each class, s_j the base classifier's probability of the class.
 
     The classifier is a multinomial logistic regression on all base samples (below eq. 7).
     """
@@ -81,17 +87,17 @@ def classifier_weights(x: np.ndarray, labels: np.ndarray, temperature: float) ->
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = LogisticRegression(max_iter=300).fit(x, labels)
     probability = classifier.predict_proba(x)[np.arange(len(x)), labels]
-    surest = np.zeros(labels[-1] + 1)
-    np.maximum.at(surest, labels, probability)
-    weights = np.exp((probability - surest[labels]) / temperature)
-    return weights / np.bincount(labels, weights)[labels]
+    largest = np.zeros(labels[-1] + 1)
+    np.maximum.at(largest, labels, probability)
+    weights = np.exp((probability - largest[labels]) / temperature)
+    return np.asarray(weights / np.bincount(labels, weights)[labels])
 
 
 @dataclass(frozen=True)
 class Bucket:
     """Base classes of similar size, padded with samples of no mass to one size J.
 
-    `classes` (b,) are their indices in the bank, `units` (b, J, V) their samples as unit vectors, `mass`
+    ``classes`` (b,) are their indices in the bank, ``units`` (b, J, V) their samples as unit vectors, ``mass``
     (b, J) the sample weights, which sum to 1 for each class.
     """
 
@@ -173,7 +179,7 @@ def two_covariances(
     inner = (1 - within) * inner + within * inner.mean()
     centred = (means - means.mean(axis=0)).astype(np.float64)
     outer = centred.T @ centred / max(len(means) - 1, 1)
-    # Classes without any spread would be infinitely far apart.
+    # Classes without any variance would be infinitely far apart.
     least = LEAST_WITHIN * (inner.mean() + np.trace(outer) / len(outer))
     deviations = np.sqrt(np.maximum(inner, max(least, float(np.finfo(np.float32).tiny))))
     outer = (1 - between) * outer + between * np.trace(outer) / len(outer) * np.eye(len(outer))

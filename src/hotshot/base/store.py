@@ -1,14 +1,14 @@
-"""Banks as folders: `bank.json` says what is in it, safetensors files hold the numbers, mapped into memory on loading.
+"""Banks as folders: ``bank.json`` describes the bank, safetensors files hold the numbers and are mapped into memory.
 
-==========================  ==========================================================================
-`bank.json`                 format, names and counts of the classes, spaces that are prepared, origin
-`samples.safetensors`       samples (sum(counts), V), class by class; absent in a bank of statistics
-`space-0.safetensors`, …    one prepared space each: transform, statistics, samples in its axes
-`features.safetensors`      where the samples lie, to tell features of another kind; absent in a bank of few classes
-==========================  ==========================================================================
+============================  ==========================================================================
+``bank.json``                 format, names and counts of the classes, spaces that are prepared, origin
+``samples.safetensors``       samples (sum(counts), V), class by class; absent in a bank of statistics
+``space-0.safetensors``, …    one prepared space each: transform, statistics, samples in its axes
+``features.safetensors``      usual norms and directions of the samples; absent in a bank of few classes
+============================  ==========================================================================
 
-Files may be torn, or edited by anyone, so all parts of a bank are checked to fit each other. Large arrays are not read
-for it: samples, their unit vectors and dense covariances are checked by their shapes alone.
+Files may be truncated or edited, so all parts of a bank are checked against each other. Large arrays are not read
+for this: samples, their unit vectors and dense covariances are checked by their shapes only.
 """
 
 import json
@@ -41,7 +41,7 @@ _TYPES = {t.__name__: t for t in (PreparedBase, Bucket, FeatureTransform, Dense,
 
 @dataclass(frozen=True)
 class StoredBank:
-    """What a folder holds: samples are None in a bank of statistics."""
+    """The content of a folder; samples are None in a bank of statistics."""
 
     names: np.ndarray
     counts: np.ndarray
@@ -58,13 +58,13 @@ class StoredBank:
 
 
 def write_bank(folder: Path, bank: StoredBank) -> None:
-    """Write all parts of a bank to a folder that exists; samples that are there already stay if they are wanted."""
+    """Write all parts of a bank to an existing folder; samples that it holds already are not written again."""
     if bank.samples is None:
         (folder / SAMPLES).unlink(missing_ok=True)
     elif not (folder / SAMPLES).exists():
         write_tensors(folder / SAMPLES, {"samples": bank.samples}, {})
     if bank.names.dtype.kind not in "OUiufb" or not all(isinstance(n, (str, int, float)) for n in bank.names.tolist()):
-        raise InputError(f"Class names to save must be text or numbers, got {bank.names.dtype}: convert them first.")
+        raise InputError(f"Class names must be text or numbers to be saved, got {bank.names.dtype}: convert them.")
     spaces = []
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
@@ -98,11 +98,11 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
 
 
 def check_about(about: dict[str, Any] | None) -> None:
-    """Raise unless what is said of the features can be written as JSON."""
+    """Raise unless ``about`` can be written as JSON."""
     try:
         json.dumps(about)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"about must hold text, numbers, lists and dicts only, as JSON does: {error}.") from None
+        raise ParameterError(f"about must hold only what JSON can: text, numbers, lists and dicts ({error}).") from None
 
 
 def read_bank(path: str | Path) -> StoredBank:
@@ -120,11 +120,11 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
     width, dtype = description["n_features"], np.dtype(description["dtype"])
     samples = None
     if description["samples"] is not None:
-        _need(description["samples"] == SAMPLES, "samples are elsewhere")
+        _need(description["samples"] == SAMPLES, "samples are in another file")
         samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
         expected = (sum(description["counts"]), width)
-        _need(samples.shape == expected, f"samples of shape {samples.shape} where {expected} was expected")
-        _need(samples.dtype == dtype, f"samples of {samples.dtype} where {dtype} was expected")
+        _need(samples.shape == expected, f"samples have shape {samples.shape} and not {expected}")
+        _need(samples.dtype == dtype, f"samples are {samples.dtype} and not {dtype}")
     spaces = {}
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
@@ -156,7 +156,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
 
 
 def _need(condition: bool, what: str) -> None:
-    """Raise unless the condition holds; `sound` makes a sentence of it."""
+    """Raise unless the condition holds; ``refuse_damage`` turns it into a sentence."""
     if not condition:
         raise ValueError(what)
 
@@ -167,28 +167,29 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_description(found: dict[str, Any]) -> None:
-    """Raise unless names, counts and the rest of a bank's description are of their kinds."""
+    """Raise unless names, counts and the rest of a bank's description have the right types."""
     kinds = {"names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict}
     for key, kind in kinds.items():
         _need(type(found[key]) is kind, f"{key} is not of type {kind.__name__}")
     names, counts, centres, width = found["names"], found["counts"], found["centres"], found["n_features"]
     texts, truths = ([isinstance(name, kind) for name in names] for kind in (str, bool))
-    _need(0 < len(names) == len(counts), "names and counts do not fit each other")
-    _need(len(set(names)) == len(names), "a name is there twice")
-    _need(all(texts) or all(t or _is_number(n) for t, n in zip(truths, names, strict=True)), "names of several kinds")
-    _need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are no counts")
+    _need(0 < len(names) == len(counts), "names and counts differ in length")
+    _need(len(set(names)) == len(names), "a class name appears twice")
+    numbers = all(t or _is_number(n) for t, n in zip(truths, names, strict=True))
+    _need(all(texts) or numbers, "class names mix text and numbers")
+    _need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are not positive integers")
     _need(type(found.get("choices", {})) is dict, "choices is not of type dict")
     _need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
-    _need(_is_number(found["smallest"]), "smallest is no number")
-    _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is no SHA-256")
-    _need(all(map(math.isfinite, map(float, centres))), "centres have no powers")
+    _need(_is_number(found["smallest"]), "smallest is not a number")
+    _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is not a SHA-256")
+    _need(all(map(math.isfinite, map(float, centres))), "the power of a centre is not a number")
     vectors = (isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values())
-    _need(all(vectors), "a centre is no vector of the features")
+    _need(all(vectors), "a centre has the wrong length")
 
 
 def _sound_space(found: dict[str, Any]) -> Space:
-    """A space from JSON, all of whose parameters are there and of their kinds."""
-    _need(set(found) == {field.name for field in fields(Space)}, "a space has other parameters")
+    """A space from JSON; raise unless all of its parameters are present and valid."""
+    _need(set(found) == {field.name for field in fields(Space)}, "a space has unknown or missing parameters")
     space = Space(**found)
     _need(
         all(map(_is_number, (space.power, space.power_offset, space.temperature)))
@@ -197,18 +198,18 @@ def _sound_space(found: dict[str, Any]) -> Space:
         and (space.n_components is None or _is_number(space.n_components))
         and space.sample_weights in ("uniform", "classifier")
         and space.covariance in COVARIANCE_FORMS,
-        "a parameter of a space has a value it cannot have",
+        "a space has an invalid parameter",
     )
     return space
 
 
 def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
-    """Raise unless the parts of a prepared space fit each other, the space and the bank."""
-    _need(isinstance(prepared, PreparedBase), "a prepared space is something else")
+    """Raise unless the parts of a prepared space match each other, the space and the bank."""
+    _need(isinstance(prepared, PreparedBase), "a prepared space has the wrong type")
     n_classes, axes = len(counts), len(prepared.spectrum)
     _need(0 < axes <= width, "there are more axes than features")
     if isinstance(space.n_components, int):
-        _need(axes == space.n_components, "there are not as many axes as the space has")
+        _need(axes == space.n_components, "the number of axes differs from n_components")
     for values in (prepared.means, prepared.weighted_means, prepared.mean_units):
         _check_array(values, (n_classes, axes), dtype, finite=True)
     for values in (prepared.spectrum, prepared.ones):
@@ -220,19 +221,20 @@ def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int,
 
 
 def _check_array(x: Any, shape: tuple[int, ...], dtype: np.dtype, finite: bool = False) -> None:
-    _need(isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype, f"no array of {shape} {dtype}")
+    fits = isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype
+    _need(fits, f"an array is not {dtype} of shape {shape}")
     _need(not finite or bool(np.isfinite(x).all()), "an array holds NaN or infinity")
 
 
 def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype: np.dtype) -> None:
-    _need(isinstance(transform, FeatureTransform), "a transform is something else")
+    _need(isinstance(transform, FeatureTransform), "a transform has the wrong type")
     _need(
         (transform.power, transform.offset) == (space.power, space.power_offset)
         and _is_scale(transform.scale, dtype)
         and (transform.unit or transform.scale == 1)
         and transform.unit is (space.normalize is not None)
         and (transform.centre is None) is not transform.unit,
-        "a transform is not that of its space",
+        "a transform does not match its space",
     )
     _check_array(transform.axes, shape, dtype, finite=True)
     if transform.centre is not None:
@@ -240,16 +242,16 @@ def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype
 
 
 def _is_scale(scale: Any, dtype: np.dtype) -> bool:
-    """Whether this is a power of two that numbers of this type can be multiplied with."""
+    """Whether this is a power of two within the range of this type."""
     fraction, exponent = math.frexp(scale) if _is_number(scale) else (0.0, 0)
     return fraction == 0.5 and abs(exponent) < np.finfo(dtype).maxexp
 
 
 def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> None:
     if isinstance(found, Joined):
-        _need(len(found.parts) == len(found.classes), "covariances without classes")
+        _need(len(found.parts) == len(found.classes), "covariances and their classes differ in number")
         for part, classes in zip(found.parts, found.classes, strict=True):
-            _need(not isinstance(part, Joined), "covariances are joined twice")
+            _need(not isinstance(part, Joined), "joined covariances are nested")
             _check_covariances(part, len(classes), axes, dtype)
         _check_classes(found.classes, count)
     elif isinstance(found, Dense):
@@ -264,7 +266,7 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
         _check_array(found.variances, (count, axes), dtype, finite=True)
         _need(bool((found.variances >= 0).all()), "a variance is negative")
     else:
-        _need(isinstance(found, Factored), "covariances are something else")
+        _need(isinstance(found, Factored), "covariances have the wrong type")
         size = found.rows.shape[1]
         _check_array(found.rows, (count, size, axes), dtype)
         _check_array(found.means, (count, axes), dtype, finite=True)
@@ -274,7 +276,7 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
 
 
 def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype) -> None:
-    _need(isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets), "buckets are something else")
+    _need(isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets), "buckets have the wrong type")
     if not buckets:
         return
     _check_classes([bucket.classes for bucket in buckets], len(counts))
@@ -287,7 +289,8 @@ def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype)
 
 
 def _check_classes(parts: Any, count: int) -> None:
-    """Raise unless each of the classes is in one of the parts."""
-    _need(all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts), "no classes")
+    """Raise unless each class is in exactly one part."""
+    fits = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
+    _need(fits, "class indices have the wrong type")
     together = np.sort(np.concatenate(parts))
-    _need(np.array_equal(together, np.arange(count)), "the classes of parts are not those of the bank")
+    _need(np.array_equal(together, np.arange(count)), "class indices do not match the bank")

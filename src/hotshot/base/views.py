@@ -1,4 +1,4 @@
-"""A bank as a notebook shows it: a table of what it is, and a figure of class sizes and of its closest classes."""
+"""Views of a bank for notebooks: a summary table, and a figure of class sizes and closest classes."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def as_html(bank: BaseClasses) -> str:
 
 
 def separations(bank: BaseClasses) -> tuple[np.ndarray, np.ndarray]:
-    """Of each class the nearest other class (B,) and how far it is (B,): distance of means by deviation within it.
+    """Nearest other class of each class (B,) and its distance (B,), in standard deviations within the class.
 
-    Both are measured in the space of the method, where the deviation is the root of the summed variances.
+    Distances are between class means in the space of the method; the standard deviation is the root of the summed
+    variances.
     """
     prepared = bank.prepare(Space(power=bank.power("auto")))
     means, variances = (to_numpy(x).astype(np.float64) for x in (prepared.means, prepared.variances))
@@ -51,23 +52,23 @@ def separations(bank: BaseClasses) -> tuple[np.ndarray, np.ndarray]:
         found[np.arange(len(found)), np.arange(len(means))[rows]] = np.inf
         nearest[rows] = found.argmin(axis=1)
         distance[rows] = np.sqrt(np.maximum(found.min(axis=1), 0))
-    # A class of equal samples has no deviation.
+    # A class of equal samples has deviation 0.
     return nearest, distance / np.sqrt(np.maximum(variances.sum(axis=1), np.finfo(float).tiny))
 
 
 def as_figure(bank: BaseClasses) -> Figure:
-    """Left the samples of all classes, the largest first; right the classes whose nearest other class is closest."""
+    """Samples per class, largest first (left), and the closest pairs of classes (right)."""
     if len(bank.names) < 2:
-        raise InputError("A bank of one class has no others to be compared with: add classes to plot it.")
+        raise InputError("A bank of one class cannot be plotted: add more classes.")
     nearest, separation = separations(bank)
     order = list(dict.fromkeys(min((b, c), (c, b)) for b in separation.argsort() for c in [nearest[b]]))[:PAIRS]
     values = [min(separation[b] for b in pair if nearest[b] == sum(pair) - b) for pair in order]
     with new_figure(0.9 + 0.18 * PAIRS, (2, 3)) as (figure, (sizes, closest)):
         sizes.fill_between(np.arange(len(bank.counts)) + 1, np.sort(bank.counts)[::-1], step="mid", color=BLUE)
-        sizes.set(title="Samples per class", xlabel="Classes, the largest first", ylabel="Samples", ylim=(0, None))
+        sizes.set(title="Samples per class", xlabel="Classes, largest first", ylabel="Samples", ylim=(0, None))
         labels = [" – ".join(shortened(bank.names[b], LONGEST, "ends") for b in pair) for pair in order]
         closest.barh(range(len(order)), values, color=BLUE)
         closest.set_yticks(range(len(order)), labels)
         closest.invert_yaxis()
-        closest.set(title="Closest classes", xlabel="Distance by deviation within")
+        closest.set(title="Closest classes", xlabel="Distance in standard deviations")
     return figure

@@ -26,23 +26,39 @@ _PROBE_LENGTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """A function from texts or images to features, and what a model must keep to find it again.
+    """A function from texts or images to features, with what a saved model needs to load it again.
 
     Attributes
     ----------
     name : str
-        Loads it again, from any folder.
+        Name that loads it again, from any folder.
     kind : {"texts", "images"}
+        Type of its inputs.
     size : int or None
-        Side in pixels of the images it takes; None for texts.
+        Side of its input images in pixels; None for texts.
     about : dict
-        For the header of a feature file: `extractor`, `transform` and `network`.
+        Header of feature files: "extractor", "transform" and "network".
+    run : callable
+        The function, from a batch of inputs to an array (n, V).
     probe : tuple of float
-        Its features of one made-up input, summed up in a few numbers.
+        A few numbers computed from its features of a fixed input, to recognise it.
+    width : int or None
+        Width of the features, V; None before the first call.
     notes : tuple of str
-        What the user should know about how it was loaded.
+        Remarks on how it was loaded.
     extractor : Extractor or None
-        What `extract_split` takes; None for texts.
+        Extractor of image datasets; None for texts.
+
+    See Also
+    --------
+    load_encoder : Load an encoder by name.
+
+    Examples
+    --------
+    >>> encoder = Encoder("lengths", "texts", None, {}, run=lambda texts: [[len(text), 1.0] for text in texts])
+    >>> encoder.encode(["wren", "kestrel"])
+    array([[4., 1.],
+           [7., 1.]], dtype=float32)
     """
 
     name: str
@@ -56,13 +72,35 @@ class Encoder:
     extractor: Any = field(default=None, repr=False)
 
     def encode(self, batch: Any) -> np.ndarray:
-        """Features of a list of str, or of images in uint8 (n, size, size, 3): finite float32 (n, V)."""
+        """Compute the features of inputs.
+
+        Parameters
+        ----------
+        batch : list of str or array (n, size, size, 3)
+            Texts, or images in uint8.
+
+        Returns
+        -------
+        array (n, V)
+            Finite features in float32.
+        """
         batch = self._checked(batch)
         found = [self._features(batch[rows]) for rows in slices(len(batch), AT_ONCE[self.kind])]
         return np.concatenate(found) if found else np.empty((0, self.width or 0), np.float32)
 
     def same_as(self, probe: Sequence[float]) -> bool:
-        """Whether a probe that was kept is of this encoder, up to the rounding of other processors and libraries."""
+        """Whether a saved probe is that of this encoder, up to rounding.
+
+        Parameters
+        ----------
+        probe : sequence of float
+            Probe of a saved model.
+
+        Returns
+        -------
+        bool
+            Whether the encoder is the same.
+        """
         try:
             given = np.asarray(probe, dtype=np.float64)
         except (TypeError, ValueError):

@@ -26,7 +26,23 @@ _BACKBONE = re.compile(r"\w+@.+")
 
 
 def encoder_kind(name: str) -> str:
-    """Whether the encoder of this name takes "texts" or "images"; code of the user's own is imported to see."""
+    """Type of the inputs of an encoder; user code is imported to find out.
+
+    Parameters
+    ----------
+    name : str
+        Name of the encoder, as in ``load_encoder``.
+
+    Returns
+    -------
+    {"texts", "images"}
+        Type of its inputs.
+
+    Examples
+    --------
+    >>> encoder_kind("minilm"), encoder_kind("efficientnet-lite0")
+    ('texts', 'images')
+    """
     plain, _ = _without_size(name)
     if plain.startswith("hf:"):
         from hotshot.encoders.networks import is_vision_model
@@ -38,18 +54,38 @@ def encoder_kind(name: str) -> str:
 
 
 def load_encoder(name: str, device: str = "cpu", size: int | None = None) -> Encoder:
-    """The encoder of this name, ready to encode.
+    r"""Load an encoder by name; nothing is downloaded.
 
     Parameters
     ----------
     name : str
-        `minilm`, `efficientnet-lite0`, `timm:NAME[@WEIGHTS]`, `st:NAME_OR_FOLDER`, `openclip:NAME@WEIGHTS`,
-        `hf:NAME_OR_FOLDER`, the folder of a checkpoint of `hotshot train`, `FILE.onnx`, `FILE.py:NAME[@WEIGHTS]` or
-        `PACKAGE.MODULE:NAME[@WEIGHTS]`, `BACKBONE@WEIGHTS`. Nothing is downloaded. `#SIZE` at the end is `size`.
+        ``minilm``, ``efficientnet-lite0``, ``timm:NAME[@WEIGHTS]``, ``st:NAME_OR_FOLDER``, ``openclip:NAME@WEIGHTS``,
+        ``hf:NAME_OR_FOLDER``, the folder of a checkpoint of ``hotshot train``, ``FILE.onnx``,
+        ``FILE.py:NAME[@WEIGHTS]`` or ``PACKAGE.MODULE:NAME[@WEIGHTS]``, or ``BACKBONE@WEIGHTS``. ``#SIZE`` at the end
+        is the same as ``size``.
     device : str
-        PyTorch device, such as "cuda".
+        PyTorch device, such as "cpu" or "cuda".
     size : int, optional
-        Side of the images in pixels, of networks that do not tell it: 84 by default.
+        Side of the images in pixels, for networks that do not define it; 84 by default.
+
+    Returns
+    -------
+    Encoder
+        The encoder.
+
+    See Also
+    --------
+    InputClassifier : Classify texts or images with an encoder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/own.py", "w") as file:
+    ...         _ = file.write("def lengths(texts): return [[len(t), 1] for t in texts]\nlengths.kind = 'texts'\n")
+    ...     encoder = load_encoder(f"{folder}/own.py:lengths")
+    >>> encoder.encode(["wren"])
+    array([[4., 1.]], dtype=float32)
     """
     try:
         return _load(name, device, size)

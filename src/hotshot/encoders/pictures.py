@@ -19,7 +19,30 @@ _QUALITY = 50
 
 
 def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
-    """Image files as uint8 (n, size, size, 3): resized to the shorter side and cropped, as datasets are decoded."""
+    """Read image files, resized by their shorter side and cropped to squares.
+
+    Parameters
+    ----------
+    paths : iterable of paths
+        Image files.
+    size : int
+        Side of the squares in pixels.
+
+    Returns
+    -------
+    array (n, size, size, 3)
+        Images in uint8.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (60, 40)).save(f"{folder}/bird.png")
+    ...     pixels = read_images([f"{folder}/bird.png"], 32)
+    >>> pixels.shape
+    (1, 32, 32, 3)
+    """
     from hotshot.files.source import opened
     from hotshot.images.datasets.entries import LONGEST
     from hotshot.images.datasets.pixels import CorruptImageError, centre_square, decoded, pillow
@@ -43,7 +66,26 @@ def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
 
 
 def thumbnails(pixels: np.ndarray, side: int = 64) -> list[bytes]:
-    """Images in uint8 (n, height, width, 3) as WebP files of `side` pixels, each about a kilobyte."""
+    """Make thumbnails of images, as WebP files of about a kilobyte.
+
+    Parameters
+    ----------
+    pixels : array (n, height, width, 3)
+        Images in uint8.
+    side : int
+        Side of the thumbnails in pixels.
+
+    Returns
+    -------
+    list of bytes
+        One WebP file per image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> thumbnails(np.zeros((1, 80, 60, 3), np.uint8))[0][8:12]
+    b'WEBP'
+    """
     from hotshot.images.datasets.pixels import centre_square, pillow
 
     def small(picture: np.ndarray) -> bytes:

@@ -10,12 +10,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
 from hotshot.base.space import choose_power, power_transform
-from hotshot.estimators.beside_base import BesideBase
 from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.include_base import IncludeBaseClassifier
 from hotshot.transport.costs import squared_euclidean
 
 POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
-# To choose from where no feature is negative; others have the power 1 alone.
+# Choices if no feature is negative; otherwise the power is 1.
 POWERS = (0.5, 1.0)
 
 
@@ -25,31 +25,46 @@ def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return class_means(X[order], np.bincount(labels))
 
 
-class CentroidClassifier(BesideBase):
+class CentroidClassifier(IncludeBaseClassifier):
     """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
 
     Parameters
     ----------
     base : BaseClasses or None
-        Whose samples are the centre; without it the support's are.
+        Bank whose mean is subtracted; with None, the mean of the support is.
     power : float or "auto"
-        Of the power transform; "auto" is chosen on the base classes, as in `HOTClassifier`.
+        Power of the features; "auto" is chosen on the base classes, as in ``HOTClassifier``.
     normalize : {"centre-l2", None}
+        Subtract the mean, then scale to unit norm; None does neither.
     include_base : bool
-        Whether base classes are answered too, by the means of their samples.
+        Whether to predict base classes too, by the means of their samples.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     is_new_ : array (N,)
-        With `include_base`: which classes are new.
+        With ``include_base``: which classes are new.
     centroids_ : array (N, V)
+        Mean of each class, after normalisation.
     centre_ : array (V,)
-        Zero without normalisation.
+        The mean that is subtracted; zero without normalisation.
+
+    See Also
+    --------
+    HOTClassifier : Calibrated Gaussians in place of class means.
 
     References
     ----------
     .. [1] Wang, Chao, Weinberger, van der Maaten: SimpleShot. arXiv:1911.04623, 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import CentroidClassifier
+    >>> model = CentroidClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
+    >>> model.predict([[3.0, 1.0]])
+    array(['east'], dtype='<U5')
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -92,16 +107,27 @@ class CentroidClassifier(BesideBase):
         return unit_vectors(X) if self.normalize is not None else X
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return -squared_euclidean(self._transformed(X), self.centroids_)
+        return np.asarray(-squared_euclidean(self._transformed(X), self.centroids_))
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Minus the largest cosine similarity to a centroid (samples,): the larger, the rather of no class."""
+        """Outlier score of each sample, minus its largest cosine similarity to a centroid.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores: the larger, the less likely the sample belongs to any class.
+        """
         z = self._transformed(self._validated(X))
-        return -(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1)
+        return np.asarray(-(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1))
 
 
 class _DirectionClassifier(FewShotClassifier):
-    """What classifiers share that look at the directions of power-transformed features alone."""
+    """Base of classifiers that use only the directions of power-transformed features."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "power": POWER,
@@ -117,7 +143,7 @@ class _DirectionClassifier(FewShotClassifier):
         self._fit_units(self._units(X), labels)
 
     def _units(self, X: np.ndarray) -> np.ndarray:
-        return unit_vectors(power_transform(X.astype(np.float64), self.power_))
+        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_)))
 
     def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit_units.")
@@ -129,22 +155,35 @@ class CosineClassifier(_DirectionClassifier):
     Parameters
     ----------
     power : float or "auto"
-        Of the power transform, as in `HOTClassifier`.
+        Power of the features; "auto" is 0.5 if no feature is negative, else 1.
     scale : float
-        Logits are scale * cos(x, mean).
+        Factor of the cosine similarity in the logits.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     directions_ : array (N, V)
-        Unit vectors.
+        Direction of each class mean, as a unit vector.
+
+    See Also
+    --------
+    CentroidClassifier : Euclidean distance to class means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import CosineClassifier
+    >>> model = CosineClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
+    >>> model.predict([[3.0, 1.0]])
+    array(['east'], dtype='<U5')
     """
 
     def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
         self.directions_ = unit_vectors(means_by_class(units, labels))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self.scale * self._units(X) @ self.directions_.T
+        return np.asarray(self.scale * self._units(X) @ self.directions_.T)
 
 
 class MatchingClassifier(_DirectionClassifier):
@@ -153,29 +192,42 @@ class MatchingClassifier(_DirectionClassifier):
     Parameters
     ----------
     power : float or "auto"
-        Of the power transform, as in `HOTClassifier`.
+        Power of the features; "auto" is 0.5 if no feature is negative, else 1.
     scale : float
-        Of the similarities in the softmax.
+        Factor of the similarities in the softmax.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     support_ : array (S, V)
-        Unit vectors.
+        Support samples as unit vectors.
     labels_ : array (S,)
-        Index of each one's class.
+        Index of the class of each support sample.
+
+    See Also
+    --------
+    CosineClassifier : Cosine similarity to class means.
 
     References
     ----------
     .. [1] Vinyals, Blundell, Lillicrap, Kavukcuoglu, Wierstra: Matching Networks for One Shot Learning.
        NeurIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import MatchingClassifier
+    >>> model = MatchingClassifier().fit([[2.0, 0.1], [0.1, 2.0]], ["east", "north"])
+    >>> model.predict([[3.0, 1.0]])
+    array(['east'], dtype='<U5')
     """
 
     def _fit_units(self, units: np.ndarray, labels: np.ndarray) -> None:
         self.support_, self.labels_ = units, labels
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        # Relative to the largest similarity there is, so that nothing overflows; rounding may exceed it.
+        # Relative to the largest possible similarity, so that nothing overflows; rounding may exceed it.
         votes = np.exp(self.scale * np.minimum(self._units(X) @ self.support_.T - 1, 0))
         totals = votes @ np.eye(len(self.classes_))[self.labels_]
-        return np.log(np.maximum(totals, np.finfo(np.float64).tiny))
+        return np.asarray(np.log(np.maximum(totals, np.finfo(np.float64).tiny)))

@@ -1,15 +1,15 @@
-"""What "auto" stands for: settings chosen on the base classes themselves.
+"""The settings that "auto" stands for, chosen on held-out base classes.
 
-Base classes are held out a quarter at a time and treated as novel: tasks are drawn from their samples and answered with
-the statistics of the other classes. Settings are tried one after another, from the constants on, and one is taken
-only where it gains clearly: its paired interval is above zero, at most one quarter disagrees, and no number of shots
-loses. A bank of too few classes or samples keeps the constants.
+Base classes are held out a quarter at a time and treated as novel: tasks are drawn from their samples and solved with
+the statistics of the other classes. Settings are tried one after another, starting from the constants, and a setting
+is accepted only if its gain is significant: its paired interval is above zero, at most one quarter disagrees, and
+accuracy falls for no number of shots. A bank of too few classes or samples keeps the constants.
 
-Base classes that the extractor was trained on are unlike new ones. Training gives each of them directions of its own,
-where a new class lies in directions that base classes share. Held out, they look far too easy and ask for other
-settings than new classes do, but for the power: there only the power is chosen. A bank may say that it was seen in
-training; where it says nothing, the posterior rule for the means gives it away, which trusts shared directions: it
-loses clearly on held-out classes that were seen.
+Base classes that the extractor was trained on differ from new classes. Training gives each of them its own directions,
+while a new class lies in directions that base classes share. When held out, they are far too easy, and the best
+settings for them are not the best for new classes, except for the power: only the power is then chosen. A bank can
+state whether it was seen in training. If it does not, a test decides: the posterior rule for the means, which relies on
+shared directions, is significantly worse on held-out classes that were seen in training.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from hotshot.estimators.held_out import (
     Fold,
     description,
     fitted_batches,
-    keep,
     make_folds,
-    read_kept,
+    read_cache,
+    write_cache,
 )
 
-# A third of the tasks is enough to give up a setting that does not gain.
+# A third of the tasks is enough to reject a setting without a gain.
 FIRST_TASKS = 20
 CHOSEN_IF_SEEN = ("power",)
 LOOKS_SEEN = "looks seen in training"
-# Half widths of a 99% interval, in standard errors: several settings are tried.
-DECIDED = 2.6
-# Called with a sentence on what is being tried, for a progress bar.
+# Half the width of a 99% interval, in standard errors: several settings are tried.
+INTERVAL_WIDTH = 2.6
+# Called with a sentence on the progress of choosing.
 telling: ContextVar[Callable[[str], None]] = ContextVar("telling", default=lambda sentence: None)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting that was tried: its gain over the setting before it, in points of accuracy, and whether it stayed."""
+    """One setting that was tried: its gain over the current settings, in accuracy points, and whether it was taken."""
 
     parameter: str
     value: Any
@@ -76,33 +76,33 @@ class Choice:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Choice:
-        """The choice that `to_json` wrote."""
+        """The choice that ``to_json`` wrote."""
         return cls(dict(found["settings"]), tuple(Trial(**t) for t in found["trials"]), found["seen_in_training"])
 
 
 def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[Any]]) -> Choice:
-    """What is chosen for an estimator on this bank, which keeps it: each list in `choices` begins with the constant."""
+    """Settings chosen for an estimator on this bank, which keeps them; lists in ``choices`` start with the constant."""
     key = description(estimator)
     with base.choosing:
         known = _restored(base.choices.get(key), choices)
         if known is None and base.can_hold_out:
-            base.choices.update(read_kept(base))
+            base.choices.update(read_cache(base))
             known = _restored(base.choices.get(key), choices)
         if known is None and base.can_hold_out:
             with one_thread():
                 held_out = HeldOut(make_folds(base), {})
-                known = choose(estimator, choices, held_out, _seen(base, held_out))
+                known = choose(estimator, choices, held_out, _looks_seen(base, held_out))
             base.choices[key] = known.to_json()
             if hasattr(estimator, "parts"):
                 telling.get()("checking probabilities on the base classes")
                 settled = clone(estimator).set_params(**known.settings)
                 base.choices[CONFIDENCE + key] = measure_confidence(settled, held_out.folds).to_json()
-            keep(base)
+            write_cache(base)
     return Choice({name: values[0] for name, values in choices.items()}) if known is None else known
 
 
 def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None:
-    """A choice that was kept, unless it is damaged or is none among these."""
+    """A stored choice; None if it is damaged or not among ``choices``."""
     with suppress(LookupError, TypeError, ValueError, AttributeError):
         choice = Choice.from_json(found)
         if choice.settings.keys() == choices.keys() and all(choice.settings[name] in choices[name] for name in choices):
@@ -111,7 +111,7 @@ def _restored(found: Any, choices: Mapping[str, Sequence[Any]]) -> Choice | None
 
 
 def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldOut, seen: bool) -> Choice:
-    """Try one value after another, in the order of `choices`; each is compared to what was taken before."""
+    """Try one value after another, in the order of ``choices``, each against the current settings."""
     current = {name: values[0] for name, values in choices.items()}
     open_names = [name for name in choices if not seen or name in CHOSEN_IF_SEEN]
     candidates = [(name, value) for name in open_names for value in choices[name][1:]]
@@ -124,9 +124,9 @@ def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldO
     return Choice(current, tuple(trials), seen)
 
 
-def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
-    """Whether the extractor was trained on the base classes: as the bank says, or as the posterior rule gives away."""
-    from hotshot.estimators.hot import HOTClassifier  # Which chooses its own settings by this module.
+def _looks_seen(base: BaseClasses, held_out: HeldOut) -> bool:
+    """Whether the extractor was trained on the base classes: as the bank states, or by a test of the posterior rule."""
+    from hotshot.estimators.hot import HOTClassifier  # Here, because it imports this module.
 
     if base.seen_in_training is not None:
         return base.seen_in_training
@@ -139,7 +139,7 @@ def _seen(base: BaseClasses, held_out: HeldOut) -> bool:
 
 
 def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str, value: Any) -> Trial:
-    """Whether one change of the current settings gains clearly."""
+    """Whether one change of the current settings is a significant gain."""
     before = clone(estimator).set_params(**current)
     after = clone(before).set_params(**{name: value})
     for tasks in (FIRST_TASKS, TASKS):
@@ -155,18 +155,18 @@ def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str
 
 def _interval(gains: np.ndarray) -> tuple[float, float]:
     """Mean gain, and half the width of its interval."""
-    return float(gains.mean()), float(DECIDED * gains.std(ddof=1) / gains.size**0.5)
+    return float(gains.mean()), float(INTERVAL_WIDTH * gains.std(ddof=1) / gains.size**0.5)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Folds of a bank, and the accuracies (folds, shots, tasks) known of estimators on their first tasks."""
+    """Folds of a bank, and the known accuracies (folds, shots, tasks) of estimators on their first tasks."""
 
     folds: list[Fold]
     known: dict[str, np.ndarray]
 
     def accuracies(self, estimator: Any, tasks: int) -> np.ndarray:
-        """Accuracies (folds, shots, tasks); the first tasks are not computed again for more."""
+        """Accuracies (folds, shots, tasks); those of known tasks are not computed again."""
         key = description(estimator)
         start = self.known[key].shape[2] if key in self.known else 0
         if start < tasks:

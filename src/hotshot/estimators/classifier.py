@@ -1,4 +1,4 @@
-"""What all classifiers share (checks where data enter, answers in scikit-learn's shapes), and those with a bank."""
+"""Base classes of all classifiers (checks of input, predictions in scikit-learn's shapes) and of those with a bank."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import SOMETIMES, OpenWorld
+from hotshot.estimators.open_world import OPTIONAL_ATTRIBUTES, OpenWorld
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
@@ -36,27 +36,37 @@ from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
 from hotshot.transport import count_statuses
 
-# Standard deviation within base classes, per feature, outside of which alpha and C as published make little
-# sense: about a factor of ten around the ReLU features they were chosen on.
+# Usual standard deviation within base classes, per feature; outside of it the published alpha and C are unsuitable:
+# about a factor of ten around the ReLU features they were chosen on.
 USUAL_DEVIATION = (0.05, 5.0)
 
 
-class FewShotClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that answers by one logit per class; subclasses give `_fit` and `_logits`.
+class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
+    """A classifier with one logit per class; subclasses define ``_fit`` and ``_logits``.
 
-    A parameter named in `_choices` may be "auto": one of the values listed there, chosen on the base classes, or the
-    first where these cannot tell.
+    A parameter named in ``_choices`` may be "auto": one of the values listed there, chosen on the base classes, or the
+    first if the bank is too small to choose.
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    # What the features of the base classes come from and where they lie; models of older versions have neither.
+    # Extractor, norms and directions of the features of the base classes; models of older versions have neither.
     extractor_: str | None = None
     feature_space_: FeatureSpace | None = None
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
-        """Learn the novel classes from support samples X (samples, V) and their labels y (samples,).
+        """Fit the classifier to the support samples of the novel classes.
 
-        Labels may be of any sortable type, in any order, with unequal numbers of samples per class.
+        Parameters
+        ----------
+        X : array (samples, V)
+            Support samples; the number per class may differ.
+        y : array (samples,)
+            Their labels, of any sortable type, in any order.
+
+        Returns
+        -------
+        self
+            The fitted classifier.
         """
         try:
             self._validate_params()
@@ -66,33 +76,45 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _learn(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Fit to samples that were checked."""
+        """Fit to checked samples."""
         try:
             check_classification_targets(y)
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2 and not getattr(self, "include_base", False):
-            raise InputError(f"y must name at least 2 classes to tell apart, got 1 class: '{self.classes_[0]}'.")
+            raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
         base = getattr(self, "base", None)
         _check_base(base, X.shape[1])
         if getattr(self, "include_base", False) and base is None:
-            raise ParameterError("include_base needs base classes to answer: pass base.")
-        self._compare_to_base(X)
+            raise ParameterError("include_base needs base classes: pass base.")
+        self._warn_of_mismatch(X)
         if isinstance(base, BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
         self._finite_logits(X)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters with what each "auto" stands for with these base classes."""
+        """The parameters, with the chosen value for each "auto".
+
+        Returns
+        -------
+        dict
+            Values by parameter.
+        """
         found = {**self.get_params(deep=False), **self.choice().settings}
         if found.get("power") == "auto" and isinstance(found.get("base"), BaseClasses):
             found["power"] = found["base"].power("auto")
         return found
 
     def choice(self) -> Choice:
-        """What is chosen for the parameters that are "auto", and why; the bank keeps it."""
+        """The values chosen for parameters that are "auto", and the trials behind them; the bank keeps them.
+
+        Returns
+        -------
+        Choice
+            Chosen settings, trials with their gains, and whether the bank looks seen in training.
+        """
         parameters = self.get_params(deep=False)
         base = parameters.get("base")
         choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
@@ -100,7 +122,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(base, BaseClasses):
             return Choice(constants)
         if choices.get("power") and base.power("auto") != constants["power"]:
-            # Negative features have no other power.
+            # With negative features no other power is possible.
             choices["power"] = (base.power("auto"),)
             constants["power"] = base.power("auto")
         if not (base.can_hold_out or base.choices) or all(len(values) == 1 for values in choices.values()):
@@ -108,64 +130,111 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
         return choice_on(base, self, choices)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logits (samples, classes); with two classes the logit of the second against the first (samples,)."""
+        """Logits of each sample.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to classify.
+
+        Returns
+        -------
+        array (samples, classes) or (samples,)
+            Logits; with two classes, logit of the second minus logit of the first.
+        """
         logits = self._checked_logits(X)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class (samples, classes), in the order of `classes_`."""
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to classify.
+
+        Returns
+        -------
+        array (samples, classes)
+            Probabilities, in the order of ``classes_``.
+        """
         return self._probabilities(self._checked_logits(X))
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax(logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0))[0]
+        tempered = logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0)
+        return np.asarray(softmax(tempered)[0])
 
     def _validated(self, X: Any, y: Any = "no_validation") -> Any:
-        """Samples, and labels where there are some, for a model that is fitted."""
+        """Checked samples, and labels if passed, for a fitted model."""
         check_is_fitted(self)
         return validated(self, X, y, reset=False)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class of each sample (samples,)."""
+        """Predict the most probable class of each sample.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to classify.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
+        """
         best = np.argmax(self._checked_logits(X), axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fitted classifier to a folder of JSON and safetensors; its base classes are not part of it.
+        """Write the fitted classifier, without its base classes, to a folder of JSON and safetensors files.
 
         Parameters
         ----------
         path : path
-            Of the folder, such as "birds.model".
+            Folder of the model, such as "birds.model".
         overwrite : bool
-            Whether a model of that name may be replaced.
+            Whether to replace a model of that name.
         """
         check_is_fitted(self)
         save_model(self, path, overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, base: BaseClasses | None = None) -> Self:
-        """A fitted classifier from a folder that `save` wrote.
+        """Load a fitted classifier from a folder that ``save`` wrote.
 
-        It predicts and explains without its base classes. To fit it again, pass those it was fitted with.
+        It predicts and explains without its base classes; to fit it again, they are needed.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the model.
+        base : BaseClasses, optional
+            The bank that it was fitted with.
+
+        Returns
+        -------
+        estimator
+            The classifier.
         """
-        return load_model(cls, path, base)
+        model: Self = load_model(cls, path, base)
+        return model
 
     def _checked_logits(self, X: Any) -> np.ndarray:
         return self._finite_logits(self._checked(X))
 
     def _checked(self, X: Any) -> np.ndarray:
-        """Samples that were checked, with a warning where they are hardly of the space of the bank."""
-        X = self._validated(X)
+        """Checked samples, with a warning if they look unlike those of the bank."""
+        samples: np.ndarray = self._validated(X)
         if self.feature_space_ is not None:
-            warn_of_features(self.feature_space_, X)
-        return X
+            warn_of_features(self.feature_space_, samples)
+        return samples
 
-    def _compare_to_base(self, X: np.ndarray) -> None:
-        """Warn where the support can hardly be of novel classes in the space of the bank."""
+    def _warn_of_mismatch(self, X: np.ndarray) -> None:
+        """Warn if novel classes have names of base classes, or samples unlike those of the bank."""
         base = getattr(self, "base", None)
         bank = base if isinstance(base, BaseClasses) else None
         self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
-        # Beside base classes such names are an error.
+        # With include_base such names are an error.
         is_beside = getattr(self, "include_base", False)
         if bank is not None and not is_beside and self.classes_.dtype.kind in "UO":
             warn_of_shared_classes(bank, self.classes_)
@@ -174,7 +243,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
-        """Logits; raise where those of a sample leave the range of numbers."""
+        """Logits; raise if those of a sample overflow."""
         return _finite(self._logits(X), X)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
@@ -185,7 +254,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Logits of samples X; raise where those of one leave the range of numbers."""
+    """Logits of samples X; raise if those of one overflow."""
     # Half, so that their differences are finite too; NaN is not below it either.
     finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
     if finite.all():
@@ -199,14 +268,14 @@ def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 class CalibratedClassifier(OpenWorld, FewShotClassifier):
-    """Fit, predict and explain from a `Space` and a `Method`, which subclasses derive from their parameters."""
+    """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
 
     base: BaseClasses | None
     power: float | str
     random_state: Any
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn's, which prints estimators inside others by itself; with a comment it stays Python.
+        # That of scikit-learn, which also prints nested estimators; with a comment it stays valid Python.
         written = super().__repr__(N_CHAR_MAX)
         return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
 
@@ -217,15 +286,23 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         raise TypeError(f"{type(self).__name__} must define _method.")
 
     def parts(self) -> tuple[PreparedBase, Method]:
-        """The bank in this classifier's space, and the parameters for `fit_tasks`."""
+        """The prepared bank and the parameters of the method.
+
+        Returns
+        -------
+        base : PreparedBase
+            The bank in the space of this classifier.
+        method : Method
+            Parameters for ``hotshot.method.fit.fit_tasks``.
+        """
         if not isinstance(self.base, BaseClasses):
-            raise ParameterError(f"{type(self).__name__} without base classes has no calibrated parts: pass base.")
+            raise ParameterError(f"{type(self).__name__} has no calibrated Gaussians without base classes: pass base.")
         settings = self.settings()
         base, method = self.base.prepare(self._space(settings)), self._method(settings)
         if not base.buckets and method.cost in COSTS and COSTS[method.cost].needs_samples:
             proxy = COSTS[method.cost].proxy
             warnings.warn(
-                f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' takes its place.",
+                f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' is used instead.",
                 NoSamplesWarning,
                 stacklevel=2,
             )
@@ -233,11 +310,11 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         return base, method
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        for name in SOMETIMES:
+        for name in OPTIONAL_ATTRIBUTES:
             self.__dict__.pop(name, None)
         if self.base is None:
             if getattr(self, "include_base", False):
-                raise ParameterError("include_base needs base classes to include: pass base.")
+                raise ParameterError("include_base needs base classes: pass base.")
             self._fit_without_base(X, labels)
             return
         X = cast(X, self.base.dtype)
@@ -246,7 +323,7 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             _warn_of_scale(base, type(self).__name__)
         names, support = self.classes_, base.transform(X)[None]
         if getattr(self, "include_base", False):
-            fitted = self._fit_beside(self.base, base, method, support, labels)
+            fitted = self._fit_with_base(self.base, base, method, support, labels)
         else:
             seed = head_seed(self.random_state)
             fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
@@ -270,12 +347,12 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
         self.spectrum_ = gaussians.typical_spectrum(base)[0]
-        self._know_classes(self.base, base, support, labels)
+        self._describe_classes(self.base, base, support, labels)
         if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
             self._learn_confidence(self.base, base, method)
 
-    def _know_classes(self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
-        """Means and sizes of all classes, by which samples of none of them are told."""
+    def _describe_classes(self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
+        """Set the means and sizes of all classes, for outlier scores."""
         means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
         if getattr(self, "include_base", False):
             places = np.argsort(np.argsort(self.is_new_, kind="stable"))
@@ -286,51 +363,74 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
 
     def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """The likeliest class of each sample (samples,).
+        """Predict the most probable class of each sample.
 
         Parameters
         ----------
         X : array (samples, V)
+            Samples to classify.
         reject : float, optional
-            Answer `unknown` for samples that fit no class, at the price of this share of the samples that do belong to
-            a class, such as 0.05. What fits was learned from held-out base classes.
+            Return ``unknown`` for samples that fit no class. The threshold, learned on held-out base classes, rejects
+            about this share of the samples that do belong to a class, such as 0.05.
         unknown : object
-            The answer for these.
+            Prediction for rejected samples.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
         """
         answers = super().predict(X)
         if reject is not None:
             answers = answers.astype(object)
-            answers[self._outliers(self._placed(self._validated(X)), reject)[1]] = unknown
+            answers[self._outliers(self._in_space(self._validated(X)), reject)[1]] = unknown
         return answers
 
     @NO_OVERFLOW_WARNINGS
     def answers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Probabilities (samples, classes), outlier scores (samples,) and whether each is rejected, in one pass.
+        """Probabilities, outlier scores and rejections in one pass.
 
-        Without base classes there are no scores, and nothing can be rejected.
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to classify.
+        reject : float, optional
+            As in ``predict``.
+
+        Returns
+        -------
+        probabilities : array (samples, classes)
+            As from ``predict_proba``.
+        scores : array (samples,) or None
+            As from ``outlier_score``; None without base classes.
+        rejected : array (samples,)
+            Whether each sample is rejected.
         """
         X = self._checked(X)
-        placed = self._placed(X)
+        placed = self._in_space(X)
         probabilities = self._probabilities(_finite(placed @ self.coef_.T + self.intercept_, X))
         if self.base is None and reject is None:
             return probabilities, None, np.zeros(len(X), dtype=bool)
         return probabilities, *self._outliers(placed, reject)
 
-    def _placed(self, X: np.ndarray) -> np.ndarray:
+    def _in_space(self, X: np.ndarray) -> np.ndarray:
         """Samples in the space of the model (samples, axes)."""
-        return self.transform_(cast(X, self.coef_.dtype))
+        return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
 
     def confidence(self) -> Confidence | None:
-        """How sure the answers in tasks of new classes are; None where probabilities are not calibrated.
+        """Temperatures and outlier scores learned on held-out base classes.
 
-        Base classes that the extractor was trained on are too easy to learn it from.
+        Returns
+        -------
+        Confidence or None
+            None if probabilities are not calibrated, for example because the extractor was trained on the base classes.
         """
         wanted = getattr(self, "calibrate_probabilities", False) and not self.choice().seen_in_training
         return self._confidence(self.parts()[1]) if wanted else None
 
     def _confidence(self, method: Method) -> Confidence | None:
         bank = self.base
-        # A head that draws takes too long.
+        # The sampled head takes too long.
         if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
             return None
         return confidence_on(bank, self)
@@ -369,27 +469,28 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             )
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self._placed(X) @ self.coef_.T + self.intercept_
+        return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
 
     def explain(
         self, X: Any = None, names: Sequence[str] | None = None, queries: Sequence[str] | None = None
     ) -> Explanation:
-        """Which base classes lend to the novel classes and, for queries X, why each is predicted as it is.
+        """Explain which base classes lend to the novel classes and, for queries, why each is predicted as it is.
 
         Parameters
         ----------
-        X : array (queries, V) or None
-        names : list of str or None
-            Names of the support samples, in the order of fit; None for "sample 0", "sample 1" and so on.
-        queries : list of str or None
-            Names of the queries; None for "Query 0", "Query 1" and so on.
+        X : array (queries, V), optional
+            Queries to explain.
+        names : list of str, optional
+            Names of the support samples, in the order of fit; by default "sample 0", "sample 1" and so on.
+        queries : list of str, optional
+            Names of the queries; by default "Query 0", "Query 1" and so on.
 
         Returns
         -------
         Explanation
-            `loans`, one per calibrated Gaussian, and `reasons`, one per query, which split the gap between the logits
-            of the two likeliest classes into what support samples and base classes give to it; `print` it to read it,
-            `plot` it, or take `to_dict`.
+            ``loans``, one per calibrated Gaussian, and ``reasons``, one per query: the contributions of support samples
+            and base classes to the gap between the logits of the two most probable classes. It can be printed, plotted
+            with ``plot()`` and converted with ``to_dict()``.
         """
         check_is_fitted(self)
         if X is not None:
@@ -399,9 +500,9 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """scikit-learn's own checks, then ours for NaN and infinity, which name the place."""
+    """Samples after scikit-learn's checks and our check for NaN and infinity, which names row and column."""
     if hasattr(X, "detach"):
-        # Tensors come to the CPU and become NumPy arrays; all else is scikit-learn's to judge.
+        # Tensors become NumPy arrays on the CPU; scikit-learn checks everything else.
         X = X.detach().cpu().numpy()
     if hasattr(X, "dtype") and X.dtype == np.float16:
         X = X.astype(np.float32)
@@ -418,7 +519,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _check_base(base: Any, width: int) -> None:
-    """Raise unless `base` is None or a bank of features of this width."""
+    """Raise unless ``base`` is None or a bank of features of this width."""
     if base is None:
         return
     if isinstance(base, UnloadedBase):
@@ -432,12 +533,12 @@ def _check_base(base: Any, width: int) -> None:
         )
     if base.n_features != width:
         raise InputError(
-            f"X has {width} features where the base classes have {base.n_features}: extract both with the same model."
+            f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
         )
 
 
 def head_seed(random_state: Any) -> int:
-    """The seed of the sampled head that a `random_state` stands for."""
+    """The seed of the sampled head for a ``random_state``."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
@@ -446,9 +547,9 @@ def _warn_of_scale(base: PreparedBase, name: str) -> None:
     low, high = USUAL_DEVIATION
     if not low <= deviation <= high:
         warnings.warn(
-            f"{name} without normalisation depends on the scale of the features through alpha and C, and these "
-            f"features deviate by {deviation:.2g} within base classes where {low:g} to {high:g} is usual: "
-            "rescale them, or use the default normalize='centre-l2' with alpha=0.",
+            f"{name} without normalisation depends on the scale of the features through alpha and C, and the standard "
+            f"deviation within base classes is {deviation:.2g} (usually {low:g} to {high:g}): rescale the features, or "
+            "use the default normalize='centre-l2' with alpha=0.",
             ScaleWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""A bank to share: without its samples, and with what was learned on them."""
+"""Compact banks: without samples, but with the settings that were chosen on them."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from hotshot.method.hierarchy import COSTS
 
 
 def save_compact(base: BaseClasses, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write means and low-rank covariances of a bank in the space that `HOTClassifier` chooses on it.
+    """Write means and low-rank covariances of a bank in the space that ``HOTClassifier`` chooses on it.
 
-    Settings, temperatures and what fits no class are learned first, while there are samples. They also hold for the
-    cost that takes the place of the hierarchical one where there are none.
+    Settings, temperatures and outlier scores are learned first, while there are samples. They also apply to the cost
+    that replaces the hierarchical one without samples.
     """
     if base.samples is None:
-        raise InputError("This bank keeps no samples already: copy it as it is.")
+        raise InputError("This bank is compact already: copy its folder.")
     model = HOTClassifier(base)
     settings = model.settings()
     confidence_on(base, model)

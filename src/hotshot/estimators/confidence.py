@@ -1,9 +1,10 @@
-"""How sure answers are, learned on held-out base classes: temperatures of probabilities, and what fits no class.
+"""Confidence of predictions, learned on held-out base classes: temperatures of probabilities, and outlier scores.
 
-New classes may fit worse than held-out base classes do, most of all where the extractor was trained on these. The
-support shows it, each sample beside the others of its class. So scores are kept together with how the support of the
-same tasks fits, and move with it: by as many standard deviations over tasks as the support is from the usual. One-shot
-support tells only how far samples are from the centre of the bank; there scores move as far as the two are correlated.
+New classes may fit worse than held-out base classes, above all if the extractor was trained on the base classes. The
+support shows this: each of its samples is compared to the others of its class. Scores are therefore kept together with
+the fit of the support in the same tasks, and shift with it: by as many standard deviations over tasks as the support is
+from its usual fit. With one shot the support only shows how far samples are from the centre of the bank; scores then
+shift in proportion to the correlation of the two.
 """
 
 from __future__ import annotations
@@ -31,46 +32,47 @@ from hotshot.estimators.held_out import (
     description,
     draw_task,
     fitted_batches,
-    keep,
     make_folds,
-    read_kept,
+    read_cache,
+    write_cache,
 )
 from hotshot.method.calibration import class_targets
 from hotshot.method.familiarity import SHRINKAGE, rotated_ratios, support_fits
 from hotshot.method.heads.problem import softmax
 
-# Beginning of the names under which a bank keeps it.
+# Prefix of the keys under which a bank keeps it.
 CONFIDENCE = "confidence of "
-# Queries that tell, of tasks of each size, and ways at most.
-TELLING_QUERIES, MOST_WAYS = 4800, 20
-# Shots of the tasks whose scores are kept: one, where the support has no others of its class, and two or more.
+# Queries that are scored, for tasks of each size, and largest number of ways.
+SCORED_QUERIES, MOST_WAYS = 4800, 20
+# Shots of the tasks whose scores are kept: one, whose support samples are alone in their class, and two or more.
 SCORED_SHOTS = 1, 2, 5
-# Scores move at most as far as held-out tasks reach, in standard deviations.
+# Largest shift of scores, in standard deviations.
 MOST_DEVIATIONS = 2.0
-# Of any standard deviation.
+# Smallest value of any standard deviation.
 SMALLEST_DEVIATION = 1e-9
-# Logarithms of the smallest and of the largest: where held-out classes are told apart without fail, none is too small.
+# Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
-# Shares of the queries whose scores are kept.
+# Shares of the queries at which scores are kept.
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """What held-out base classes say of the answers in tasks of some numbers of ways and shots.
+    """Temperatures and outlier scores of tasks of several numbers of ways and shots, from held-out base classes.
 
     Attributes
     ----------
     ways, shots : tuples of int
     temperatures : array (ways, shots)
-        By which logits are to be divided for probabilities that come true.
+        Divisors of the logits that calibrate the probabilities.
     usual : array (ways, scored shots, 2)
-        Mean and standard deviation, over tasks, of how the support fits (`hotshot.method.familiarity.support_fits`).
+        Mean and standard deviation, over tasks, of the fit of the support
+        (``hotshot.method.familiarity.support_fits``).
     moves : array (ways, scored shots)
-        How far scores move with one such deviation.
+        Shift of the scores per such standard deviation.
     scores : array (ways, scored shots, levels)
-        Below which the largest ratio of `hotshot.method.familiarity` is for such a share of the queries, `LEVELS`, in
-        tasks whose support fits as usual.
+        Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
+        usual fit of the support.
     """
 
     ways: tuple[int, ...]
@@ -81,29 +83,29 @@ class Confidence:
     scores: np.ndarray
 
     def temperature(self, ways: float, shots: float) -> float:
-        """The temperature of tasks of any size, between those known by the logarithms of ways and shots."""
+        """The temperature for tasks of any size, interpolated in the logarithms of ways and shots."""
         return float(np.exp(self._between(np.log(self.temperatures), self.shots, ways, shots)))
 
     def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:
-        """How many standard deviations better than usual support samples fit (S,), of classes of so many shots (S,).
+        """How many standard deviations better than usual support samples fit (S,), with the shots of their class (S,).
 
-        Single samples tell only where all are single.
+        Samples that are alone in their class are used only if all are.
         """
-        told = shots > 1 if (shots > 1).any() else shots > 0
-        fits, shots = fits[told], shots[told]
+        used = shots > 1 if (shots > 1).any() else shots > 0
+        fits, shots = fits[used], shots[used]
         usual = {k: self._between(self.usual, SCORED_SHOTS, ways, k) for k in np.unique(shots)}
         means, deviations = np.array([usual[k] for k in shots]).T
-        # What is usual was learned from tasks of so many classes; fewer tell less.
+        # The usual fit is from tasks of WAYS classes; with fewer classes the deviation is less certain.
         return float(min(1.0, np.sum(1 / shots) / WAYS) * np.mean((fits - means) / deviations))
 
     def scores_at(self, ways: int, shots: float, deviation: float, least_shots: int) -> np.ndarray:
-        """The scores (levels,) of a class with these shots, where the support deviates so.
+        """The scores (levels,) of a class with these shots, for this deviation of the support.
 
-        How scores move depends on what the deviation was seen in, which had so many shots at least.
+        The shift of the scores depends on the least number of shots of the support that the deviation is from.
         """
         move = self._between(self.moves, SCORED_SHOTS, ways, max(shots, least_shots))
         within = np.clip(deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within
+        return np.asarray(self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within)
 
     def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
         for known, wanted in ((self.ways, ways), (known_shots, shots)):
@@ -123,7 +125,7 @@ _ARRAYS = "temperatures", "usual", "moves", "scores"
 
 
 def _confidence_from(found: Any) -> Confidence | None:
-    """What `to_json` wrote, unless it is damaged or of a version that kept less."""
+    """The confidence that ``to_json`` wrote; None if it is damaged or of an older version."""
     with suppress(LookupError, TypeError, ValueError):
         ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
         known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
@@ -148,7 +150,7 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
         own = clone(estimator).set_params(base=fold.base)
         found = []
         for n, k in sizes:
-            count = max(1, TELLING_QUERIES // (len(folds) * n * QUERIES))
+            count = max(1, SCORED_QUERIES // (len(folds) * n * QUERIES))
             tasks = [draw_task(fold.labels, k, n, np.random.default_rng([number, k, n, i])) for i in range(count)]
             margins = []
             for batch in fitted_batches(own, fold, tasks):
@@ -164,7 +166,7 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
 
     with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
         margins, fits = zip(*pool.map(of_fold, range(len(folds))), strict=True)
-    temperatures = [likeliest_temperature(np.concatenate(parts)) for parts in zip(*margins, strict=True)]
+    temperatures = [fit_temperature(np.concatenate(parts)) for parts in zip(*margins, strict=True)]
     moving = [_moving_scores(parts, k) for parts, (_, k) in zip(zip(*fits, strict=True), scored, strict=True)]
     arrays = (np.reshape(x, (len(ways), len(SCORED_SHOTS), *np.shape(x[0]))) for x in zip(*moving, strict=True))
     return Confidence(ways, SHOTS, np.reshape(temperatures, (len(ways), -1)), *arrays)
@@ -179,9 +181,9 @@ def _fits_and_scores(
     ways: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How the support of tasks of one size fits (tasks,), and the scores of their queries (tasks, Q).
+    """Fit of the support of tasks of one size (tasks,), and scores of their queries (tasks, Q).
 
-    Tasks are drawn from samples (n, V) with labels (n,), in the axes of `rotated_ratios`.
+    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``rotated_ratios``.
     """
     tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
     support, queries = (samples[np.stack(rows)] for rows in zip(*((t.support, t.query) for t in tasks), strict=True))
@@ -193,11 +195,11 @@ def _fits_and_scores(
 
 
 def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """What is usual, how scores move, and the scores where it is usual, of tasks of one size; see `Confidence`."""
+    """``usual``, ``moves`` and ``scores`` of tasks of one size; see ``Confidence``."""
     fits, means = np.concatenate([fits for fits, _ in parts]), np.concatenate([x.mean(axis=1) for _, x in parts])
     usual = np.array([fits.mean(), max(fits.std(), SMALLEST_DEVIATION)])
     deviations = (fits - usual[0]) / usual[1]
-    # With more shots not damped by their correlation: what all new classes have in common is not noise.
+    # With more shots the shift is not reduced by the correlation: a deviation shared by all new classes is not noise.
     move = float(means.std() if shots > 1 else np.mean(deviations * (means - means.mean())))
     moved = move * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
     scores = [scores for _, part in parts for scores in part]
@@ -205,11 +207,11 @@ def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -
     return usual, move, np.quantile(still, LEVELS)
 
 
-def likeliest_temperature(margins: np.ndarray) -> float:
-    """The temperature T under which the true classes are likeliest, for logits minus that of the true class (n, N).
+def fit_temperature(margins: np.ndarray) -> float:
+    """The maximum-likelihood temperature T, for logits minus that of the true class (n, N).
 
-    The derivative of the loss in 1 / T is the mean margin under the probabilities, and increases: its root is found to
-    the last digits, so that models which differ by rounding have the same probabilities.
+    The derivative of the loss in 1 / T is the mean margin under the probabilities, which is increasing: its root is
+    found to the last digits, so that models that differ by rounding have the same probabilities.
     """
 
     def slope(log_temperature: float) -> float:
@@ -222,17 +224,17 @@ def likeliest_temperature(margins: np.ndarray) -> float:
 
 
 def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
-    """How sure the answers of an estimator are on this bank, which keeps it; None where classes cannot be held out."""
+    """The confidence of an estimator on this bank, which keeps it; None if classes cannot be held out."""
     key = CONFIDENCE + description(estimator)
     with base.choosing:
         known = _confidence_from(base.choices.get(key))
         if known is None and base.can_hold_out:
-            base.choices.update(read_kept(base))
+            base.choices.update(read_cache(base))
             known = _confidence_from(base.choices.get(key))
         if known is None and base.can_hold_out:
             with one_thread():
                 settled = {name: value for name, value in estimator.settings().items() if name != "base"}
                 known = measure_confidence(clone(estimator).set_params(**settled), make_folds(base))
             base.choices[key] = known.to_json()
-            keep(base)
+            write_cache(base)
     return known

@@ -1,4 +1,4 @@
-"""Why a model predicts what it predicts: which samples and which base classes made the difference, in words."""
+"""Explanations of predictions: which support samples and base classes contributed, in words."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from hotshot.transport.costs import cosine
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# How many examples and lenders a sentence names.
+# Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
 
 
 @dataclass(frozen=True)
 class Loan:
-    """What one calibrated Gaussian is made of.
+    """The parts of one calibrated Gaussian.
 
     Attributes
     ----------
-    label : the novel class
+    label : object
+        The novel class.
     sample : int or None
-        Index of the support sample; None where the class has one Gaussian.
+        Index of the support sample; None if the class has one Gaussian.
     name : str or None
-        Of that sample.
+        Name of that sample.
     own_share : float
-        How much of the mean is the support's own.
+        Share of the support samples in the mean; the rest is lent.
     lenders : tuple of (base class, transfer weight)
-        Largest first.
+        Base classes that lend, largest weight first.
     """
 
     label: Any
@@ -46,20 +47,41 @@ class Loan:
     lenders: tuple[tuple[Any, float], ...]
 
     def in_words(self, n: int = 5) -> str:
-        """One sentence that names the `n` largest lenders."""
+        """One sentence with the largest lenders.
+
+        Parameters
+        ----------
+        n : int
+            Number of lenders to name.
+
+        Returns
+        -------
+        str
+            The sentence.
+        """
         who = f"`{self.label}`" + ("" if self.name is None else f" ({self.name})")
         rest = len(self.lenders) - n
         more = f" and {rest} more" if rest > 0 else ""
-        share = whole_percentage(self.own_share)
-        return f"{who} borrows from {views.named_lenders(self.lenders[:n])}{more}; {share} of its mean is its own."
+        lent = f"{who} borrows from {views.named_lenders(self.lenders[:n])}{more}"
+        return f"{lent}; {whole_percentage(self.own_share)} of its mean comes from its own samples."
 
 
 @dataclass(frozen=True)
 class Example:
-    """A support sample of the class predicted or of the runner-up.
+    """A support sample of the predicted class or of the runner-up.
 
-    `index` counts in the order of fit, `similarity` is its cosine to the query in the space of the model, and
-    `contribution` is what it gives to the gap: its own vote, and its share in the mean of its class.
+    Attributes
+    ----------
+    index : int
+        Index of the sample in the order of fit.
+    name : str
+        Name of the sample.
+    label : object
+        Its class.
+    similarity : float
+        Cosine similarity to the query in the space of the model.
+    contribution : float
+        Contribution to the gap, by itself and through the calibrated mean of its class.
     """
 
     index: int
@@ -71,7 +93,17 @@ class Example:
 
 @dataclass(frozen=True)
 class Lender:
-    """A base class: its transfer weights to the class predicted and to the runner-up, and what it gives to the gap."""
+    """A base class that lends to the predicted class or to the runner-up.
+
+    Attributes
+    ----------
+    name : object
+        Name of the base class.
+    weight, rival_weight : float
+        Transfer weights to the predicted class and to the runner-up.
+    contribution : float
+        Contribution to the gap, through the lent means.
+    """
 
     name: Any
     weight: float
@@ -81,29 +113,35 @@ class Lender:
 
 @dataclass(frozen=True)
 class Reason:
-    """One prediction, its runner-up, and what the gap between their logits is made of.
+    """One prediction, its runner-up, and the contributions to the gap between their logits.
 
-    `gap` is the sum of `own`, `lent` and `rest`: the contributions of the examples of both classes, those of the base
-    classes by the means that they lend to both, and the rest (examples and loans of other classes, covariances,
-    intercepts). The head is linear and minimises a loss, so that every point it was trained on has its own term in the
-    logits; `hotshot.method.attribution` says how. This holds for all heads of hotshot and, with nothing lent, for plain
-    logistic regression without base classes. A head added to `HEADS` that does not give its slopes leaves all in the
-    rest, and so do two base classes of a model with `include_base`; `is_split` is False then.
+    ``gap`` is the sum of ``own``, ``lent`` and ``rest``: the contributions of the examples of both classes, of the
+    means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts).
+    The head is linear and minimises a loss, so that every point it was trained on has its own term in the logits; see
+    the module ``hotshot.method.attribution``. This holds for all heads of hotshot and, with nothing lent, for plain
+    logistic regression without base classes. If a head of your own returns no slopes, or if both classes are base
+    classes of a model with ``include_base``, the whole gap is in the rest and ``is_split`` is False.
 
     Attributes
     ----------
-    index, name
-        Of the query; the name is None where it has none.
-    label, probability, rival, rival_probability
-        The class predicted and the runner-up.
+    index : int
+        Index of the query.
+    name : str or None
+        Name of the query, if it has one.
+    label, probability : object and float
+        The predicted class.
+    rival, rival_probability : object and float
+        The runner-up.
     gap : float
-        Logit of the class predicted minus that of the runner-up.
+        Logit of the predicted class minus that of the runner-up.
     rest : float
+        Part of the gap that neither examples nor lenders explain.
     examples : tuple of Example
-        Of both classes, the largest contribution first.
+        Support samples of both classes, largest contribution first.
     lenders : tuple of Lender
-        That lend to one of them, the largest contribution first.
+        Base classes that lend to one of them, largest contribution first.
     is_split : bool
+        Whether the gap is split into contributions.
     """
 
     index: int
@@ -120,47 +158,53 @@ class Reason:
 
     @property
     def own(self) -> float:
-        """What the support samples of both classes give to the gap."""
+        """Contribution of the support samples of both classes to the gap."""
         return sum(example.contribution for example in self.examples)
 
     @property
     def lent(self) -> float:
-        """What the lent means give to the gap."""
+        """Contribution of the lent means to the gap."""
         return sum(lender.contribution for lender in self.lenders)
 
     def in_words(self) -> str:
-        """A few sentences: the prediction, the examples and lenders behind it, and what makes the gap."""
+        """A few sentences: the prediction, its examples and lenders, and the parts of the gap.
+
+        Returns
+        -------
+        str
+            The sentences.
+        """
         query = f"Query {self.index}" if self.name is None else self.name
         sentences = [
-            f"{query} is `{self.label}` with probability {whole_percentage(self.probability)}, "
-            f"before `{self.rival}` with {whole_percentage(self.rival_probability)}."
+            f"{query}: predicted `{self.label}` (probability {whole_percentage(self.probability)}), "
+            f"runner-up `{self.rival}` ({whole_percentage(self.rival_probability)})."
         ]
         own = sorted((e for e in self.examples if e.label == self.label), key=lambda e: -e.similarity)
         named = ", ".join(f"{e.name} (similarity {e.similarity:.2f})" for e in own[:NAMED_EXAMPLES])
-        sentences.append(f"Closest of its own examples: {named}." if own else "It is one of the base classes.")
+        sentences.append(f"Most similar examples: {named}." if own else f"`{self.label}` is a base class.")
         lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
         if lenders:
-            sentences.append(f"Borrowed from {views.named_lenders((x.name, x.weight) for x in lenders)}.")
+            sentences.append(f"Largest lenders: {views.named_lenders((x.name, x.weight) for x in lenders)}.")
         if self.is_split:
-            parts = [f"the examples of both classes make {with_interval(self.own, signed=True)}"]
-            parts += [f"the lent means {with_interval(self.lent, signed=True)}"] if self.lenders else []
-            parts += [f"the rest {with_interval(self.rest, signed=True)}"]
-            sentences.append(f"Of the gap of {self.gap:.2f} between the two logits, {', '.join(parts)}.")
+            parts = [f"{with_interval(self.own, signed=True)} from the examples of both classes"]
+            parts += [f"{with_interval(self.lent, signed=True)} from the lent means"] if self.lenders else []
+            parts += [f"{with_interval(self.rest, signed=True)} from the rest"]
+            sentences.append(f"The two logits differ by {self.gap:.2f}: {', '.join(parts)}.")
         return " ".join(sentences)
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """Loans of a fitted model and, for queries given, the reasons of its predictions; prints as text.
+    """Loans of a fitted model and, for queries, reasons of its predictions; ``print`` shows it as text.
 
     Attributes
     ----------
     classes : tuple
-        The novel classes.
+        Classes of the model.
     loans : tuple of Loan
-        One per calibrated Gaussian; none without base classes.
+        One loan per calibrated Gaussian; none without base classes.
     reasons : tuple of Reason
-        One per query.
+        One reason per query.
     """
 
     classes: tuple[Any, ...]
@@ -173,7 +217,7 @@ class Explanation:
 
     def __str__(self) -> str:
         if not self.loans and not self.reasons:
-            return "No base classes were given, so nothing is borrowed."
+            return "The model has no base classes, so nothing is borrowed."
         lines = [loan.in_words() for loan in self.loans] + [reason.in_words() for reason in self.reasons]
         return "\n".join(lines)
 
@@ -181,11 +225,28 @@ class Explanation:
         return views.as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists, strings and numbers, for JSON."""
+        """The explanation as dictionaries, lists, strings and numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            Classes, loans and reasons.
+        """
         return views.as_dict(self)
 
     def plot(self, n: int = 20) -> Figure:
-        """A figure: what the gaps of the first `n` queries are made of."""
+        """Plot the parts of the gap of each query.
+
+        Parameters
+        ----------
+        n : int
+            Number of queries to plot, from the first.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
         return views.as_figure(self, n)
 
 
@@ -201,9 +262,9 @@ def explain_model(
     Parameters
     ----------
     names : sequence of str, or None
-        Of the support samples, in the order of fit.
+        Names of the support samples, in the order of fit.
     rivals : integer array (queries,) or None
-        Classes, as numbers in `classes_`, that predictions are compared with; None for the runner-up of each.
+        Indices in ``classes_`` of the classes to compare predictions with; None for the runner-up of each.
     queries : sequence of str, or None
         Names of the queries.
     """
@@ -233,7 +294,7 @@ def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, 
     if given is None or not all(isinstance(name, str) for name in given):
         raise InputError(f"{parameter} must be a list of strings, got {quoted(names)}: pass one string per {what}.")
     if len(given) != n_samples:
-        raise InputError(f"{parameter} has {len(given)} strings where {n_samples} are needed: pass one per {what}.")
+        raise InputError(f"{parameter} must hold {n_samples} strings, got {len(given)}: pass one per {what}.")
     return given
 
 
@@ -247,7 +308,7 @@ def _reasons(
     queries, support = (model.transform_(x).astype(np.float64) for x in (X, model.support_))
     similarity = 1 - cosine(queries, support)
     is_new = getattr(model, "is_new_", np.ones(len(classes), dtype=bool))
-    # Places of the classes among the new ones.
+    # Indices of the classes in the new classes.
     places = np.where(is_new, np.cumsum(is_new) - 1, -1)
     trained = _trained_on(model, support, places)
     # (N, B): the mean over the support samples where each has its own transfer weights.
@@ -290,11 +351,11 @@ def _reasons(
 
 
 def _trained_on(model: Any, support: np.ndarray, places: np.ndarray) -> TrainedOn | None:
-    """What the head was trained on; None where it does not tell its slopes."""
+    """Training data of the head; None if it has no slopes."""
     if model.slopes_ is None:
         return None
     names = ("calibrated_means_", "own_parts_", "transfer_weights_", "base_means_", "slopes_", "spectrum_")
-    # In one order in memory, so that a loaded model gives the same bits.
+    # In one memory order, so that a loaded model computes the same bits.
     means, own_parts, weights, base_means, slopes, spectrum = (
         np.array(getattr(model, name), dtype=np.float64, order="C") for name in names
     )

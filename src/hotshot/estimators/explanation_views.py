@@ -25,13 +25,13 @@ MOST_ROWS, BAR = 50, 90
 
 
 def named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
-    """`a` 31%, `b` 12%."""
+    """Names and percentages, such as "``a`` 31%, ``b`` 12%"."""
     return ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in lenders)
 
 
 def as_dict(explanation: Explanation) -> dict[str, Any]:
-    """Plain data, with the sums of each reason beside its parts."""
-    found = _plain(asdict(explanation))
+    """Plain data, with the sums of each reason."""
+    found: dict[str, Any] = _plain(asdict(explanation))
     for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
         plain.update(own=reason.own, lent=reason.lent)
     return found
@@ -47,7 +47,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_html(explanation: Explanation) -> str:
-    """Two tables: what each class borrows and, where there are queries, what the gap of each is made of."""
+    """Two tables: the lenders of each class and, if there are queries, the parts of the gap of each."""
     loans = [
         [_name(loan.label if loan.name is None else f"{loan.label} ({loan.name})"),
          escape(whole_percentage(loan.own_share)),
@@ -63,7 +63,7 @@ def as_html(explanation: Explanation) -> str:
            for part, (_, colour) in PARTS.items()]
         for r in reasons
     ]  # fmt: skip
-    tables = html_table(["class", "own share of its mean", "largest lenders"], loans)
+    tables = html_table(["class", "own share of the mean", "largest lenders"], loans)
     tables += html_table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
     hidden = max(len(explanation.loans), len(explanation.reasons)) - MOST_ROWS
     more = f"<p>The first {MOST_ROWS} rows of each table.</p>" if hidden > 0 else ""
@@ -75,7 +75,7 @@ def _name(name: Any) -> str:
 
 
 def _bar(value: float, largest: float, colour: str, text: str) -> str:
-    """A bar from the middle to the right where the value is positive, to the left where it is negative."""
+    """A bar from the middle, to the right for a positive value and to the left for a negative one."""
     width = round(BAR / 2 * min(abs(value) / (largest or 1), 1))
     left = BAR // 2 - (width if value < 0 else 0)
     return (
@@ -85,7 +85,7 @@ def _bar(value: float, largest: float, colour: str, text: str) -> str:
 
 
 def as_figure(explanation: Explanation, n: int) -> Figure:
-    """Stacked bars, one per query: parts that speak for the prediction to the right, parts against it to the left."""
+    """Stacked bars, one per query: parts in favour of the prediction to the right, parts against it to the left."""
     if not explanation.reasons:
         raise InputError("This explanation has no queries to plot: pass X to explain.")
     if n < 1:
@@ -100,7 +100,7 @@ def as_figure(explanation: Explanation, n: int) -> Figure:
             axes.barh(places, values, left=start, height=0.7, color=colour, label=name)
             for positive in (True, False):
                 ends[positive] += np.where((values > 0) == positive, values, 0)
-        axes.plot([r.gap for r in reasons], places, "D", color=INK, markersize=4, label="gap, the sum")
+        axes.plot([r.gap for r in reasons], places, "D", color=INK, markersize=4, label="gap (sum)")
         axes.axvline(0, color=INK, linewidth=0.6)
         labels = [f"{r.index}: {shortened(r.label, LONGEST)} – {shortened(r.rival, LONGEST)}" for r in reasons]
         axes.set_yticks(places, labels)

@@ -1,12 +1,12 @@
-r"""A fitted classifier as one file that answers without hotshot: an ONNX graph, or its numbers as JSON.
+r"""Export a fitted classifier to one file that works without hotshot: an ONNX graph, or its numbers as JSON.
 
-A sample x is answered by
+The probabilities of a sample x are
 
 .. math::
     z = \frac{R (x^\lambda - c)}{\lVert R (x^\lambda - c) \rVert}, \quad p = \mathrm{softmax}(W z + b)
 
-and, where classes are known, scored by the likelihood ratio of `hotshot.method.familiarity`, written as a polynomial in
-the deviations u from the mean of the base classes, in which large numbers do not cancel:
+and, for models with base classes, its outlier score is the likelihood ratio of ``hotshot.method.familiarity``, written
+as a polynomial in the deviations u from the mean of the base classes, so that large numbers do not cancel:
 
 .. math::
     u = A z - a, \quad \mathrm{score} = -\max_k\, (\gamma_k + \beta_k \cdot u + \alpha_k \cdot u^2)
@@ -32,27 +32,47 @@ from hotshot.version import __version__
 
 SUFFIXES = (".onnx", ".json")
 FORMAT, VERSION = "hotshot answers", 1
-# Both as old as they can be: what onnxruntime 1.17 reads, other runtimes do too.
+# The oldest versions that suffice, so that most runtimes can read the file, onnxruntime from 1.17.
 OPSET, IR_VERSION = 13, 8
-# Below the norm of any sample but one that is the centre, which stays zero.
+# Below the norm of any sample, except one equal to the centre, which stays zero.
 TINY = 1e-30
-# Digits that single precision needs to come back.
+# Digits that represent single precision exactly.
 DIGITS = 9
 
 
 def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a fitted classifier to a file: an ONNX graph if its name ends in .onnx, numbers if in .json.
+    """Write a fitted classifier to a file that works without hotshot.
 
-    Answers agree with `predict_proba` and `outlier_score` to single precision. What these refuse, such as a negative
-    feature where a power has none, is NaN.
+    Its results agree with ``predict_proba`` and ``outlier_score`` to single precision. Samples that these refuse, such
+    as negative features with the power 0.5, give NaN.
+
+    Parameters
+    ----------
+    model : HOTClassifier or FreeLunchClassifier
+        A fitted classifier.
+    path : path
+        File to write: an ONNX graph if the name ends in ".onnx", numbers as JSON if in ".json".
+    overwrite : bool
+        Whether to replace a file of that name.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hotshot import HOTClassifier
+    >>> from hotshot.estimators.export import export_model
+    >>> model = HOTClassifier().fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> export_model(model, path)
+    >>> os.path.getsize(path) > 0
+    True
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise ParameterError(f"{path} must end in {' or '.join(SUFFIXES)}, got {path.suffix!r}: choose one of these.")
+        raise ParameterError(f"{path} must end in {' or '.join(SUFFIXES)}, got {path.suffix!r}: rename it.")
     if not isinstance(model, CalibratedClassifier):
         raise ParameterError(
-            f"{type(model).__name__} has no transform and linear head to export: fit HOTClassifier or "
-            "FreeLunchClassifier."
+            f"{type(model).__name__} cannot be exported: fit HOTClassifier or FreeLunchClassifier, which have a linear "
+            "head."
         )
     check_is_fitted(model)
     if os.path.isdir(path):
@@ -68,9 +88,9 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
 
 
 def _about(model: CalibratedClassifier) -> dict[str, Any]:
-    """What is to be known of the answers: classes, versions, extractor, and the scores above which samples are none."""
+    """Description of the model: classes, versions, extractor, and the outlier scores that reject samples."""
     scores = getattr(model, "alarm_scores_", None)
-    to_json(model.classes_, "classes_", {})  # Raises where JSON has no word for them.
+    to_json(model.classes_, "classes_", {})  # Raises if JSON cannot represent them.
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -79,7 +99,7 @@ def _about(model: CalibratedClassifier) -> dict[str, Any]:
         "classes": model.classes_.tolist(),
         "n_features": int(model.n_features_in_),
         "seen_in_training": bool(getattr(model, "seen_in_training_", False)),
-        # For each share of samples to be rejected, the score of every class above which one is.
+        # For each share of samples to be rejected, the threshold of every class.
         "levels": list(LEVELS),
         "reject_above": None if scores is None else _rounded(-scores.T),
     }
@@ -92,7 +112,7 @@ def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
-    """The terms of `class_ratios` by the powers of u: A (V, V) and a (V,), and for each class alpha, beta and gamma."""
+    """The terms of ``class_ratios`` by powers of u: A (V, V) and a (V,), and alpha, beta and gamma of each class."""
     two = known.two
     axes = (two.axes.astype(np.float64) / two.deviations.astype(np.float64)[:, None]).T
     ratios, shots = two.ratios.astype(np.float64), known.sizes[:, None]
@@ -108,7 +128,7 @@ def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
 
 
 def _numbers(model: CalibratedClassifier) -> dict[str, Any]:
-    """All that answers are made of, as JSON."""
+    """All numbers of the model, as JSON."""
     transform, known = model.transform_, getattr(model, "known_", None)
     weights, intercepts = _head(model)
     return {
@@ -126,29 +146,28 @@ def _numbers(model: CalibratedClassifier) -> dict[str, Any]:
 
 
 def _rounded(x: np.ndarray) -> Any:
-    """Nested lists of numbers, no longer than they need be."""
+    """Nested lists of numbers, rounded to single precision."""
     return [_rounded(row) for row in x] if x.ndim > 1 else [float(f"{value:.{DIGITS}g}") for value in x.tolist()]
 
 
 def _onnx(model: CalibratedClassifier) -> bytes:
-    """The graph from `features` (n, V) to `probabilities` (n, N), `label` (n,) and, where classes are known, scores."""
+    """The graph from ``features`` (n, V) to ``probabilities`` (n, N), ``label`` (n,) and, with base classes, scores."""
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
-        raise RunError("A graph needs onnx: pip install 'hotshot[onnx]', or write a .json file.") from None
+        raise RunError("An .onnx file needs onnx: pip install 'hotshot[onnx]', or write a .json file.") from None
     nodes: list[Any] = []
     constants: list[Any] = []
 
     def constant(x: Any) -> str:
         with np.errstate(over="ignore"):
             single = np.asarray(x, dtype=np.float32)
-        # No number that stands alone is 0.
+        # No scalar of a model is 0: such a 0 is an underflow.
         if not np.isfinite(single).all() or (single.ndim == 0 and single == 0):
-            raise InputError(
-                "The numbers of this model leave the range of float32: rescale the features and fit again."
-            )
-        constants.append(numpy_helper.from_array(single, f"constant_{len(constants)}"))
-        return constants[-1].name
+            raise InputError("The model has numbers beyond the range of float32: rescale the features and fit again.")
+        name = f"constant_{len(constants)}"
+        constants.append(numpy_helper.from_array(single, name))
+        return name
 
     def node(kind: str, *inputs: str, out: str | None = None, **attributes: Any) -> str:
         out = out or f"{kind}_{len(nodes)}"
@@ -175,7 +194,7 @@ def _onnx(model: CalibratedClassifier) -> bytes:
     weights, intercepts = _head(model)
     logits = node("Add", node("MatMul", z, constant(weights.T)), constant(intercepts))
     node("Softmax", logits, out="probabilities", axis=1)
-    # Of the logits: probabilities may round to the same number.
+    # From the logits: probabilities may round to the same number.
     node("ArgMax", logits, out="label", axis=1, keepdims=0)
     outputs: dict[str, tuple[Any, list[Any]]] = {
         "probabilities": (TensorProto.FLOAT, ["n", len(weights)]),
@@ -205,4 +224,4 @@ def _onnx(model: CalibratedClassifier) -> bytes:
         opset_imports=[helper.make_opsetid("", OPSET)],
     )
     helper.set_model_props(made, {"hotshot": json.dumps(_about(model))})
-    return made.SerializeToString()
+    return bytes(made.SerializeToString())

@@ -21,27 +21,33 @@ class FreeLunchClassifier(CalibratedClassifier):
 
     Each support sample borrows :math:`\mu' = (\sum_{i} \mu_i + x) / (k + 1)` and
     :math:`\Sigma' = \sum_i \Sigma_i / k + \alpha` from the k base classes with the nearest means (eq. 3 of the H-OT
-    paper), and logistic regression is fitted to features drawn from these Gaussians. alpha and C depend on the
-    scale of the features; `normalize="centre-l2"` with `alpha=0` does not.
+    paper), and logistic regression is fitted to features drawn from these Gaussians. The published alpha and C depend
+    on the scale of the features; ``normalize="centre-l2"`` with ``alpha=0`` does not.
 
     Parameters
     ----------
     base : BaseClasses or None
-        The bank to borrow from. None gives plain logistic regression on power-transformed features.
+        Bank to borrow from. With None, plain logistic regression on power-transformed features.
     k : int or "auto"
         Number of base classes that lend to a support sample.
+    power, normalize, n_components
+        As in ``HOTClassifier``, with the published values as defaults. Base features are transformed only if features
+        are normalised.
     alpha : float or "auto"
-        Added to the calibrated covariances; what "auto" chooses from suits normalised features alone.
-    power, normalize, n_components, alpha_rule, head, n_generated, support_weight, C, random_state
-        As in `HOTClassifier`, with the published values as defaults. Base features are transformed only where
-        features are normalised.
+        Number added to the calibrated covariances. The choices of "auto" are for normalised features.
+    alpha_rule, head, n_generated, support_weight, C, random_state
+        As in ``HOTClassifier``, with the published values as defaults.
 
     Attributes
     ----------
     classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_
-        As in `HOTClassifier`.
+        As in ``HOTClassifier``.
     learned_cost_ : array (B, targets)
         Squared distances to the means.
+
+    See Also
+    --------
+    HOTClassifier : Transfer weights from optimal transport.
 
     References
     ----------
@@ -97,18 +103,18 @@ class FreeLunchClassifier(CalibratedClassifier):
         self.random_state = random_state
 
     def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Free-Lunch in the terms of H-OT: equal weights on the nearest means, and its own rule for the means."""
+        """Parameters of ``HOTClassifier`` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
         # A subclass may have fewer parameters than it has attributes.
         settings = {**vars(self), **settings}
-        same = HOTClassifier(
+        same: dict[str, Any] = HOTClassifier(
             power_on_base=self.normalize is not None,
             cost=NEAREST,
             n_retrieved=settings["k"],
             mean_rule="free-lunch",
             per="sample",
             **{name: settings[name] for name in SHARED},
-        )
-        return same.get_params(deep=False)
+        ).get_params(deep=False)
+        return same
 
     def _space(self, settings: Mapping[str, Any]) -> Space:
         return HOTClassifier()._space(self._as_hot(settings))
@@ -118,22 +124,22 @@ class FreeLunchClassifier(CalibratedClassifier):
 
 
 class TunedFreeLunchClassifier(FreeLunchClassifier):
-    """Free-Lunch [1]_ on normalised features, with settings that the base classes choose and a head without sampling.
+    """Free-Lunch [1]_ on normalised features, with settings chosen on the base classes and a head without sampling.
 
-    What else differs from the published method: alpha is added to the diagonal, a class has 100 virtual features, and a
-    support sample counts as 5.
+    Further differences from the published method: alpha is added to the diagonal, a class has 100 virtual features, and
+    a support sample counts as 5 of them.
 
     Parameters
     ----------
     base, k, alpha
-        As in `FreeLunchClassifier`.
+        As in ``FreeLunchClassifier``.
     power : float or "auto"
-        Of the power transform; "auto" is chosen, where no base feature is negative.
+        Power of the features; "auto" chooses 0.5 or 1 if no base feature is negative, and is 1 otherwise.
 
     Attributes
     ----------
     classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_, learned_cost_
-        As in `FreeLunchClassifier`.
+        As in ``FreeLunchClassifier``.
 
     References
     ----------

@@ -1,6 +1,6 @@
-"""Base classes held out a quarter at a time, as if they were novel: tasks from their samples, banks of the others.
+"""Base classes held out a quarter at a time and treated as novel: tasks of their samples, banks of the others.
 
-What is learned on them is kept with the bank, and in a folder of the user's cache from one program to the next.
+Results are kept with the bank, and between programs in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
 from hotshot.method.fit import FittedTasks, fit_tasks
 
-# Parameters that what is learned on held-out classes does not depend on.
-DECIDE_NOTHING = ("base", "random_state", "include_base", "base_loss", "calibrate_probabilities")
+# Parameters that do not affect what is learned on held-out classes.
+IRRELEVANT_PARAMETERS = ("base", "random_state", "include_base", "base_loss", "calibrate_probabilities")
 FOLDS, WAYS, SHOTS, QUERIES = 4, 5, (1, 5), 15
 # Tasks of each fold and number of shots.
 TASKS = 60
 TASKS_AT_ONCE = 20
-# Of larger banks a random part is used.
+# Limits; a random part of larger banks is used.
 MOST_CLASSES, MOST_SAMPLES = 96, 60
-# To be raised where the rules of what is kept change, so that what was kept before is forgotten.
-RULES = 2
+# Version of the cache: raise it when the rules of choosing change, so that older results are ignored.
+CACHE_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Fold:
 
 
 def make_folds(base: BaseClasses) -> list[Fold]:
-    """A quarter of the classes held out in turn."""
+    """Folds of a bank: a quarter of the classes held out in turn."""
     samples = base.samples
     assert samples is not None
     rng = np.random.default_rng(0)
@@ -116,28 +116,28 @@ def fitted_batches(estimator: Any, fold: Fold, tasks: Sequence[HeldOutTask]) -> 
 
 def description(estimator: Any) -> str:
     """Class and parameters of an estimator, apart from its bank."""
-    parameters = {name: x for name, x in estimator.get_params(deep=False).items() if name not in DECIDE_NOTHING}
+    parameters = {name: x for name, x in estimator.get_params(deep=False).items() if name not in IRRELEVANT_PARAMETERS}
     return f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
 
 
-def _kept_file(base: BaseClasses) -> Path:
-    """Where choices on this bank are kept between programs: they take seconds, and the bank tells which they are."""
+def _cache_file(base: BaseClasses) -> Path:
+    """The file that keeps choices on this bank between programs, by the fingerprint of the bank."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = Path(os.environ.get("HOTSHOT_CACHE") or os.path.join(caches, "hotshot"))
-    said = {None: "", True: "-seen", False: "-unseen"}[base.seen_in_training]
-    return folder / "choices" / f"{base.fingerprint[:32]}{said}-{RULES}.json"
+    suffix = {None: "", True: "-seen", False: "-unseen"}[base.seen_in_training]
+    return folder / "choices" / f"{base.fingerprint[:32]}{suffix}-{CACHE_VERSION}.json"
 
 
-def read_kept(base: BaseClasses) -> dict[str, Any]:
-    """What was chosen on this bank before; nothing where it cannot be read."""
+def read_cache(base: BaseClasses) -> dict[str, Any]:
+    """Choices on this bank from earlier programs; empty if they cannot be read."""
     with suppress(HotshotError, OSError, ValueError):
-        return read_object(_kept_file(base)) or {}
+        return read_object(_cache_file(base)) or {}
     return {}
 
 
-def keep(base: BaseClasses) -> None:
-    """Write what the bank knows of itself for the programs that come after; nothing where it cannot be written."""
+def write_cache(base: BaseClasses) -> None:
+    """Write the choices of the bank for later programs; ignored if the file cannot be written."""
     with suppress(HotshotError, OSError):
-        file = _kept_file(base)
+        file = _cache_file(base)
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, {**read_kept(base), **base.choices})
+        write_json(file, {**read_cache(base), **base.choices})

@@ -21,15 +21,15 @@ COUNT = Interval(Integral, 1, None, closed="left")
 AUTO = StrOptions({"auto"})
 
 
-class NameIn(StrOptions):
-    """A name in a table as the table is now, so that entries added by others count."""
+class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
+    """A name in the current content of a table, so that entries added later are valid too."""
 
     def __init__(self, table: Mapping[str, Any], *more: str) -> None:
         super().__init__({*table, *more})
         self.table, self.more = table, more
 
     def is_satisfied_by(self, val: Any) -> bool:
-        """Whether the table has it."""
+        """Whether the value is in the table."""
         return isinstance(val, str) and (val in self.table or val in self.more)
 
     def __str__(self) -> str:
@@ -39,130 +39,134 @@ class NameIn(StrOptions):
 class HOTClassifier(CalibratedClassifier):
     r"""Few-shot classification by distribution calibration with hierarchical optimal transport.
 
-    Each novel class borrows mean and covariance from the base classes, by transfer weights from a transport
-    plan between base classes and support, whose cost comes from a second transport between the samples of each
-    base class and the support [1]_. A linear head is trained on the resulting Gaussians and the support.
+    Each novel class borrows a mean and a covariance from the base classes. The transfer weights come from a transport
+    plan between base classes and support samples, whose cost comes from a second transport between the samples of each
+    base class and the support samples [1]_. A linear classifier (head) is trained on the resulting Gaussians and the
+    support samples.
 
     The defaults go beyond the paper: features are centred on the base samples and scaled to unit norm, so that no
-    parameter depends on their scale, and nothing is sampled. `parameter_set` has the published settings. Parameters
-    that are "auto" below are chosen on held-out base classes, once per bank and in seconds, where the bank has samples
-    of at least 20 classes; `hotshot.estimators.choosing` says how.
+    parameter depends on their scale, and nothing is sampled. ``parameter_set`` returns the published settings.
+    Parameters that are "auto" are chosen on held-out base classes, once per bank and within seconds, if the bank has at
+    least 20 classes of at least 10 samples.
 
-    Without base classes, `HOTClassifier()`, it is plain logistic regression on power-transformed features. A transform
-    before it in a pipeline must be applied to the bank too, see `BaseClasses.transform`.
+    Without base classes, ``HOTClassifier()`` is plain logistic regression on power-transformed features. If a transform
+    comes before it in a pipeline, apply it to the bank too, with ``BaseClasses.transform``.
 
     Parameters
     ----------
     base : BaseClasses or None
-        The bank to borrow from. None gives plain logistic regression on power-transformed features.
+        Bank to borrow from. With None, plain logistic regression on power-transformed features.
     power : float or "auto"
-        Of Tukey's ladder, log at 0. "auto" chooses 0.5 or 1 where no base feature is negative and is 1 elsewhere.
+        Power of the features (Tukey's ladder), log at 0. "auto" chooses 0.5 or 1 if no base feature is negative, and is
+        1 otherwise.
     power_offset : float
-        Added before the power.
+        Number added to the features before the power.
     power_on_base : bool
-        Whether base features are transformed too, or only support and queries as published.
+        Whether to transform base features too, or only support and queries, as published.
     normalize : {"centre-l2", None}
         Subtract the mean of the base samples, then scale to unit norm. With None, alpha and C depend on the scale
         of the features.
     n_components : float, int or None
-        Principal axes of the base samples to keep: as many as hold this share of the variance, so many, or all.
+        Principal axes of the base samples to keep: a share of the variance (float), a number of axes (int), or all.
     sample_weights : {"uniform", "classifier"}
-        Weights of the samples within a base class, the same for all or by a base classifier's probability.
+        Weights of the samples within a base class: equal, or from the probabilities of a classifier of base classes.
     temperature : float
-        Of the softmax over those probabilities.
+        Temperature of the softmax over those probabilities.
     covariance : {"auto", "dense", "factored", "low-rank", "diagonal", "pooled"}
-        How base covariances are kept. "auto" is exact and chooses by the size of the bank: dense matrices, or
-        ("factored") the samples themselves in banks of many classes with few samples. The others are approximations:
-        leading axes of each class, its variances along the axes of the pooled covariance, or that one for all classes.
-    cost : str
-        Of the high-level transport: "hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean",
-        "euclidean-weighted"; "nearest" takes equal weights on the `n_retrieved` nearest means instead (2 by
-        default), as Free-Lunch does. On a bank without samples "mean-cosine" takes the place of "hierarchical", with a
-        NoSamplesWarning.
+        Form of the base covariances. "auto" is exact and depends on the size of the bank: dense matrices, or the
+        samples themselves ("factored") in banks of many classes with few samples. The others are approximations:
+        leading axes of each class, variances of each class along the axes of the pooled covariance, or the pooled
+        covariance for all classes.
+    cost : {"hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean", "euclidean-weighted", "nearest"}
+        Cost of the high-level transport. "nearest" uses equal weights on the ``n_retrieved`` nearest means instead of
+        a transport (2 by default), as in Free-Lunch. On a bank without samples "hierarchical" is replaced by
+        "mean-cosine", with a ``NoSamplesWarning``.
     epsilon : float or "auto"
-        Strength of the entropy in both transports; "auto" chooses among 0.02, 0.005 and 0.05.
+        Strength of the entropy in both transports; "auto" chooses 0.02, 0.005 or 0.05.
     cost_scale : {"published", "over-targets", "free"}
-        Whether the cost is divided by the number of targets: for "hierarchical" and "mean-cosine" only, for
-        all, or for none.
+        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, all, or none.
     n_retrieved : int, "auto" or None
-        How many base classes, the nearest, may lend to one target; None is all, and so is any larger number. "auto"
-        is all in banks of up to 512 classes, 100 in larger ones.
+        Number of nearest base classes that may lend to one target; None is all. "auto" is all in banks of up to 512
+        classes, and 100 in larger ones.
     mean_rule : {"auto", "posterior", "mix", "printed", "free-lunch"}
-        How borrowed and own means are joined, see `hotshot.method.calibration`; "auto" chooses between "posterior"
-        and "mix".
+        How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior"
+        or "mix".
     mix : float or "auto"
-        Share of the base classes in the "mix" rule, which is a quarter of "posterior"; "auto" is 0.7 / (0.7 + 0.3 K)
-        at K shots.
+        Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
+        0.7 / (0.7 + 0.3 K) at K shots.
     alpha : float
-        Added to the calibrated covariances.
+        Number added to the calibrated covariances.
     alpha_rule : {"entries", "diagonal"}
-        Where it is added.
+        Whether alpha is added to all entries, as published, or to the diagonal.
     per : {"class", "sample"}
-        One Gaussian per novel class, around the mean of its support, or one per support sample as published.
+        One Gaussian per novel class, from the mean of its support samples, or one per support sample, as published.
     head : {"bound", "expected", "sampled"}
-        Trained on the closed-form bound of the expected loss, on the expected loss, or on generated features.
+        Training loss of the head: closed-form bound of the expected loss, expected loss, or loss on generated features.
     n_generated : int or "auto"
-        Generated features per class, drawn or virtual; "auto" chooses 300 or 50.
+        Generated features per class (virtual ones, unless the head is "sampled"); "auto" chooses 300 or 50.
     support_weight : float or "auto"
-        How many features a support sample counts as; "auto" chooses 20, 5 or 50.
+        Number of generated features that a support sample counts as; "auto" chooses 20, 5 or 50.
     C : float
-        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+        Inverse strength of the penalty, as in scikit-learn's ``LogisticRegression``.
     include_base : bool
-        Whether base classes are answered too, beside the new ones. They keep the weights that they have without new
-        classes; see `hotshot.method.joint`.
+        Whether to predict base classes too. Their weights do not depend on the new classes.
     base_loss : float or None
-        Which share of the samples of base classes new classes may take from them at most, as judged by held-out
-        samples; None sets no limit. For `include_base`.
+        With ``include_base``: largest share of held-out samples of base classes that may be predicted as new classes;
+        None for no limit.
     calibrate_probabilities : bool
-        Whether probabilities are tempered as held-out base classes ask for.
+        Whether to calibrate probabilities with a temperature learned on held-out base classes.
     random_state : int, RandomState or None
-        Of the sampled head; the others are deterministic.
+        Seed of the sampled head; the other heads are deterministic.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     chosen_ : dict
-        What each "auto" stood for; without base classes there is none.
+        The value chosen for each "auto"; absent without base classes.
     coef_, intercept_ : arrays (N, axes) and (N,)
-        The head, on features taken through `transform_`.
+        The head, for features after ``transform_``.
     transform_ : FeatureTransform
+        Transform of raw features to the space of the bank.
     power_ : float
-        The power that was used.
+        The power in use.
     support_, support_labels_ : arrays (samples, V) and (samples,)
-        What the model was fitted to, so that it can grow.
+        Support samples and their labels.
     is_new_, balance_ : array (N,) and float
-        With `include_base`: which classes are new, and what was added to their intercepts for `base_loss`.
+        With ``include_base``: which classes are new, and the shift of their intercepts for ``base_loss``.
     probability_temperature_ : float
-        What logits are divided by for probabilities.
+        Divisor of the logits for probabilities.
     transfer_weights_ : array (targets, B)
-        How much each base class lends to each target, a distribution in each row.
+        How much each base class lends to each target; each row sums to 1.
     target_labels_ : array (targets,)
         The class of each target.
     calibrated_means_ : array (targets, axes)
+        Means of the calibrated Gaussians.
     base_names_, base_means_ : arrays (B,) and (B, axes)
-        The base classes, as far as `explain` needs them.
-    support_, support_labels_ : arrays (samples, features) and (samples,)
-        What it was fitted to.
+        Names and means of the base classes.
     own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
-        What else `explain` needs, see `hotshot.method.attribution`: the part of a calibrated mean that is each sample's
-        own, derivatives of the loss in the logits of calibrated means and samples, and typical variances.
+        Further numbers for ``explain``, see the module ``hotshot.method.attribution``: the contribution of each sample
+        to its calibrated mean, derivatives of the loss in the logits of calibrated means and samples, and typical
+        variances.
     learned_cost_, plan_ : arrays (B, targets)
         Cost and plan of the high-level transport.
     status_counts_ : dict of Status to int
-        How the transport problems of the fit ended.
+        Number of transport problems of the fit by status.
     converged_ : bool
-        Whether the head reached its minimum; a ConvergenceWarning says so where not.
+        Whether the head reached its minimum; if not, there was a ``ConvergenceWarning``.
     extractor_ : str or None
-        What the features of the base classes come from, as far as the bank was told.
+        Name of the extractor of the base features, if known.
     feature_space_ : FeatureSpace or None
-        Where the base samples lie; a FeatureSpaceWarning says where support or queries are elsewhere.
+        Usual norms and directions of the base samples; a ``FeatureSpaceWarning`` reports samples that differ.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     See Also
     --------
-    FreeLunchClassifier : two nearest base classes with equal weights.
-    parameter_set : the published settings.
+    BaseClasses : The bank.
+    FreeLunchClassifier : Calibration from the two nearest base classes with equal weights.
+    parameter_set : The published settings.
+    evaluate : Compare classifiers on many tasks.
 
     References
     ----------
@@ -225,7 +229,7 @@ class HOTClassifier(CalibratedClassifier):
         base: BaseClasses | None = None,
         *,
         power: float | str = "auto",
-        # The defaults of a space are those of `Space`: a bank is saved in it, whoever uses it later.
+        # The defaults of a space are in `Space`, because banks are saved in it too.
         power_offset: float = Space.power_offset,
         power_on_base: bool = Space.power_on_base,
         normalize: str | None = Space.normalize,

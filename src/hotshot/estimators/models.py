@@ -1,4 +1,4 @@
-"""Fitted classifiers as folders: parameters, classes and versions in `model.json`, numbers in `model.safetensors`."""
+"""Fitted classifiers as folders: parameters and classes in ``model.json``, numbers in ``model.safetensors``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMEDY = "write one with save"
 
 
 class UnloadedBase:
-    """Stands in for the base classes of a model that was loaded without them: it predicts and explains, no more."""
+    """Placeholder for the base classes of a model that was loaded without them, which cannot be fitted again."""
 
     def __init__(self, fingerprint: str) -> None:
         self.fingerprint = fingerprint
@@ -47,7 +47,7 @@ def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
 
 
 def write_model(model: Any, folder: Path) -> None:
-    """Write a fitted classifier into a folder; its base classes stay out, but for their fingerprint."""
+    """Write a fitted classifier into a folder, with only the fingerprint of its base classes."""
     base = getattr(model, "base", None)
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
@@ -69,22 +69,22 @@ def write_model(model: Any, folder: Path) -> None:
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
-    """A classifier of this kind as it was when saved, with `base` if it is the bank it was fitted with."""
+    """Load a saved classifier of this class, with ``base`` if it is the bank it was fitted with."""
     if base is not None and not isinstance(base, BaseClasses):
         raise ParameterError(f"base must be a BaseClasses or None, got {type(base).__name__}.")
     folder = Path(path)
     content = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with refuse_damage(folder, WHAT):
         if content["class"] != kind.__name__:
-            raise InputError(f"{folder} holds a {content['class']!r:.40}: load it with the class of that name.")
+            raise InputError(f"{folder} holds a {content['class']!r:.40}: load it with that class.")
         fingerprint = content["base"]
         if not isinstance(fingerprint, (str, type(None))):
-            raise ValueError("its base classes have no fingerprint")
+            raise ValueError("base is not a fingerprint")
         parameters = dict(content["parameters"])
-        # One that is missing must not become its default.
+        # A missing parameter must not become its default.
         other = parameters.keys() ^ (kind().get_params(deep=False).keys() - {"base"})
         if other:
-            raise ValueError(f"other parameters: {', '.join(sorted(other))}")
+            raise ValueError(f"unknown or missing parameters: {', '.join(sorted(other))}")
         if base is not None:
             _check_base(base, fingerprint, folder)
         if fingerprint is not None:
@@ -94,12 +94,12 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
         if content["chosen"] is not None:
             kind(**{**parameters, **content["chosen"]})._validate_params()
             model.chosen_ = dict(content["chosen"])
-        # Copies: a model is small, and its folder may go.
+        # Copies: a model is small, and its folder may be deleted.
         tensors = {name: np.array(x) for name, x in map_tensors(file_in_folder(folder, NUMBERS)).tensors.items()}
         types = {own.__name__: own for own in (FeatureTransform, FeatureSpace, KnownClasses, TwoCovariances)}
         for name, value in content["fitted"].items():
             if not name.endswith("_") or name.startswith("_"):
-                raise ValueError(f"{name} is no fitted attribute")
+                raise ValueError(f"{name} is not a fitted attribute")
             setattr(model, name, from_json(value, tensors, types))
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
@@ -119,20 +119,20 @@ def _check_base(base: BaseClasses, fingerprint: str | None, folder: Path) -> Non
 
 
 def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
-    """Raise unless the classifier can answer: it is asked about one sample."""
+    """Raise unless the classifier works: it is applied to one sample."""
     if not all(np.isfinite(x).all() for x in tensors.values() if x.dtype.kind == "f"):
         raise ValueError("its numbers hold NaN or infinity")
     width, classes = model.n_features_in_, model.classes_
     # Before an array of that width is made.
     if type(width) is not int or not any(width in x.shape for x in tensors.values()):
-        raise ValueError("its number of features is not that of its arrays")
+        raise ValueError("n_features_in_ does not match its arrays")
     if not (isinstance(classes, np.ndarray) and len(classes) > 1 and np.array_equal(np.unique(classes), classes)):
-        raise ValueError("its classes are not sorted labels")
+        raise ValueError("classes_ are not sorted labels")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):
-        raise ValueError("its feature names do not fit its features")
+        raise ValueError("feature_names_in_ does not match its features")
     if not isinstance(model.extractor_, (str, type(None))):
-        raise ValueError("its extractor has no name")
+        raise ValueError("extractor_ is not text")
     if model.feature_space_ is not None:
         check_feature_space(model.feature_space_, width)
     scale = 1.0
@@ -140,15 +140,15 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         _check_transform(model.transform_, width, with_axes=model.base is not None)
         scale = model.transform_.scale
     if hasattr(model, "coef_") and not len(model.coef_) == len(model.intercept_) == len(classes):
-        raise ValueError("its coefficients are not those of its classes")
+        raise ValueError("coef_ does not match its classes")
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        # scikit-learn misses the names of the features here.
+        # scikit-learn warns that feature names are missing here.
         warnings.simplefilter("ignore")
-        # Distinct entries, for to any power 1 is 1.
+        # Distinct entries, because 1 to any power is 1.
         sample = np.linspace(0.5, 2.0, width)[None] / scale
         logits = model._logits(sample)
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
-            raise ValueError("its numbers do not fit each other")
+            raise ValueError("its arrays do not match each other")
         if hasattr(model, "explain"):
             if model.base is not None:
                 _check_known(model)
@@ -157,19 +157,19 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
             numbers = [loan.own_share for loan in explanation.loans]
             numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
             if not (str(explanation) and np.isfinite(numbers).all()):
-                raise ValueError("what it says of its base classes does not fit")
+                raise ValueError("its explanation is not finite")
 
 
 def _check_known(model: Any) -> None:
-    """Raise unless what is known of its classes, and how sure it is of answers, are numbers of their kind."""
+    """Raise unless the attributes behind outlier scores and probabilities are valid."""
     n_classes, axes = model.coef_.shape
     known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
     if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
-        raise ValueError("its temperature is no positive number")
+        raise ValueError("probability_temperature_ is not a positive number")
     # Models of older versions have neither.
     deviation, head = getattr(model, "support_deviation_", 0.0), getattr(model, "base_head_", np.ones(2))
     if not (type(deviation) is float and np.isfinite(deviation)):
-        raise ValueError("what its support is like is no number")
+        raise ValueError("support_deviation_ is not a number")
     shapes = {
         "base_head_": (head, (2,)),
         "means": (known.means, (n_classes, axes)),
@@ -184,14 +184,14 @@ def _check_known(model: Any) -> None:
         if np.shape(array) != shape or array.dtype.kind != "f":
             raise ValueError(f"{name} is not of shape {shape}")
     if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
-        raise ValueError("what is known of its classes does not fit")
+        raise ValueError("known_ holds invalid values")
     is_new = getattr(model, "is_new_", np.ones(n_classes, dtype=bool))
     if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(getattr(model, "balance_", 0.0))):
-        raise ValueError("its new classes are not among its classes")
+        raise ValueError("is_new_ or balance_ is invalid")
 
 
 def _check_trained_on(model: Any, width: int) -> None:
-    """Raise unless what explanations are made of belongs together."""
+    """Raise unless the attributes behind explanations match each other."""
     targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
     new = model.classes_[getattr(model, "is_new_", slice(None))]
     n_classes, axes = len(new), model.coef_.shape[1]
@@ -212,7 +212,7 @@ def _check_trained_on(model: Any, width: int) -> None:
             raise ValueError(f"{name} is not of shape {shape}")
     known = [np.array_equal(np.unique(x), new) for x in (model.support_labels_, model.target_labels_)]
     if not (known[0] and (known[1] or not targets) and targets in (0, n_classes, samples)):
-        raise ValueError("its labels are not those of its classes")
+        raise ValueError("labels do not match classes_")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
@@ -225,4 +225,4 @@ def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
         and (transform.axes is not None) is with_axes
         and all(x is None or (isinstance(x, np.ndarray) and len(x) == width) for x in arrays)
     ):
-        raise ValueError("its transform is not that of its features")
+        raise ValueError("transform_ does not match its features")

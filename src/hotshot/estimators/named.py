@@ -49,16 +49,25 @@ METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge
 
 
 def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
-    """A fresh classifier by name.
+    """Create an unfitted classifier by name.
 
     Parameters
     ----------
     name : str
-        One of `METHOD_NAMES`, with its default parameters; a `.json` file of parameters of `HOTClassifier`; or a
-        method of your own, `file.py:Name` or `package.module:Name`: a scikit-learn classifier, or a class or function
-        that gives one, which may take `base`. That code is run.
+        One of ``hotshot.estimators.METHOD_NAMES``, with its default parameters; a ``.json`` file of parameters of
+        ``HOTClassifier``; or a method of your own, ``file.py:Name`` or ``package.module:Name``: a scikit-learn
+        classifier, or a class or function that returns one and may take ``base``. That code is run.
     base : BaseClasses or None
         Base classes of the method.
+
+    Returns
+    -------
+    estimator
+        A scikit-learn classifier.
+
+    See Also
+    --------
+    evaluate : Compare methods by name.
 
     Examples
     --------
@@ -69,7 +78,7 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
         try:
             return HOTClassifier(base, **load_parameters(name))
         except TypeError as error:
-            raise ParameterError(f"{name} holds what is no parameter of HOTClassifier: {error}.") from None
+            raise ParameterError(f"{name} holds an unknown parameter of HOTClassifier ({error}): correct it.") from None
     if is_own(name):
         return load_named(name, "method", lambda x: hasattr(x, "fit") and not isinstance(x, type), base=base)
     if name not in METHODS:
@@ -81,17 +90,17 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
 
 
 def is_own(method: Any) -> bool:
-    """Whether a method is the name of code of the user's own."""
+    """Whether a method is the name of user code."""
     return isinstance(method, str) and ":" in method
 
 
 def table_name(method: Any) -> str:
-    """What a method is called in tables where nothing else is said."""
+    """Default name of a method in tables."""
     return method.rpartition(":")[2] if isinstance(method, str) else type(method).__name__
 
 
 def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
-    """Estimators by the name they have in tables, from names, estimators, or a dict of either."""
+    """Estimators by their names in tables, from names, estimators, or a dict of either."""
     if isinstance(methods, str):
         methods = [methods]
     if not isinstance(methods, dict):

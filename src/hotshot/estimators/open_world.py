@@ -1,4 +1,4 @@
-"""Beyond a closed set of new classes: old classes beside them, classes that come and go, samples of none of them."""
+"""Beyond a closed set of new classes: base classes predicted too, classes added and removed, outliers rejected."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.arrays import array_hash
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, TELLING_QUERIES, Confidence, likeliest_temperature
+from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, Confidence, fit_temperature
 from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
 
 # Fitted attributes that not every fit sets.
-SOMETIMES = (
+OPTIONAL_ATTRIBUTES = (
     "is_new_", "balance_", "base_head_", "beside_", "known_", "alarm_scores_", "support_deviation_",
     "probability_temperature_",
 )  # fmt: skip
 
 
 class OpenWorld:
-    """What classifiers with a bank know beyond a closed set of classes."""
+    """Mixin of classifiers with a bank: base classes in predictions, added and removed classes, outliers."""
 
-    # What the classifier that this is a part of has.
+    # Attributes of the classifier that this mixin is part of.
     base: Any
     base_loss: float | None
     power_on_base: bool
@@ -50,62 +50,84 @@ class OpenWorld:
     _confidence: Callable[[Method], Confidence | None]
     _learn: Callable[[np.ndarray, np.ndarray], None]
     _validated: Callable[..., Any]
-    _placed: Callable[[np.ndarray], np.ndarray]
-    # While a model grows: rows of new classes to start from, by class, and rows of base classes, by `base_head_`.
+    _in_space: Callable[[np.ndarray], np.ndarray]
+    # While classes are added: initial rows of new classes, by class, and rows of base classes, by `base_head_`.
     _rows: dict[Any, np.ndarray] | None = None
     _old_rows: dict[tuple[float, ...], np.ndarray] | None = None
 
     def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Outlier scores of samples in the space of the model, and whether each is rejected at this rate."""
-        best, fit = self._fit_of(placed)
+        best, fit = self._best_fit(placed)
         if reject is None:
             return -fit, np.zeros(len(fit), dtype=bool)
         if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
-            raise ParameterError(f"reject must be a share from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
+            raise ParameterError(f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         scores = getattr(self, "alarm_scores_", None)
         if scores is None:
             raise ParameterError(
-                "reject needs a bank to learn from, of at least 20 classes with 10 samples each: pass such a bank, or "
-                "choose a threshold for outlier_score yourself."
+                "reject needs a bank of at least 20 classes with 10 samples each: pass such a bank, or choose a "
+                "threshold for outlier_score yourself."
             )
         self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
         return -fit, fit < limits[best]
 
     def _warn_of_false_alarms(self, reject: float) -> None:
-        """Warn where new classes are so unlike base classes that the share of false alarms is uncertain."""
+        """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""
         deviation = getattr(self, "support_deviation_", 0.0)
         if self.seen_in_training_:
-            reason = "The extractor looks trained on the base classes, which are then easier than new ones"
+            reason = "The extractor was probably trained on the base classes, which makes them easier than new classes"
         elif deviation < -MOST_DEVIATIONS:
-            reason = f"The support is unlike that of held-out base classes, by {-deviation:.1f} standard deviations"
+            reason = f"The support differs from that of held-out base classes by {-deviation:.1f} standard deviations"
         else:
             return
         warnings.warn(
-            f"{reason}: the share of samples of new classes that are rejected may be far from {reject:g}.",
+            f"{reason}: the share of rejected samples of new classes may be far from {reject:g}.",
             OpenWorldWarning,
             stacklevel=4,
         )
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """How little each sample fits its best class (samples,): the larger, the likelier it is of no class.
+        """Outlier score of each sample: the larger, the less likely it belongs to any class.
 
-        It is the log likelihood of "any class" minus that of the best class, see `hotshot.method.familiarity`; around
-        0 both explain the sample equally well.
+        It is the log-likelihood of an unknown class minus that of the best class; at 0 both explain the sample equally
+        well.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores.
         """
-        return -self._fit_of(self._placed(self._validated(X)))[1]
+        return -self._best_fit(self._in_space(self._validated(X)))[1]
 
-    def _fit_of(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The class that each sample in the space of the model fits best, and how well."""
+    def _best_fit(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Index of the class that each sample in the space of the model fits best, and its log-likelihood ratio."""
         if getattr(self, "known_", None) is None:
-            raise ParameterError(f"{type(self).__name__} without base classes knows no outliers: pass base.")
+            raise ParameterError(f"{type(self).__name__} without base classes has no outlier scores: pass base.")
         return self.known_.best(placed)
 
     def add_classes(self, X: Any, y: Any) -> Self:
-        """Learn more new classes from support samples X (samples, V) with labels y, as if all had come at once.
+        """Add new classes; the model is then that of a fit to all support samples at once.
 
-        The transport couples all new classes, so it is solved again for all of them, which takes little; the head
-        starts from where it was. Its minimum does not depend on the start.
+        The transport is solved again for all new classes, because it couples them, and the head is trained from its
+        current weights; its minimum does not depend on the start.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Support samples of the new classes.
+        y : array (samples,)
+            Their labels; none may be a class of the model.
+
+        Returns
+        -------
+        self
+            The classifier.
         """
         X, y = self._validated(X, y)
         known = np.intersect1d(y, self.classes_)
@@ -114,27 +136,51 @@ class OpenWorld:
         return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
 
     def add_samples(self, X: Any, y: Any) -> Self:
-        """Add support samples X (samples, V) of new classes that the model knows, as if all had come at once."""
+        """Add support samples of new classes of the model; it is then that of a fit to all samples at once.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Further support samples.
+        y : array (samples,)
+            Their labels; all must be new classes of the model.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
         X, y = self._validated(X, y)
-        strange = np.setdiff1d(y, self.support_labels_)
-        if len(strange):
-            raise InputError(f"'{strange[0]}' is no new class of this model: use add_classes for classes that are.")
+        unknown_names = np.setdiff1d(y, self.support_labels_)
+        if len(unknown_names):
+            raise InputError(f"'{unknown_names[0]}' is not a new class of this model: use add_classes to add it.")
         return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
 
     def remove_classes(self, names: Any) -> Self:
-        """Forget new classes, as if they had never come."""
+        """Remove new classes; the model is then that of a fit without them.
+
+        Parameters
+        ----------
+        names : label or array of labels
+            New classes of the model; base classes cannot be removed.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
         check_is_fitted(self)
         names = np.atleast_1d(names)
-        strange = np.setdiff1d(names, self.support_labels_)
-        if len(strange):
-            raise InputError(f"'{strange[0]}' is no new class of this model: name new classes only, base classes stay.")
+        unknown_names = np.setdiff1d(names, self.support_labels_)
+        if len(unknown_names):
+            raise InputError(f"'{unknown_names[0]}' is not a new class of this model: base classes cannot be removed.")
         kept = ~np.isin(self.support_labels_, names)
         if not kept.any():
-            raise InputError("No new class would be left: remove fewer, or use another model.")
+            raise InputError("No new class would be left: remove fewer classes.")
         return self._relearn(self.support_[kept], self.support_labels_[kept])
 
     def _relearn(self, X: np.ndarray, y: np.ndarray) -> Self:
-        """Fit to other support samples; a model whose fit fails stays as it was."""
+        """Fit to other support samples; if the fit fails, the model does not change."""
         grown = copy(self)
         if getattr(self, "is_new_", None) is not None:
             theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
@@ -147,12 +193,12 @@ class OpenWorld:
         self.__dict__.update(grown.__dict__)
         return self
 
-    def _fit_beside(
+    def _fit_with_base(
         self, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
     ) -> FittedTasks:
-        """Rows of old and new classes in the order of `classes_`, which are the new ones before; a batch of one."""
+        """Rows of base and new classes in the order of ``classes_``, which gains the base classes; a batch of one."""
         names = self.classes_
-        _check_joint(bank, method, names, self.power_on_base)
+        _check_include_base(bank, method, names, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
         old, start = self._old_classes(bank, base, method), None
         if self._rows is not None:
@@ -163,32 +209,32 @@ class OpenWorld:
         self.balance_ = balance(old, new.theta, self.base_loss, underrated=self.choice().seen_in_training)
         rows = new.theta.copy()
         rows[:, -1] += self.balance_
-        everyone = np.concatenate([bank.names, names])
-        order = np.argsort(everyone, kind="stable")
-        self.classes_, self.is_new_ = everyone[order], order >= len(bank.names)
+        all_names = np.concatenate([bank.names, names])
+        order = np.argsort(all_names, kind="stable")
+        self.classes_, self.is_new_ = all_names[order], order >= len(bank.names)
         theta = np.concatenate([old.theta, rows])[order]
         return FittedTasks(theta[None], np.array([new.converged]), transfer, gaussians, new.slopes[None])
 
     def _old_classes(self, bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
-        """The classifier of the base classes in this space; the bank keeps it.
+        """The classifier of the base classes in this space, trained once and kept with the bank.
 
-        It is trained once. A model that was loaded and grows has its rows already, unless its parameters changed since.
+        A loaded model has its rows already, unless its parameters have changed since.
         """
-        kept = base.__dict__.setdefault("_old_classes", {})
+        kept: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
         key: tuple[Any, ...] = float(method.n_generated), float(method.C)
         self.base_head_ = np.array(key)
         rows = (self._old_rows or {}).get(key)
         if rows is None or len(rows) != len(bank.names) or not base.transform.same_as(self.transform_):
             rows = None
         elif key not in kept:
-            # Rows from a file are for the model that grows from it.
+            # Rows from a file are used only by the model of that file.
             key = *key, array_hash(rows)
         if key not in kept:
-            kept[key] = train_old(base, needed_samples(bank), bank.counts, method, rows)
+            kept[key] = train_old(base, require_samples(bank), bank.counts, method, rows)
         return kept[key]
 
     def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
-        """What fits a class, and the temperature of the probabilities."""
+        """Learn the thresholds of outlier scores and the temperature of the probabilities."""
         confidence = self._confidence(method)
         self.seen_in_training_ = self.choice().seen_in_training
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
@@ -200,66 +246,67 @@ class OpenWorld:
         if not is_new.all():
             old = self._old_classes(bank, base, method)
             if len(old.held_out):
-                self._judge_by_held_out(old)
+                self._calibrate_on_held_out(old)
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
 
     def _learn_alarm_scores(self, confidence: Confidence, shots: np.ndarray) -> None:
-        """Scores below which samples fit no class, for new classes of so many shots each and the support at hand."""
-        rows, ways = _spread(len(self.support_), TELLING_QUERIES), len(shots)
+        """Set the scores below which samples fit no class, for new classes with these numbers of shots."""
+        rows, ways = _evenly_spaced(len(self.support_), SCORED_QUERIES), len(shots)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
         deviation = self.support_deviation_ = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
         least = 2 if shots.max() > 1 else 1
         self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviation, least) for k in shots])
 
-    def _judge_by_held_out(self, old: OldClasses) -> None:
-        """Alarm scores of old classes, and the temperature of a model with them, from their held-out samples."""
-        some = _spread(len(old.held_out), TELLING_QUERIES)
+    def _calibrate_on_held_out(self, old: OldClasses) -> None:
+        """Alarm scores of base classes, and the temperature of a model with them, from their held-out samples."""
+        some = _evenly_spaced(len(old.held_out), SCORED_QUERIES)
         held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
         ratios = self.known_.ratios(held_out)
-        # The mean of a class knows its held-out samples too: each is left out of it.
+        # The mean of a class includes its held-out samples: each is left out for its own score.
         ratios[np.arange(len(ratios)), places] = self.known_.support_fits(held_out, places)
         scores = np.quantile(ratios.max(axis=1), LEVELS)
         of_new = self.alarm_scores_
         if of_new is not None:
-            everyone = np.tile(scores, (len(self.classes_), 1))
-            everyone[self.is_new_] = of_new
-            self.alarm_scores_ = everyone
+            self.alarm_scores_ = np.tile(scores, (len(self.classes_), 1))
+            self.alarm_scores_[self.is_new_] = of_new
         theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)[self.is_new_]
-        margins = np.concatenate([old.judgements[some], logits(theta, old.held_out[some])], axis=1).astype(np.float64)
+        margins = np.concatenate([old.held_out_logits[some], logits(theta, old.held_out[some])], axis=1).astype(
+            np.float64
+        )
         margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
-        self.probability_temperature_ = likeliest_temperature(margins)
+        self.probability_temperature_ = fit_temperature(margins)
 
 
-def _spread(count: int, most: int) -> np.ndarray:
-    """Places from 0 to count - 1, evenly, at most so many."""
+def _evenly_spaced(count: int, most: int) -> np.ndarray:
+    """At most ``most`` evenly spaced integers from 0 to count - 1."""
     return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
-def _check_joint(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
-    """Raise where old and new classes cannot be answered together."""
-    needed_samples(bank)
+def _check_include_base(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+    """Raise unless base and new classes can be predicted together."""
+    require_samples(bank)
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
-            "include_base goes with head='bound', power_on_base=True and alpha=0: leave these as they are."
+            "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
         )
     check_names(bank, names)
 
 
-def needed_samples(bank: BaseClasses) -> np.ndarray:
-    """The samples of a bank (samples, V); raise where it has none."""
+def require_samples(bank: BaseClasses) -> np.ndarray:
+    """The samples of a bank (samples, V); raise if it has none."""
     if bank.samples is None:
         raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
     return bank.samples
 
 
 def check_names(bank: BaseClasses, names: np.ndarray) -> None:
-    """Raise unless the names of base classes and of new classes (N,) are of one kind, and no name is both."""
+    """Raise unless base and new classes (N,) have names of one type, without a name in common."""
     kinds = {array.dtype.kind for array in (bank.names, names)}
     if len(kinds) > 1 and not kinds <= set("iufb"):
         raise InputError(
-            "include_base needs old and new classes named alike: one has text for names and the other has not."
+            "include_base needs names of one type for base and new classes, got text and numbers: convert one of them."
         )
     both = np.intersect1d(bank.names, names)
     if len(both):

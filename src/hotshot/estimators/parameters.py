@@ -1,4 +1,4 @@
-"""Parameters by name, as the paper prints them or as its authors' program has them, and parameters from a file."""
+"""Published parameters by name, and parameters from a file."""
 
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,30 @@ PARAMETER_SETS: dict[str, dict[str, Any]] = {
 
 
 def parameter_set(name: str, **changes: Any) -> dict[str, Any]:
-    """Parameters of `HOTClassifier` by name, with changes.
+    """Published parameters of ``HOTClassifier`` by name, with changes.
 
-    "paper" is the method as printed: eq. 10 for the means, temperature 1. "authors" is their program: means
-    mixed by 0.7, temperature 0.3, and 1e-6 added before the power. Both leave the base features
-    untransformed, use the power of miniImageNet (0.5; the paper takes 1 for tieredImageNet and CUB and 0.8 for
-    CIFAR-FS), and depend on the scale of the features through alpha and C: they were chosen on the
-    penultimate ReLU features of a WideResNet, and `fit` warns where features are far from that scale.
+    "paper" is the method as printed: eq. 10 for the means, temperature 1. "authors" is the authors' program: means
+    mixed by 0.7, temperature 0.3, and 1e-6 added before the power. Both leave the base features untransformed, use
+    the power of miniImageNet (0.5; the paper uses 1 for tieredImageNet and CUB and 0.8 for CIFAR-FS), and depend on
+    the scale of the features through alpha and C: they were chosen on the penultimate ReLU features of a WideResNet,
+    and ``fit`` warns if features are far from that scale.
+
+    Parameters
+    ----------
+    name : {"paper", "authors"}
+        Name of the set.
+    **changes
+        Parameters to replace or to add.
+
+    Returns
+    -------
+    dict
+        Parameters for ``HOTClassifier(base, **parameters)``.
+
+    See Also
+    --------
+    HOTClassifier : The meaning of each parameter.
+    load_parameters : Parameters that ``tune`` found.
 
     Examples
     --------
@@ -47,7 +64,7 @@ def parameter_set(name: str, **changes: Any) -> dict[str, Any]:
     0.7
     """
     if name not in PARAMETER_SETS:
-        raise ParameterError(f"The parameter sets are {', '.join(map(repr, PARAMETER_SETS))}, got {name!r}.")
+        raise ParameterError(f"name must be one of {', '.join(map(repr, PARAMETER_SETS))}, got {name!r}.")
     return {**PARAMETER_SETS[name], **changes}
 
 
@@ -55,12 +72,36 @@ FILE_FORMAT = "hotshot parameters 1"
 
 
 def save_parameters(path: str | Path, parameters: dict[str, Any], about: dict[str, Any]) -> None:
-    """Write parameters of `HOTClassifier`, and where they come from, as a JSON file."""
+    """Write parameters of ``HOTClassifier``, and their origin, to a JSON file."""
     write_json(path, {"format": FILE_FORMAT, "parameters": parameters, "about": about})
 
 
 def load_parameters(path: str | Path) -> dict[str, Any]:
-    """Parameters for `HOTClassifier(base, **parameters)` from a file that `tune` wrote."""
+    """Read parameters of ``HOTClassifier`` from a file that ``tune`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        A ``.json`` file of parameters.
+
+    Returns
+    -------
+    dict
+        Parameters for ``HOTClassifier(base, **parameters)``.
+
+    See Also
+    --------
+    tune : Find parameters on validation classes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from hotshot.estimators.parameters import save_parameters
+    >>> path = os.path.join(tempfile.mkdtemp(), "parameters.json")
+    >>> save_parameters(path, {"epsilon": 0.02}, about={})
+    >>> load_parameters(path)
+    {'epsilon': 0.02}
+    """
     content = read_object(path) or {}
     parameters = content.get("parameters")
     if content.get("format") != FILE_FORMAT or not isinstance(parameters, dict):

@@ -1,4 +1,4 @@
-"""Strong and simple rivals of H-OT on frozen features, with settings that the base classes choose."""
+"""Strong and simple baselines on frozen features, with settings chosen on the base classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.space import FeatureTransform, choose_power, power_transform
 from hotshot.errors import InputError
 from hotshot.estimators.baselines import POWER, POWERS, means_by_class
-from hotshot.estimators.beside_base import BesideBase
+from hotshot.estimators.include_base import IncludeBaseClassifier
 from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import squared_euclidean
 
@@ -26,20 +26,20 @@ POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
 SHARE = [Interval(Real, 0, 1, closed="both"), AUTO]
 # Smallest variance, in units of the mean variance.
 SMALLEST_VARIANCE = 1e-9
-# Differences of samples and class means that are in memory together.
+# Differences of samples and class means in memory at once.
 MOST_DIFFERENCES = 2**24
-# Samples of base classes that logistic regression is trained on, in all; of each class at least some.
+# Samples of base classes to train logistic regression on: at most in total, at least per class.
 MOST_POINTS, LEAST_POINTS = 2**13, 8
 INCLUDE_BASE: list[Any] = ["boolean"]
 
 
-class _RivalClassifier(BesideBase):
-    """What the rivals share: a bank, and a power that may be chosen."""
+class _RivalClassifier(IncludeBaseClassifier):
+    """Base of these classifiers: a bank, and a power that may be chosen."""
 
     power: float | str
 
     def _chosen_power(self, settings: Mapping[str, Any], X: np.ndarray) -> float:
-        """The power as passed; as chosen where it is "auto", and 1 where features are signed."""
+        """The power as passed; for "auto" the chosen one, and 1 for signed features."""
         if self.power != "auto":
             return float(self.power)
         by_sign = choose_power("auto", X.min()) if self.base is None else self.base.power("auto")
@@ -53,36 +53,37 @@ class LogisticClassifier(_RivalClassifier):
         \min_{W, c} \sum_n \ell(W z_n + c, y_n) + \frac{1}{2C} \lVert W \rVert^2, \quad
         z = \frac{x^\lambda - m}{\lVert x^\lambda - m \rVert}
 
-    with the cross-entropy :math:`\ell` and the mean m of the base samples. Feature vectors of norm 1 make C independent
-    of the scale of the features, and a penalty weaker than scikit-learn's suits them [1]_.
+    with the cross-entropy :math:`\ell` and the mean m of the base samples. With unit vectors C does not depend on the
+    scale of the features, and a weaker penalty than scikit-learn's default is better [1]_.
 
     Parameters
     ----------
     base : BaseClasses or None
-        Whose samples are the centre, and on which "auto" is decided; None centres nothing.
+        Bank whose mean is subtracted and on which "auto" is chosen; with None nothing is subtracted.
     power : float or "auto"
-        Of the power transform.
+        Power of the features; "auto" is chosen on the base classes.
     normalize : {"centre-l2", "l2", "auto"}
         Subtract the mean of the base samples before scaling to unit norm, or scale alone.
     C : float or "auto"
         Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
     include_base : bool
-        Whether base classes are answered too. It is then trained on samples of them and the support together, all
-        classes weighted alike.
+        Whether to predict base classes too. The classifier is then trained on their samples and the support together,
+        with equal weights of all classes.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     is_new_ : array (N,)
-        With `include_base`: which classes are new.
+        With ``include_base``: which classes are new.
     coef_, intercept_ : arrays (N, V) and (N,)
-        On normalised features.
+        Weights and intercepts, for normalised features.
     centre_ : array (V,)
-        Zero where nothing is centred.
+        The mean that is subtracted; zero if none is.
     power_ : float
-        The power that was used.
+        The power in use.
     converged_ : bool
-        Whether the fit reached its minimum; a ConvergenceWarning says so where not.
+        Whether the fit reached its minimum; if not, there was a ``ConvergenceWarning``.
 
     References
     ----------
@@ -128,7 +129,7 @@ class LogisticClassifier(_RivalClassifier):
         if self.include_base and self.base is not None:
             samples, of_base = self._base_samples(max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
             labels = np.concatenate([of_base, len(self.base.names) + labels])
-            # From places among base and new classes to places among all in order.
+            # From indices in base and new classes to indices in all classes, sorted.
             labels = np.argsort(self._join_base())[labels]
             z, tolerance = np.concatenate([self._transformed(samples), z]), 1e-9
             weights = (len(z) / len(self.classes_) / np.bincount(labels))[labels]
@@ -144,14 +145,25 @@ class LogisticClassifier(_RivalClassifier):
         self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
-        return unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_)
+        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_))
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self._transformed(X) @ self.coef_.T + self.intercept_
+        return np.asarray(self._transformed(X) @ self.coef_.T + self.intercept_)
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Minus the largest probability of each sample (samples,): the larger, the rather of no class."""
-        return -self.predict_proba(X).max(axis=1)
+        """Outlier score of each sample, minus its largest probability: the larger, the less likely it is of any class.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores.
+        """
+        return np.asarray(-self.predict_proba(X).max(axis=1))
 
 
 def fit_logistic(
@@ -166,7 +178,7 @@ def fit_logistic(
     X, members : arrays (samples, V) and (samples, N)
         Features and one-hot classes.
     weights : array (samples,), optional
-        Of the samples; all 1 by default.
+        Weights of the samples, 1 by default.
     tolerance : float
         Smallest relative decrease of the objective in a step.
 
@@ -199,9 +211,9 @@ def fit_logistic(
 
 
 class _NormalisedClassifier(_RivalClassifier):
-    """What classifiers share that work in the normalised space of `HOTClassifier`; subclasses give `_fit_means`.
+    """Base of classifiers in the normalised space of ``HOTClassifier``; subclasses define ``_fit_means``.
 
-    Without base classes features are scaled to unit norm alone.
+    Without base classes features are only scaled to unit norm.
     """
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
@@ -223,7 +235,7 @@ class _NormalisedClassifier(_RivalClassifier):
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         dtype = np.asarray(self.transform_.centre).dtype
-        return self.transform_(cast(X, dtype)).astype(np.float64)
+        return np.asarray(self.transform_(cast(X, dtype)), dtype=np.float64)
 
     def _fit_means(
         self,
@@ -250,25 +262,28 @@ class DiscriminantClassifier(_NormalisedClassifier):
     Parameters
     ----------
     base : BaseClasses or None
+        The bank.
     power : float or "auto"
-        Of the power transform.
+        Power of the features; "auto" is chosen on the base classes.
     shrinkage : float or "auto"
         How far the covariance is shrunk towards its mean variance, 0 to 1.
     include_base : bool
-        Whether base classes are answered too, by the means of their samples.
+        Whether to predict base classes too, by the means of their samples.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     is_new_ : array (N,)
-        With `include_base`: which classes are new.
+        With ``include_base``: which classes are new.
     means_ : array (N, axes)
-        Of the samples of each class, on features taken through `transform_`.
+        Mean of the samples of each class, after ``transform_``.
     variances_ : array (axes,)
         The diagonal of S, in the axes of the pooled covariance.
     transform_ : FeatureTransform
+        Transform of raw features to the space of the bank.
     power_ : float
-        The power that was used.
+        The power in use.
 
     References
     ----------
@@ -313,7 +328,7 @@ class DiscriminantClassifier(_NormalisedClassifier):
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         deviations = np.sqrt(self.variances_)
-        return -squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2
+        return np.asarray(-squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2)
 
 
 class TwoCovarianceClassifier(_NormalisedClassifier):
@@ -324,34 +339,37 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         A_c = S_b (S_b + S_w / K_c)^{-1}
 
     Means of classes are drawn from :math:`N(m, S_b)`, samples from :math:`N(\cdot, S_w)` around them [1]_ [2]_; a class
-    of which :math:`K_c` samples are seen has a Gaussian posterior, and the logit is the log density of its next sample
-    but for a constant. All three come from the base classes, S_b and S_w shrunk towards their mean variance. Without
-    base classes it is the nearest class mean.
+    with :math:`K_c` known samples has a Gaussian posterior, and the logit is the log density of its next sample up to
+    a constant. m, S_b and S_w come from the base classes, S_b and S_w shrunk towards their mean variance. Without base
+    classes it is the nearest class mean.
 
     Parameters
     ----------
     base : BaseClasses or None
+        The bank.
     power : float or "auto"
-        Of the power transform.
+        Power of the features; "auto" is chosen on the base classes.
     within, between : float or "auto"
         How far S_w and S_b are shrunk, 0 to 1.
     scale : float or "auto"
         Factor of S_b: novel classes may differ less, or more, than base classes do.
     include_base : bool
-        Whether base classes are answered too, as classes of which many samples are seen.
+        Whether to predict base classes too, as classes with many known samples.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     is_new_ : array (N,)
-        With `include_base`: which classes are new.
+        With ``include_base``: which classes are new.
     projection_ : array (axes, axes)
-        Takes features that went through `transform_` to axes where S_w is the identity and S_b diagonal.
+        From features after ``transform_`` to axes where S_w is the identity and S_b diagonal.
     means_, variances_ : arrays (N, axes)
-        Of the next sample of each class, there.
+        Mean and variances of the next sample of each class, in these axes.
     transform_ : FeatureTransform
+        Transform of raw features to the space of the bank.
     power_ : float
-        The power that was used.
+        The power in use.
 
     References
     ----------
@@ -422,7 +440,7 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
 
 class SoftmaxCalibrationClassifier(_NormalisedClassifier):
-    r"""Class means pulled towards the means of similar base classes, as TEEN does [1]_.
+    r"""Class means shifted towards the means of similar base classes, as in TEEN [1]_.
 
     .. math::
         c' = \alpha c + (1 - \alpha) \sum_b w_b \mu_b, \quad
@@ -430,32 +448,35 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
 
     for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
     a multiple of :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
-    centred; [2]_ applies the same pull. Without base classes nothing is pulled.
+    centred; [2]_ applies the same shift. Without base classes nothing is shifted.
 
     Parameters
     ----------
     base : BaseClasses or None
+        The bank.
     power : float or "auto"
-        Of the power transform.
+        Power of the features; "auto" is chosen on the base classes.
     alpha : float or "auto"
         Share of the support's own mean.
     tau : float or "auto"
         Sharpness of the softmax.
     scale : float
-        Logits are scale * cos(z, c').
+        Factor of the cosine in the logits.
     include_base : bool
-        Whether base classes are answered too, by their own means.
+        Whether to predict base classes too, by their own means.
 
     Attributes
     ----------
     classes_ : array (N,)
+        Labels of the classes, sorted.
     is_new_ : array (N,)
-        With `include_base`: which classes are new.
+        With ``include_base``: which classes are new.
     directions_ : array (N, axes)
-        Unit vectors, on features taken through `transform_`.
+        Direction of each class as a unit vector, after ``transform_``.
     transform_ : FeatureTransform
+        Transform of raw features to the space of the bank.
     power_ : float
-        The power that was used.
+        The power in use.
 
     References
     ----------
@@ -508,19 +529,19 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
             lenders = prepared.means.astype(np.float64)
             cosines = unit_vectors(means) @ unit_vectors(lenders).T
             lent = softmax(settings["tau"] * cosines)[0] @ lenders
-            pulled = settings["alpha"] * means + (1 - settings["alpha"]) * lent
-            means = np.where(is_new[:, None], pulled, means)
+            shifted = settings["alpha"] * means + (1 - settings["alpha"]) * lent
+            means = np.where(is_new[:, None], shifted, means)
         self.directions_ = unit_vectors(means)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return self.scale * self._transformed(X) @ self.directions_.T
+        return np.asarray(self.scale * self._transformed(X) @ self.directions_.T)
 
 
 def _checked_spectrum(prepared: PreparedBase) -> np.ndarray:
-    """Variances within base classes (axes,); raise where they are those of rounding."""
+    """Variances within base classes (axes,); raise if they are only rounding errors."""
     rounding = float(np.finfo(prepared.spectrum.dtype).eps)
     spectrum = np.asarray(prepared.spectrum, dtype=np.float64)
     # Features have norm 1.
     if spectrum.max() <= (10 * rounding) ** 2:
-        raise InputError("The samples of each base class are all alike: pass base classes whose samples differ.")
+        raise InputError("The samples of each base class are identical: pass base classes whose samples differ.")
     return spectrum

@@ -65,50 +65,67 @@ def evaluate(
     watch: Watcher | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Accuracy of methods on N-way-K-shot tasks drawn from novel classes; all methods see the same tasks.
+    """Evaluate methods on N-way-K-shot tasks drawn from novel classes; all methods see the same tasks.
 
     Parameters
     ----------
-    methods : name, estimator, list or dict
-        Names of methods (which need `base`), estimators of hotshot with any parameters, or any scikit-learn
-        classifiers; a dict gives them the names they have in the table.
+    methods : str, estimator, list or dict
+        Names of methods (which need ``base``), estimators of hotshot with any parameters, or any scikit-learn
+        classifiers. The keys of a dict are the names in tables.
     X_novel, y_novel : arrays (samples, V) and (samples,)
         Samples of the novel classes, from which the tasks are drawn.
     base : BaseClasses, optional
-        For methods given by name.
+        Base classes of methods that are given by name.
     setting : {"closed", "generalised", "open"}
-        "closed" asks which of the classes of a task a query belongs to. "generalised" has queries of base classes too,
-        a fifth of the samples of the bank, and methods answer base and novel classes together. "open" has as many
-        queries of other classes than those of the task, which methods are to tell by their outlier scores.
+        In "closed" a query belongs to one of the classes of its task. In "generalised" there are queries of base
+        classes too, a fifth of the samples of the bank, and methods predict base and novel classes together. In "open"
+        as many queries belong to none of the classes of the task, and methods detect them by their outlier scores.
     ways, shots, queries : int or str
         Classes per task, support and query samples per class; several numbers of shots are evaluated in turn. Tasks of
-        unequal sizes: ways="5-20" is drawn for every task, shots="1-10" for every class of a task, and
-        queries="dirichlet:2" divides 15 per class by proportions from that distribution. By default 5 ways, and all
-        novel classes in the generalised setting; there `queries` is the most that a class has.
-    tasks : int
-        For each number of shots; 1,000 by default, and 30 in the generalised setting.
+        unequal sizes: with ways="5-20" every task draws its number of classes, with shots="1-10" every class its
+        number of shots, and queries="dirichlet:2" divides 15 queries per class by random proportions. By default 5
+        ways, and all novel classes in the generalised setting, where ``queries`` is the largest number per class.
+    tasks : int, optional
+        Number of tasks for each number of shots; by default 1,000, and 30 in the generalised setting.
     seed : int
-        Task i depends on the seed and on i alone.
+        Seed of the tasks. Task i depends only on the seed and on i.
     frozen : path, optional
-        A file of tasks made by `freeze_tasks`, which then decides ways, shots, queries, tasks and seed.
+        File of tasks from ``freeze_tasks``, in place of ways, shots, queries, tasks and seed.
     reference : str, optional
-        The method that the others are compared to; the first by default.
+        The method that the others are compared to; by default the first.
     n_jobs : int
-        Processes, -1 for one per core, and four per core at most. The accuracies are the same for any number.
+        Number of processes; -1 is one per core. The accuracies are the same for any number.
     scheduler : str, optional
-        Address of a Dask scheduler to compute on instead.
+        Address of a Dask scheduler, to compute on a cluster.
     out : path, optional
         Run folder. After an interruption, repeat the call to resume.
     watch : callable, optional
         Called with (record, was_known, total) for every finished chunk, for a progress bar.
     about : dict, optional
-        What else `run.json` should tell, as JSON, such as where the data were; it decides nothing, and a
-        resumed run keeps what it was started with.
+        Further entries of ``run.json``, as JSON, such as the source of the data; a resumed run keeps those it was
+        started with.
 
     Returns
     -------
     Evaluation
         Accuracies per task, means with 95% intervals over classes and over tasks, paired differences, and more.
+
+    See Also
+    --------
+    tune : Choose parameters on validation classes.
+    freeze_tasks : Write tasks to a file.
+    hotshot.evaluation.stored.load_run : Read a run folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(list("abcdef"), 20)
+    >>> X = np.repeat(rng.normal(size=(6, 4)), 20, axis=0) + 0.1 * rng.normal(size=(120, 4))
+    >>> found = evaluate(["centroid", "cosine"], X, y, ways=3, shots=1, tasks=20, n_jobs=1)
+    >>> found["centroid", 1].accuracy.mean > 0.9
+    True
     """
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")

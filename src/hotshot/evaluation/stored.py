@@ -20,10 +20,27 @@ AGAIN = "rerun the command to resume"
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A finished run: its folder, what was asked, what else `run.json` says, and what `evaluate` returned.
+    """A finished run, read from its folder.
 
-    The request holds all that decided the records; `about` has versions and, from the command line, the source of the
-    data. Labels of classes are text, whatever they were.
+    Attributes
+    ----------
+    folder : Path
+        The run folder.
+    request : dict
+        All that determines the results: methods, sizes of tasks, seed and hashes of the data.
+    about : dict
+        Versions and, for a run of the command line, the source of the data.
+    evaluation : Evaluation
+        The results, as ``evaluate`` returned them; class labels are text.
+
+    See Also
+    --------
+    load_run : Read a run.
+
+    Examples
+    --------
+    >>> sorted(StoredRun.__dataclass_fields__)
+    ['about', 'evaluation', 'folder', 'request']
     """
 
     folder: Path
@@ -33,12 +50,56 @@ class StoredRun:
 
 
 def is_run(folder: str | Path) -> bool:
-    """Whether a folder has the files of a run, sound or not."""
+    """Whether a folder has the files of a run; they may be damaged.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+
+    Returns
+    -------
+    bool
+        Whether its files are there.
+
+    Examples
+    --------
+    >>> is_run("no such folder")
+    False
+    """
     return all(os.path.isfile(Path(folder) / name) for name in (REQUEST, JOURNAL))
 
 
 def load_run(folder: str | Path) -> StoredRun:
-    """A finished run from its folder; one that is not finished, or damaged, is refused in one sentence."""
+    """Read a finished run from its folder; a run that is damaged or not finished raises ``InputError``.
+
+    Parameters
+    ----------
+    folder : path
+        Run folder of ``evaluate`` or ``hotshot evaluate``.
+
+    Returns
+    -------
+    StoredRun
+        The run.
+
+    See Also
+    --------
+    evaluate : Make a run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hotshot import evaluate
+    >>> y = np.repeat(list("abcdef"), 20)
+    >>> X = np.random.default_rng(0).normal(size=(120, 4)) + (y == "a")[:, None]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = evaluate("centroid", X, y, ways=3, shots=1, tasks=20, n_jobs=1, out=f"{folder}/run")
+    ...     run = load_run(f"{folder}/run")
+    >>> run.evaluation.methods, run.evaluation.tasks
+    (['centroid'], 20)
+    """
     folder = Path(folder)
     if not is_run(folder):
         raise InputError(f"{folder} is not a run folder: name one that hotshot evaluate wrote.")

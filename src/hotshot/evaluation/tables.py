@@ -44,11 +44,11 @@ class Number:
     Attributes
     ----------
     mean, half_width : float
-        Accuracies are in percent.
+        The number and half the width of its interval; accuracies are in percent.
     published : bool
-        Whether it is the paper's, not measured here.
+        Whether it is from the paper, not measured.
     signed : bool
-        Whether it is a difference, printed with its sign.
+        Whether to print its sign, for differences.
     places : int
         Digits after the point.
 
@@ -98,7 +98,26 @@ Cell = str | Number | Entry | None
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under named columns; `notes` stand below it."""
+    """A table: rows under named columns, and notes below it.
+
+    Attributes
+    ----------
+    title : str
+        Title of the table.
+    columns : tuple of str
+        Names of the columns.
+    rows : tuple of tuple
+        Cells: text, ``Number``, ``Entry`` or None.
+    notes : tuple of str
+        Notes below the table.
+
+    Examples
+    --------
+    >>> print(Table("Accuracies", ("method", "accuracy"), (("hot", Number(68.57, 0.55)),)).to_markdown())
+    | method | accuracy |
+    | --- | --- |
+    | hot | 68.57 ± 0.55 |
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -121,7 +140,13 @@ class Table:
         return [any(isinstance(entry.value, int | float) for entry in column) for column in columns]
 
     def to_markdown(self) -> str:
-        """The table as Markdown; published numbers are in italics."""
+        """The table as Markdown; published numbers are in italics.
+
+        Returns
+        -------
+        str
+            Markdown text.
+        """
         lines = [list(self.columns), ["---"] * len(self.columns)]
         lines += [[_in_markdown(entry) for entry in row] for row in self.entries]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)

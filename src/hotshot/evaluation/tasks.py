@@ -306,9 +306,42 @@ def freeze_tasks(
     queries: int = QUERIES,
     seed: int = 0,
 ) -> str:
-    """Write the first `tasks` tasks for each number of shots to a file, and return its hash.
+    """Write tasks to a file, so that others with the same samples can evaluate on exactly these tasks.
 
-    Whoever has the same samples in the same order can `load_tasks` and evaluate on exactly these tasks.
+    Parameters
+    ----------
+    path : path
+        File to write, for the parameter ``frozen`` of ``evaluate``.
+    y : array (samples,)
+        Labels of the samples, in their order.
+    tasks : int
+        Number of tasks, for each number of shots.
+    ways : int
+        Classes per task.
+    shots : int or sequence of int
+        Support samples per class; several numbers give several sets of tasks.
+    queries : int
+        Query samples per class.
+    seed : int
+        Seed of the tasks.
+
+    Returns
+    -------
+    str
+        Hash of the tasks.
+
+    See Also
+    --------
+    evaluate : Evaluate methods on frozen tasks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     digest = freeze_tasks(f"{folder}/tasks.safetensors", np.repeat(list("abcdef"), 20), tasks=10)
+    >>> len(digest)
+    64
     """
     check_numbers(tasks=tasks)
     sizes = [check_size("ways", ways), check_queries(queries), *check_shots(shots)]

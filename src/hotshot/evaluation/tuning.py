@@ -112,23 +112,50 @@ def tune(
     out: str | Path | None = None,
     watch: Watcher | None = None,
 ) -> Tuning:
-    """Choose parameters of `HOTClassifier` on validation classes.
+    """Choose parameters of ``HOTClassifier`` on validation classes, by successive halving.
 
     Parameters
     ----------
     base : BaseClasses
+        The bank.
     X_val, y_val : arrays (samples, V) and (samples,)
-        Samples of validation classes: neither base classes nor those that the result is reported on.
-    grid : dict of parameter to values
-        What to try; a modest grid by default. The default parameters are tried as well.
+        Samples of validation classes, which are neither base classes nor the classes of the final evaluation.
+    grid : dict of str to list, optional
+        Values to try by parameter; a small grid by default. The default parameters are tried too.
     search : {"grid", "random"}
-        All combinations, or `n_candidates` of them at random.
+        Try all combinations, or ``n_candidates`` random ones.
+    n_candidates : int, optional
+        Number of combinations of a random search.
+    ways, shots, queries : int or str
+        As in ``evaluate``; accuracy is averaged over the numbers of shots.
     tasks : int
-        Tasks that the last candidates see, for each number of shots; accuracy is averaged over the shots.
+        Number of tasks of the last candidates, for each number of shots.
+    seed : int
+        Seed of the tasks.
     factor : int
-        Each round keeps one candidate in so many, and gives it so many times the tasks.
-    ways, shots, queries, seed, n_jobs, scheduler, out, watch
-        As in `evaluate`.
+        Each round keeps one in ``factor`` candidates, and multiplies the number of tasks by it.
+    n_jobs, scheduler, out, watch
+        As in ``evaluate``.
+
+    Returns
+    -------
+    Tuning
+        All candidates, the best first; ``save`` writes its parameters.
+
+    See Also
+    --------
+    load_parameters : Read saved parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, tune
+    >>> y = np.repeat(list("abcdef"), 20)
+    >>> X = np.random.default_rng(0).normal(size=(120, 4)) + np.repeat(np.eye(6, 4), 20, axis=0)
+    >>> base = BaseClasses.from_samples(X[:60], y[:60])
+    >>> found = tune(base, X[60:], y[60:], grid={"mix": [0.5]}, ways=2, shots=1, tasks=20, n_jobs=1)
+    >>> [candidate.name for candidate in found.candidates if candidate.parameters["mix"] == 0.5]
+    ['mix=0.5']
     """
     X = check_features(X_val, "X_val")
     names, labels = check_labels(y_val, len(X), "y_val")

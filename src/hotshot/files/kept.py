@@ -64,19 +64,26 @@ class Rows(Sequence[Any]):
 
 @dataclass(frozen=True)
 class Kept:
-    """What the rows of a feature file were taken of.
+    """Ids, texts, thumbnails and other columns of the rows of a feature file.
+
+    ``kept[rows]`` are those of some rows: a slice, or a list or array of row numbers.
 
     Attributes
     ----------
     ids : sequence of str
-        Path, the id that was given, or the number of the row, from 0.
+        Path, id or number of each row, from 0.
     texts : sequence of str or None
+        Text of each row.
     thumbnails : sequence of bytes or None
-        Small images, WebP or JPEG.
+        Small image of each row, WebP or JPEG.
     columns : dict of str to sequence of str
-        Other columns of the table that the features came in, by their names, such as `file`, `start` and `end`.
+        Other columns of the table of features by name, such as "file", "start" and "end".
 
-    `kept[rows]` are those of some rows: a slice, or a list or array of their numbers.
+    Examples
+    --------
+    >>> kept = Kept(ids=["a.jpg", "b.jpg"], texts=["a wren", "a kite"])
+    >>> kept[[1]].texts
+    ['a kite']
     """
 
     ids: Sequence[str]
@@ -86,16 +93,33 @@ class Kept:
 
     @classmethod
     def numbered(cls, n_samples: int) -> Kept:
-        """Rows of which nothing is known but their numbers."""
+        """Rows with numbers only.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+
+        Returns
+        -------
+        Kept
+            Row numbers as ids.
+        """
         return cls(Rows(str, range(n_samples)))
 
     @property
     def is_numbered(self) -> bool:
-        """Whether ids are the numbers of the rows, which need not be written."""
+        """Whether ids are row numbers, which need not be written."""
         return isinstance(self.ids, Rows) and self.ids.make is str and self.ids.rows == range(len(self.ids))
 
     def stored(self) -> dict[str, Sequence[Any]]:
-        """What a file must hold to give the same back, by the names of its columns."""
+        """Columns that a file must hold to restore this object.
+
+        Returns
+        -------
+        dict of str to sequence
+            Values by column name.
+        """
         ids = None if self.is_numbered else self.ids
         given = {"id": ids, "text": self.texts, THUMBNAIL: self.thumbnails, **self.columns}
         return {name: values for name, values in given.items() if values is not None}

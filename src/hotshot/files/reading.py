@@ -86,9 +86,25 @@ _START = 2048
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """Features X (samples, V), labels y (samples,) and what their file says about them; `X, y = file` works.
+    """Features and labels of a file, as ``read_features`` returns them; ``X, y = file`` works.
 
-    `y` is None where there are no labels. `kept` is what the samples are: ids, texts, thumbnails and columns.
+    Attributes
+    ----------
+    X : array (samples, V)
+        Features.
+    y : array (samples,) or None
+        Labels; None if there are none.
+    about : dict
+        What the file states about its features, such as their extractor.
+    kept : Kept
+        Ids, texts, thumbnails and other columns of the samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = FeatureFile(np.eye(2), np.array(["wren", "kite"]))
+    >>> y.tolist()
+    ['wren', 'kite']
     """
 
     X: np.ndarray
@@ -105,36 +121,41 @@ class FeatureFile:
 
     @property
     def ids(self) -> Sequence[str]:
-        """Path, given id or number of each sample."""
+        """Path, id or number of each sample."""
         return self.kept.ids
 
     @property
     def texts(self) -> Sequence[str] | None:
-        """The text of each sample, where features are of texts."""
+        """Text of each sample, if the features are of texts."""
         return self.kept.texts
 
 
 def read_features(
     path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
 ) -> FeatureFile:
-    """Features and labels of a file in any format, checked; nothing that is in the file is ever run.
+    """Read and check the features and labels of a file; no code in the file is ever run.
 
     Parameters
     ----------
-    path : str or Path
-        `.safetensors`, `.npz`, `.npy`, `.csv`, `.tsv`, `.parquet`, `.pt`, `.mat` or a pickle; `file.npz:part` chooses
-        one of several sets of samples.
-    part : str or None
-        The same as in the path.
-    labels : str, Path or None
-        The file of labels of an `.npy` file where it does not stand beside it under the usual name.
+    path : path
+        A ``.safetensors``, ``.npz``, ``.npy``, ``.csv``, ``.tsv``, ``.parquet``, ``.pt`` or ``.mat`` file or a pickle;
+        ``file.npz:part`` selects one of several sets of samples.
+    part : str, optional
+        The part, if it is not in the path.
+    labels : path, optional
+        Label file of an ``.npy`` file, if it does not have the usual name.
     labelled : bool
-        Whether a file without labels is an error; its `y` is None otherwise.
+        Whether a file without labels is an error; if not, its ``y`` is None.
 
     Returns
     -------
     FeatureFile
-        Features in float32 or float64: shorter floats become float32, integers float64. It unpacks: `X, y = …`.
+        Features in float32 or float64: shorter floats become float32, integers float64. It unpacks as ``X, y``.
+
+    See Also
+    --------
+    hotshot.features.open_features : Open a file that does not fit in memory.
+    hotshot.features.write_features : Write a file.
 
     Examples
     --------
@@ -165,9 +186,32 @@ def read_features(
 def open_features(
     path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
 ) -> FeatureSource:
-    """Look at a feature file of any format: its size, its type and what it says, and batches to go through it.
+    """Open a feature file of any format, to read it in batches.
 
-    Parameters are those of `read_features`. Values are not checked, and stay in the type they are stored in.
+    Parameters
+    ----------
+    path, part, labels, labelled
+        As in ``read_features``.
+
+    Returns
+    -------
+    FeatureSource
+        Size, type and batches of the features. Values are not checked, and keep the type in which they are stored.
+
+    See Also
+    --------
+    read_features : Read a whole file into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
+    ...     source = open_features(f"{folder}/birds.npz")
+    ...     sizes = [X.shape for X, y in source.batches(2)]
+    >>> source.n_features, sizes
+    (3, [(2, 3), (1, 3)])
     """
     path, part = split_part(Path(path), part)
     kind = sniff(path)

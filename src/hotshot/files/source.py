@@ -89,27 +89,40 @@ def map_bytes(path: str | Path) -> mmap.mmap:
 
 @dataclass(frozen=True)
 class FeatureSource:
-    """Features (samples, V) and labels (samples,) in a file, as they are stored.
+    """Features and labels in a file, as they are stored; ``open_features`` returns it.
 
     Attributes
     ----------
     path : Path
+        The file.
     n_samples : int or None
-        None where only the end of the file tells.
+        Number of samples; None if it is known only at the end of the file.
     n_features : int
-        V.
+        Width of the features, V.
     dtype : dtype
-        Of the features in the file; they are not converted here.
-    batches : function of a number of rows
-        Iterates over the file: features (rows, V) and labels (rows,), or None, at a time, in the order of the file.
+        Type of the features in the file; they are not converted.
+    batches : callable
+        Called with a number of rows, iterates over pairs of features (rows, V) and labels (rows,), or None, in the
+        order of the file.
     about : dict
-        What the file says of its features: extractor, transform, source and so on; empty where it says nothing.
+        What the file states about its features: extractor, transform, source and so on.
     streams : bool
-        Whether `batches` needs memory for one batch only, not for the whole file.
+        Whether ``batches`` needs memory for one batch only, not for the whole file.
     kept : Kept
-        What the rows were taken of; `kept[rows]` is that of a batch. Numbers of the rows where the file says nothing.
+        Ids, texts, thumbnails and other columns of the rows; ``kept[rows]`` are those of a batch.
     unlabelled : str
-        The sentence that says which labels are missing; empty where the file has labels.
+        The error for missing labels; empty if the file has labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hotshot.features import open_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
+    ...     X, y = open_features(f"{folder}/birds.npz").read()
+    >>> X.shape
+    (3, 3)
     """
 
     path: Path
@@ -127,7 +140,15 @@ class FeatureSource:
             object.__setattr__(self, "kept", Kept.numbered(self.n_samples or 0))
 
     def read(self) -> Batch:
-        """All features and labels; views of the file where it can be mapped."""
+        """Read all features and labels; they are views of the file if it can be mapped.
+
+        Returns
+        -------
+        X : array (samples, V)
+            Features, unchecked.
+        y : array (samples,) or None
+            Labels; None if there are none.
+        """
         return _joined(list(self.batches(self.n_samples or ROWS_AT_ONCE)))
 
 

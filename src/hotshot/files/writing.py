@@ -29,23 +29,39 @@ def write_features(
     dtype: str | np.dtype | None = None,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write features in the format of the suffix; the file appears, or changes, only when all of it is written.
+    """Write features to a file in the format of its suffix; the file is replaced only when it is complete.
 
-    Memory is needed for one batch and the labels, except for `.mat`. The source is gone through twice: once for its
-    classes and its hash, which stand before the numbers.
+    Memory is needed for one batch and the labels, except for ``.mat``. The source is read twice: first for its classes
+    and its hash, which come before the numbers.
 
     Parameters
     ----------
-    path : str or Path
-        `.safetensors`, `.npz`, `.npy` (labels go to `name.labels.npy` beside it), `.csv`, `.tsv`, `.parquet`, `.mat`.
-    source : FeatureSource, FeatureFile or pair of features (samples, V) and labels (samples,) or None
-        What is kept of the samples, ids and so on, is written where the format has a place for it: all but `.npy` and
-        `.mat`; thumbnails in `.safetensors` and `.parquet`.
-    dtype : "float16", "float32", "float64" or None
-        Type of the features in the file; their own where None. A number too large for it is an error.
-    about : dict or None
-        What the file shall say of its features, such as `{"extractor": "DINO"}`; what the source says where None.
-        CSV and `.npy` files have no place for it.
+    path : path
+        A ``.safetensors``, ``.npz``, ``.npy`` (labels go to ``name.labels.npy``), ``.csv``, ``.tsv``, ``.parquet`` or
+        ``.mat`` file.
+    source : FeatureSource, FeatureFile or pair
+        A pair is features (samples, V) and labels (samples,) or None. Ids, texts and other columns of the samples are
+        written to all formats except ``.npy`` and ``.mat``; thumbnails to ``.safetensors`` and ``.parquet``.
+    dtype : {"float16", "float32", "float64"}, optional
+        Type of the features in the file; by default their own. A number beyond its range is an error.
+    about : dict, optional
+        What the file states about its features, such as ``{"extractor": "DINO"}``; by default that of the source. CSV
+        and ``.npy`` files cannot hold it.
+
+    See Also
+    --------
+    read_features : Read a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hotshot import read_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_features(f"{folder}/birds.csv", (np.eye(2), ["wren", "kite"]))
+    ...     X, y = read_features(f"{folder}/birds.csv")
+    >>> y.tolist()
+    ['wren', 'kite']
     """
     path = Path(path)
     kind = by_suffix(path)

@@ -1,17 +1,17 @@
-r"""How the difference of two logits splits into what each support sample and each base class gives to it.
+r"""Contributions of support samples and base classes to the difference of two logits.
 
 At the minimum of a head's problem its gradient vanishes. With g_p the derivatives of the loss in the logits of point
-p, a calibrated mean or a support sample, and with all covariances taken for the typical one of the bank, which is
-diag(s) in its axes, that reads, axis by axis,
+p, a calibrated mean or a support sample, and with all covariances replaced by the typical one of the bank, which is
+diag(s) in its axes, this gives, axis by axis,
 
 .. math::
     W_{\cdot v} = -\sum_p (I / C + s_v L)^{-1} g_p\, x_{pv}, \qquad
     L = \sum_g \sum_{j \ne y_g} g_{gj} (e_j - e_{y_g})(e_j - e_{y_g})^\top .
 
-L is what the covariances bring in, exactly so for the bound head and nearly so for the others. Every point has its own
-term in W. Times z - z_0, with z a query and z_0 the mean of the calibrated means, it is what the point gives to the
-logits of z. The difference of two logits is the sum of these terms, of the same difference at z_0, and of what the
-typical covariance leaves.
+L comes from the covariances: exactly for the bound head, approximately for the others. Every point has its own term in
+W. That term times z - z_0, with z a query and z_0 the mean of the calibrated means, is the contribution of the point to
+the logits of z. The difference of two logits is the sum of these contributions, of the same difference at z_0, and of
+the error of the typical covariance.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class TrainedOn:
     means, mean_labels : arrays (G, V) and (G,)
         Calibrated means: one per class, one per support sample in the same order, or none.
     own_parts : array (S, V)
-        What a support sample gives to its calibrated mean, which is the average of these and a lent part.
+        Contribution of each support sample to its calibrated mean, which is the average of these plus a lent part.
     weights, base_means : arrays (G, B) and (B, V)
-        Transfer weights, and the means that are lent.
+        Transfer weights, and means of the base classes.
     slopes : array (G + S, N)
         Derivatives of the loss in the logits of the means and the support samples.
     spectrum : array (V,)
         Variances of the typical covariance.
     C : float
-        Of the penalty for one vector per class.
+        Inverse strength of the penalty, for one vector per class.
     beside : array (N,)
-        Slopes of the means in the logits of old classes that stand beside these N, summed; 0 where there are none.
+        Slopes of the means in the logits of base classes that are predicted too, summed; 0 if there are none.
     """
 
     support: np.ndarray
@@ -59,26 +59,26 @@ class TrainedOn:
     beside: np.ndarray
 
     def split(self, query: np.ndarray, first: int, second: int) -> tuple[np.ndarray, np.ndarray]:
-        """What each support sample (S,) and base class (B,) gives to logit `first` minus logit `second` of a query.
+        """Contributions of support samples (S,) and base classes (B,) to logit ``first`` minus logit ``second``.
 
-        Samples of other classes, and what is lent to other classes, count as 0. A class of -1 is an old one, whose
-        logit none of them changes.
+        Samples of other classes and loans to other classes count as 0. A class of -1 is a base class, whose logit
+        does not depend on them.
         """
         vectors, inverse = self._inverse
         of_first, of_second = (vectors[c] if c >= 0 else np.zeros(len(vectors)) for c in (first, second))
         centre = self.means.mean(axis=0) if len(self.means) else self.support.mean(axis=0)
-        # The query as each class's weights see it (N, V).
-        seen = vectors @ ((of_first - of_second)[:, None] * inverse * (query - centre))
+        # The query as it enters the weights of each class (N, V).
+        projected = vectors @ ((of_first - of_second)[:, None] * inverse * (query - centre))
         of_means, of_support = np.split(self.slopes, [len(self.means)])
-        samples = _products(of_support, self.support @ seen.T)
+        samples = _contributions(of_support, self.support @ projected.T)
         if len(self.means):
-            of_own = of_means[self._mean_of] / np.bincount(self._mean_of)[self._mean_of, None]
-            samples += _products(of_own, self.own_parts @ seen.T)
+            own_gradient = of_means[self._mean_index] / np.bincount(self._mean_index)[self._mean_index, None]
+            samples += _contributions(own_gradient, self.own_parts @ projected.T)
         both = np.isin(self.mean_labels, (first, second))
         scales, remainders = self._lent
-        given = -(self.base_means @ seen.T) @ of_means[both].T * scales[both]
-        given += _products(of_means[both], remainders[both] @ seen.T)
-        lenders = np.sum(given * self.weights[both].T, axis=1)
+        contributions = -(self.base_means @ projected.T) @ of_means[both].T * scales[both]
+        contributions += _contributions(of_means[both], remainders[both] @ projected.T)
+        lenders = np.sum(contributions * self.weights[both].T, axis=1)
         return np.where(np.isin(self.labels, (first, second)), samples, 0.0), lenders
 
     @cached_property
@@ -92,25 +92,25 @@ class TrainedOn:
         return vectors, 1 / (1 / self.C + np.maximum(values, 0)[:, None] * self.spectrum)
 
     @cached_property
-    def _mean_of(self) -> np.ndarray:
-        """Which calibrated mean a support sample is part of (S,)."""
+    def _mean_index(self) -> np.ndarray:
+        """Index of the calibrated mean that each support sample is part of (S,)."""
         one_per_class = len(self.means) == self.slopes.shape[1]
         return np.argsort(self.mean_labels)[self.labels] if one_per_class else np.arange(len(self.labels))
 
     @cached_property
     def _lent(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lent parts of the means as multiples (G,) of the lent means, and what is left of them (G, V).
+        """Lent parts of the means as multiples (G,) of the lent means, and the remainders (G, V).
 
-        A rule may take more along some axes than along others: that is left over, and shared by transfer weight.
+        A rule may use more of some axes than of others: the remainder is divided by transfer weight.
         """
         own = np.zeros_like(self.means)
         if len(own):
-            np.add.at(own, self._mean_of, self.own_parts / np.bincount(self._mean_of)[self._mean_of, None])
+            np.add.at(own, self._mean_index, self.own_parts / np.bincount(self._mean_index)[self._mean_index, None])
         lent, whole = self.means - own, self.weights @ self.base_means
         lengths = np.sum(whole * whole, axis=1)
         scales = np.sum(lent * whole, axis=1) / np.where(lengths > 0, lengths, 1.0)
         return scales, lent - scales[:, None] * whole
 
 
-def _products(slopes: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    return -np.sum(slopes * seen, axis=1)
+def _contributions(slopes: np.ndarray, projected: np.ndarray) -> np.ndarray:
+    return np.asarray(-np.sum(slopes * projected, axis=1))

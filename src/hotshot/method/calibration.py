@@ -1,7 +1,7 @@
-r"""Transfer weights -> calibrated Gaussians, one per support sample or per novel class.
+r"""From transfer weights to calibrated Gaussians, one per support sample or per novel class.
 
-A calibrated Gaussian mixes the statistics of the base classes with what little is seen of the novel class.
-Its covariance is kept as weights over the base covariances and made dense only where that is cheaper.
+A calibrated Gaussian mixes the statistics of the base classes with the few samples of the novel class.
+Its covariance is kept as weights over the base covariances and made dense only if that is cheaper.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hotshot.base.covariances import Covariances, Dense, Diagonal, Joined
 from hotshot.method.hierarchy import neighbours
 from hotshot.method.parameters import Method
 
-# What the authors' program gives the base classes at one shot.
+# Share of the base classes at one shot, in the authors' program.
 PRIOR_SHARE = 0.7
-# How much of the posterior rule knows directions.
+# Share of direction-dependent shrinkage in the posterior rule; the rest is that of the "mix" rule.
 POSTERIOR_SHARE = 0.75
 
 
@@ -31,9 +31,9 @@ class CalibratedGaussians:
     ----------
     means : array (tasks, Gaussians, V)
     own_share : array (tasks, Gaussians)
-        How much of each mean is the support's own; the rest is lent.
+        Share of the support samples in each mean; the rest is lent.
     weights : array (tasks, Gaussians, B)
-        Of the base covariances.
+        Weights of the base covariances.
     shift : EntryShift, DiagonalShift or None
         What alpha adds to every covariance.
     labels : integer array (tasks, Gaussians)
@@ -66,7 +66,7 @@ class CalibratedGaussians:
 
 @dataclass(frozen=True)
 class Borrowed:
-    """What a mean rule joins: weights (tasks, G, B), lent means and targets (tasks, G, V), shots (tasks, G)."""
+    """Input of a mean rule: weights (tasks, G, B), lent means and targets (tasks, G, V), shots (tasks, G)."""
 
     weights: Array
     lent: Array
@@ -76,7 +76,7 @@ class Borrowed:
 
 @dataclass(frozen=True)
 class Joint:
-    """What a mean rule gives: means, their own shares and weights of the covariances, as in `CalibratedGaussians`."""
+    """Output of a mean rule: means, their own shares and weights of the covariances, as in ``CalibratedGaussians``."""
 
     means: Array
     own_share: Array
@@ -87,48 +87,48 @@ def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r""":math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n` with covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
     if method.mix == "auto":
         share = automatic_mix(borrowed.shots)
-        return _joined(borrowed, share[..., None], 1 - share)
-    return _joined(borrowed, float(method.mix), _all(1 - float(method.mix), borrowed))
+        return _average(borrowed, share[..., None], 1 - share)
+    return _average(borrowed, float(method.mix), _constant(1 - float(method.mix), borrowed))
 
 
 def posterior_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
-    r""":math:`\bar\mu + A' (x_n - \bar\mu)` with :math:`\bar\mu = \sum_b w_{bn} \mu_b`: a pull that knows directions.
+    r""":math:`\bar\mu + A' (x_n - \bar\mu)` with :math:`\bar\mu = \sum_b w_{bn} \mu_b`: shrinkage by direction.
 
-    A = S_b (S_b + S_w / K)^{-1} gives the posterior mean of a class of K samples where class means vary by S_b around
-    the lent mean and samples by S_w around theirs; A' is three quarters A and one quarter the same pull along all
-    directions, as in the "mix" rule.
+    :math:`A = S_b (S_b + S_w / K)^{-1}` gives the posterior mean of a class of K samples if class means vary by S_b
+    around the lent mean and samples by S_w around their class mean. A' is three quarters A and one quarter the equal
+    shrinkage of all directions in the "mix" rule.
     """
     xp = namespace(borrowed.targets)
     two = base.two_covariances()
     difference = borrowed.targets - borrowed.lent
     kept = two.ratios / (two.ratios + 1 / borrowed.shots[..., None])
-    pulled = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
+    shrunk = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
     mixed = mix_rule(base, borrowed, method).means
-    means = POSTERIOR_SHARE * (borrowed.lent + pulled) + (1 - POSTERIOR_SHARE) * mixed
+    means = POSTERIOR_SHARE * (borrowed.lent + shrunk) + (1 - POSTERIOR_SHARE) * mixed
     length = xp.sum(difference * difference, axis=-1)
-    own = xp.sum(difference * (means - borrowed.lent), axis=-1)
-    return Joint(means, xp.where(length > 0, own / xp.where(length > 0, length, 1.0), 1.0), borrowed.weights)
+    own_part = xp.sum(difference * (means - borrowed.lent), axis=-1)
+    return Joint(means, xp.where(length > 0, own_part / xp.where(length > 0, length, 1.0), 1.0), borrowed.weights)
 
 
 def printed_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r"""Eq. 10: :math:`(\sum_b w_{bn} \mu_b + x_n) / (B+1)`, covariance :math:`\sum_b w_{bn} \Sigma_b / B + \alpha`."""
     n_classes = base.means.shape[0]
     means = (borrowed.lent + borrowed.targets) / (n_classes + 1)
-    return Joint(means, _all(0.5, borrowed), borrowed.weights / n_classes)
+    return Joint(means, _constant(0.5, borrowed), borrowed.weights / n_classes)
 
 
 def free_lunch_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r"""Eq. 3: :math:`(k \sum_b w_{bn} \mu_b + x_n) / (k + 1)`, covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
     k = neighbours(method.n_retrieved, base.means.shape[0])
-    return _joined(borrowed, k / (k + 1), _all(1 / (k + 1), borrowed))
+    return _average(borrowed, k / (k + 1), _constant(1 / (k + 1), borrowed))
 
 
-def _joined(borrowed: Borrowed, share: Array | float, own_share: Array) -> Joint:
+def _average(borrowed: Borrowed, share: Array | float, own_share: Array) -> Joint:
     means = share * borrowed.lent + (1 - share) * borrowed.targets
     return Joint(means, own_share, borrowed.weights)
 
 
-def _all(share: float, borrowed: Borrowed) -> Array:
+def _constant(share: float, borrowed: Borrowed) -> Array:
     return namespace(borrowed.shots).full_like(borrowed.shots, share)
 
 
@@ -141,7 +141,7 @@ MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
 
 
 def automatic_mix(shots: Array) -> Array:
-    """M = 0.7 / (0.7 + 0.3 K): what the base classes say falls as K shots come in."""
+    """:math:`m = 0.7 / (0.7 + 0.3 K)`: the share of the base classes falls with the number of shots K."""
     return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
 
 
@@ -162,7 +162,7 @@ class EntryShift:
         return self.factor @ namespace(self.factor).matrix_transpose(self.factor)
 
     def in_metric(self, spectrum: Array) -> tuple[Array, Array | None]:
-        """How a metric takes it up: the spectrum as it is, and one more ray (V + 1,)."""
+        """The shift in a metric: the spectrum unchanged, and one more ray (V + 1,)."""
         xp = namespace(spectrum)
         ray = xp.concat([self.direction, xp.zeros_like(self.direction[:1])], axis=0)
         return spectrum, xp.astype(ray, spectrum.dtype, copy=False)
@@ -170,7 +170,7 @@ class EntryShift:
 
 @dataclass(frozen=True)
 class DiagonalShift:
-    """Alpha on the diagonal of the covariances, given by the deviation it adds along each axis (V,)."""
+    """Alpha on the diagonal of the covariances, as the standard deviation that it adds along each axis (V,)."""
 
     deviations: Array
 
@@ -181,7 +181,7 @@ class DiagonalShift:
 
     @property
     def variances(self) -> Array:
-        """What is added to the variance along each axis (V,)."""
+        """The shift of the variance along each axis (V,)."""
         return self.deviations * self.deviations
 
     @property
@@ -190,7 +190,7 @@ class DiagonalShift:
         return self.variances[:, None] * small_identity(self.variances.shape[0], self.variances)
 
     def in_metric(self, spectrum: Array) -> tuple[Array, Array | None]:
-        """How a metric takes it up: more spectrum, and no ray."""
+        """The shift in a metric: added to the spectrum, without a ray."""
         return spectrum + namespace(spectrum).astype(self.variances, spectrum.dtype, copy=False), None
 
 
@@ -212,14 +212,14 @@ def class_targets(support: Array, labels: Array, n_classes: int) -> tuple[Array,
 def calibrate(
     base: PreparedBase, targets: Array, labels: Array, shots: Array, transfer: Array, method: Method
 ) -> CalibratedGaussians:
-    """Calibrated Gaussians from transfer weights, eq. 10 in one of its three readings (`MEAN_RULES`).
+    """Calibrated Gaussians from transfer weights: eq. 10, by one of the ``MEAN_RULES``.
 
     Parameters
     ----------
     targets : array (tasks, Gaussians, V)
         Support samples or class means in the space of the bank.
     labels, shots : arrays (tasks, Gaussians)
-        The class of each target, from 0, and how many support samples that class has.
+        The class of each target, from 0, and the number of support samples of that class.
     transfer : array (tasks, B, Gaussians)
         Transfer weights.
     """
@@ -231,7 +231,7 @@ def calibrate(
 
 
 def own_parts(base: PreparedBase, targets: Array, shots: Array, transfer: Array, method: Method) -> Array:
-    """The targets' own parts of calibrated means (tasks, Gaussians, V): what the rule gives where nothing is lent."""
+    """The targets' own parts of calibrated means (tasks, Gaussians, V): the means if nothing were lent."""
     weights = namespace(targets, transfer).matrix_transpose(transfer)
     nothing = namespace(targets).zeros_like(targets)
     return MEAN_RULES[method.mean_rule](base, Borrowed(weights, nothing, targets, shots), method).means
@@ -240,8 +240,8 @@ def own_parts(base: PreparedBase, targets: Array, shots: Array, transfer: Array,
 def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tuple[Covariances, Array | None]:
     """Covariances for a head to multiply with, and how the Gaussians mix them.
 
-    Either one for each Gaussian, and None, or, where that would take more memory than the base covariances do, these
-    (and the shift), and the weights (tasks, Gaussians, K).
+    Either one for each Gaussian, and None; or, if these would take more memory than the base covariances, the base
+    covariances (and the shift), and the weights (tasks, Gaussians, K).
     """
     known, shift = base.covariances, gaussians.shift
     if isinstance(known, Diagonal) and (shift is None or isinstance(shift, DiagonalShift)):

@@ -1,12 +1,12 @@
-r"""How well a sample fits a class, against any class: a likelihood ratio under the two-covariance model of the bank.
+r"""How well a sample fits a class: a likelihood ratio under the two-covariance model of the bank.
 
 .. math::
     \log \frac{N(x;\ m + A_c (\bar x_c - m),\ S_w + S_b - A_c S_b)}{N(x;\ m,\ S_w + S_b)}, \quad
     A_c = S_b (S_b + S_w / K_c)^{-1}
 
-for a class of which :math:`K_c` samples with mean :math:`\bar x_c` are known, where means of classes vary by S_b around
-the mean m of the base classes, and samples by S_w around theirs. Above zero, the class explains the sample better than
-one that nobody knows. A sample that fits no class has no large ratio with any.
+for a class with :math:`K_c` known samples of mean :math:`\bar x_c`, if class means vary by S_b around the mean m of the
+base classes, and samples by S_w around their class mean. Above zero, the class explains the sample better than an
+unknown class does. A sample that fits no class has a small ratio for all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def class_ratios(two: TwoCovariances, centre: Array, means: Array, shots: Array,
 
 
 def rotated_ratios(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
-    """`class_ratios` of what is in the axes where S_w is the identity and S_b has the diagonal `ratios` (V,)."""
+    """``class_ratios`` in axes where S_w is the identity and S_b is diagonal with the entries ``ratios`` (V,)."""
     xp = namespace(x)
     shots = shots[..., None]
     expected = centre + ratios / (ratios + 1 / shots) * (means - centre)
@@ -52,15 +52,15 @@ def rotated_ratios(ratios: Array, centre: Array, means: Array, shots: Array, x: 
 
 
 def support_fits(ratios: Array, centre: Array, means: Array, shots: Array, x: Array) -> Array:
-    """How well support samples x (…, S, V) fit, in the axes of `rotated_ratios`: (…, S).
+    """How well support samples x (…, S, V) fit, in the axes of ``rotated_ratios``: (…, S).
 
-    A sample of a class with others has the logarithm of its ratio with these alone, as a query has. A single one has no
-    others, and is compared to the bank: (x - m)' (S_w + S_b)^-1 (x - m) / 2.
+    A sample of a class with several samples has the logarithm of its ratio for the other samples, as a query has. The
+    only sample of a class is compared to the bank: (x - m)' (S_w + S_b)^-1 (x - m) / 2.
 
     Parameters
     ----------
     means, shots : arrays (…, S, V) and (…, S)
-        Of the class of each sample: the mean of its samples, this one included, and their number.
+        Mean of all samples of the class of each sample, including this one, and their number.
     """
     xp = namespace(x)
     others = xp.where(shots > 1, shots - 1, xp.ones_like(shots))[..., None]
@@ -73,7 +73,7 @@ def support_fits(ratios: Array, centre: Array, means: Array, shots: Array, x: Ar
 
 @dataclass(frozen=True)
 class KnownClasses:
-    """Classes with the means (N, V) of their samples and how many these are (N,), under a two-covariance model."""
+    """Classes by the means (N, V) and numbers (N,) of their samples, under a two-covariance model."""
 
     two: TwoCovariances
     centre: np.ndarray
@@ -81,16 +81,18 @@ class KnownClasses:
     sizes: np.ndarray
 
     def ratios(self, x: np.ndarray) -> np.ndarray:
-        """Logarithms of the ratio of samples (n, V) with each class (n, N)."""
-        return class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+        """Logarithms of the ratio of samples (n, V) for each class (n, N)."""
+        found: np.ndarray = class_ratios(self.two, self.centre, self.means, self.sizes, x.astype(np.float64))
+        return found
 
     def support_fits(self, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """How well samples (S, V) that the means of the classes with these places (S,) hold fit: (S,)."""
+        """How well samples (S, V) fit their own classes, given by index (S,), whose means include them: (S,)."""
         centre, means, x = (self.two.rotated(part.astype(np.float64)) for part in (self.centre, self.means, x))
-        return support_fits(self.two.ratios, centre, means[labels], self.sizes[labels], x)
+        fits: np.ndarray = support_fits(self.two.ratios, centre, means[labels], self.sizes[labels], x)
+        return fits
 
     def best(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The class that samples (n, V) fit best, and the logarithm of its ratio (n,)."""
+        """Index of the class that each sample (n, V) fits best, and the logarithm of its ratio (n,)."""
         places, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
         for rows in slices(len(x), ROWS_AT_ONCE):
             ratios = self.ratios(x[rows])

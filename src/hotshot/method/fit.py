@@ -17,16 +17,16 @@ from hotshot.method.heads.problem import Training, check_finite
 from hotshot.method.hierarchy import Transfer, transfer_weights
 from hotshot.method.parameters import Method
 
-# Parameters whose extreme values lead out of the range of numbers.
+# Parameters whose extreme values overflow.
 NUMBERS = ("alpha", "C", "n_generated", "support_weight")
 
 
 @dataclass(frozen=True)
 class FittedTasks:
-    """Classifiers of a batch of tasks and what led to them.
+    """Classifiers of a batch of tasks, with their transfer weights and calibrated Gaussians.
 
-    `theta` is (tasks, N, V + 1), intercepts last; `converged` (tasks,) tells whose head reached its minimum; `slopes`
-    are those of `FittedHeads`.
+    ``theta`` is (tasks, N, V + 1), intercepts last; ``converged`` (tasks,) tells which heads reached their minimum;
+    ``slopes`` are those of ``FittedHeads``.
     """
 
     theta: Array
@@ -44,12 +44,12 @@ class FittedTasks:
 def calibrate_tasks(
     base: PreparedBase, support: Array, labels: Array, method: Method, *, n_classes: int, keep_low_plans: bool = False
 ) -> tuple[Transfer, CalibratedGaussians]:
-    """What the base classes lend to the classes of each task, and the Gaussians that come of it; see `fit_tasks`."""
+    """Transfer weights (eq. 6) and calibrated Gaussians (eq. 10) of each task; see ``fit_tasks``."""
     xp = namespace(support, labels, base.means)
     means, shots = class_targets(support, labels, n_classes)
     if method.per == "class":
-        everyone = like(np.arange(n_classes), labels)
-        targets, target_labels = means, xp.broadcast_to(everyone, shots.shape)
+        all_classes = like(np.arange(n_classes), labels)
+        targets, target_labels = means, xp.broadcast_to(all_classes, shots.shape)
     else:
         targets, target_labels = support, labels
         shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
@@ -85,7 +85,7 @@ def fit_tasks(
     labels : integer array (tasks, S)
         Their classes, from 0 to n_classes - 1, each with at least one sample.
     seeds : sequence of seeds, one per task
-        For a head that draws.
+        Seeds of the sampled head.
     """
     transfer, gaussians = calibrate_tasks(
         base, support, labels, method, n_classes=n_classes, keep_low_plans=keep_low_plans
@@ -102,11 +102,11 @@ def fit_tasks(
 
 
 def _out_of_range(base: PreparedBase, method: Method) -> HotshotError:
-    """What to say of numbers that are not finite: the bank holds them, or the parameters lead to them."""
+    """The error for numbers that are not finite: in the bank, or because of the parameters."""
     xp, sound = namespace(base.means), []
     map_arrays(base, lambda x: sound.append(bool(xp.all(xp.isfinite(x)))))
     if not all(sound):
-        return InputError("The base classes hold NaN or infinity: make the bank again.")
+        return InputError("The base classes hold NaN or infinity: build the bank again.")
     given = ", ".join(f"{name}={getattr(method, name):g}" for name in NUMBERS)
     return ParameterError(
         f"The head leaves the range of {base.means.dtype} with {given}: choose values nearer to the defaults, rescale "

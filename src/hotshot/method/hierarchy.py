@@ -1,9 +1,9 @@
-r"""Base classes and support samples -> learned cost -> transport plan -> transfer weights.
+r"""From base classes and targets to transfer weights, by two levels of optimal transport.
 
-The low-level transport (eq. 8) is solved between the samples of each base class and the targets, its total
-cost per target is the learned cost (eq. 9), and the high-level transport (eq. 6) under that cost between base
-classes and targets says how much each base class lends to each target. Targets are the support samples, or
-the means of the novel classes.
+The low-level transport (eq. 8) is solved between the samples of each base class and the targets; its total cost per
+target is the learned cost (eq. 9). The plan of the high-level transport (eq. 6) between base classes and targets under
+that cost determines how much each base class lends to each target. Targets are the support samples, or the means of
+the novel classes.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from hotshot.base import Bucket, PreparedBase
 from hotshot.errors import ParameterError
 from hotshot.transport import pairwise_cost, solve
 
-# Equal weights on the nearest means instead of a transport, as in Free-Lunch, and of how many by default.
+# Equal weights on the nearest means instead of a transport, as in Free-Lunch, and their default number.
 NEAREST, FREE_LUNCH_NEIGHBOURS = "nearest", 2
 LEAST_WEIGHT = 1e-30
-# Banks of up to this many classes are transported from as a whole; of larger ones each target has its nearest.
+# In banks of up to this many classes all of them may lend; in larger ones the nearest to each target.
 ALL_UP_TO, RETRIEVED = 512, 100
 COST_SCALES = ("published", "over-targets", "free")
 
@@ -33,11 +33,11 @@ class ClassCost:
     Attributes
     ----------
     cost : array (tasks, B, targets)
-        In the scale that was published.
+        In the published scale.
     low_status : integer array (tasks, B) or None
-        Status of each low-level problem, where there are any; that of a base class left out is CONVERGED.
+        Status of each low-level problem, if there are any; CONVERGED for a base class that is left out.
     low_plans : list of arrays (tasks, J, targets) or None
-        M^b for each base class, where asked for; rows beyond its own J_b samples are padding and zero.
+        M^b for each base class, if requested; rows beyond its own J_b samples are padding and zero.
     """
 
     cost: Array
@@ -47,7 +47,7 @@ class ClassCost:
 
 @dataclass(frozen=True)
 class Transfer:
-    """What the base classes lend to the targets of a batch of tasks.
+    """Transfer weights of the targets of a batch of tasks, and the transport they come from.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class Transfer:
         Transfer weights: columns sum to 1.
     cost : array (tasks, B, targets)
         Cost of the high-level transport; for the hierarchical cost the learned cost C_bn of eq. 9. Rows of base
-        classes that retrieval left out of a task mean nothing.
+        classes that retrieval left out of a task are undefined.
     plan : array (tasks, B, targets) or None
         High-level plan T_bn.
     high_status : integer array (tasks,) or None
     low_status, low_plans
-        As in `ClassCost`.
+        As in ``ClassCost``.
     """
 
     weights: Array
@@ -81,9 +81,11 @@ def transfer_weights(
     n_retrieved: int | str | None,
     keep_low_plans: bool,
 ) -> Transfer:
-    r"""High-level transport between uniform base classes and uniform targets, eq. 6.
+    r"""Transfer weights :math:`w_{bn} = S\, T_{bn}` from the high-level transport (eq. 6).
 
-    The transfer weights are :math:`w_{bn} = S\, T_{bn}`.
+    .. math::
+        T = \arg\min_T \sum_{bn} C_{bn} T_{bn} + \epsilon \sum_{bn} T_{bn} \log T_{bn}
+        \quad \text{with} \quad \sum_n T_{bn} = 1/B, \; \sum_b T_{bn} = 1/S.
 
     Parameters
     ----------
@@ -91,9 +93,9 @@ def transfer_weights(
     targets : array (tasks, targets, V)
         In the space of the bank.
     cost : str
-        A name in `COSTS`, or "nearest" for equal weights on the nearest means.
+        A name in ``COSTS``, or "nearest" for equal weights on the nearest means.
     epsilon : float
-        Of both levels.
+        Strength of the entropy at both levels.
     cost_scale : {"published", "over-targets", "free"}
         Whether the cost is divided by the number of targets, which sets how sharp the plan is: as published
         (divided for "hierarchical" and "mean-cosine" only), for every cost, or for none.
@@ -110,7 +112,7 @@ def transfer_weights(
     entry = COSTS[cost]
     if entry.needs_samples and not base.buckets:
         raise ParameterError(
-            f"These base classes keep no samples, which the {cost} cost needs: pass cost='mean-cosine', "
+            f"The base classes keep no samples, which the {cost} cost needs: pass cost='mean-cosine', "
             "or a bank with samples."
         )
     near = None
@@ -134,7 +136,7 @@ def transfer_weights(
     solution = solve(class_cost, mass, epsilon=epsilon).raise_for_status()
     weights = n_targets * solution.plan
     if near is not None:
-        # The least weight decides only where balance has sent all of a target's mass to other classes.
+        # The least weight matters only if the balance has sent all mass of a target to other classes.
         weights = xp.where(near, xp.maximum(weights, LEAST_WEIGHT), xp.zeros_like(weights))
     # The columns of a converged plan sum to 1/S up to its tolerance; a distribution sums to 1.
     weights = weights / xp.sum(weights, axis=1, keepdims=True)
@@ -142,7 +144,7 @@ def transfer_weights(
 
 
 def neighbours(n_retrieved: int | str | None, n_classes: int) -> int:
-    """How many of B base classes lend where the nearest do so in equal parts."""
+    """Number of nearest base classes, of B, that lend in equal parts."""
     wanted = n_retrieved if isinstance(n_retrieved, Integral) else FREE_LUNCH_NEIGHBOURS
     return min(int(wanted), n_classes)
 
@@ -166,9 +168,9 @@ def _nearest(distances: Array, k: int) -> Array:
 def _learned_cost(
     base: PreparedBase, targets: Array, epsilon: float, near: Array | None, keep_plans: bool
 ) -> ClassCost:
-    """C_bn of eq. 9, from the low-level transport of eq. 8.
+    r""":math:`C_{bn} = \sum_j D_{jn} M^b_{jn}` (eq. 9), from the low-level transport (eq. 8).
 
-    All classes share one batch for all tasks, unless only some are `near`: those differ between tasks.
+    All classes share one batch for all tasks, unless only some are ``near``, which differ between tasks.
     """
     xp = namespace(targets)
     units = unit_vectors(targets)
@@ -180,7 +182,7 @@ def _learned_cost(
         subsets = [_subset(bucket, chosen) for bucket in base.buckets]
         buckets = tuple(bucket for bucket in subsets if len(bucket.classes))
         found = _low_level(buckets, units[task : task + 1, ...], epsilon, keep_plans)
-        # Classes that lend nothing have no mass in the high-level transport: any cost will do.
+        # Classes that lend nothing have no mass in the high-level transport: their cost is arbitrary.
         place = indices(np.where(chosen, np.cumsum(chosen) - 1, 0), units)
         costs.append(xp.take(found.cost, place, axis=1))
         statuses.append(xp.take(found.low_status, place, axis=1))
@@ -190,7 +192,7 @@ def _learned_cost(
 
 
 def _low_level(buckets: tuple[Bucket, ...], units: Array, epsilon: float, keep_plans: bool) -> ClassCost:
-    """Low-level transport of eq. 8 for every class of the buckets, in the order of their indices."""
+    r""":math:`M^b` (eq. 8) and :math:`C_{bn}` (eq. 9) for every class of the buckets, in the order of their indices."""
     xp = namespace(units)
     n_tasks, n_targets, width = units.shape
     points = xp.reshape(units, (n_tasks * n_targets, width))
@@ -199,7 +201,7 @@ def _low_level(buckets: tuple[Bucket, ...], units: Array, epsilon: float, keep_p
     plans: list[Array] = []
     for bucket in buckets:
         n_classes, size, _ = bucket.units.shape
-        # One product per class for all tasks, laid out as the solver likes it: samples last.
+        # One product per class for all tasks, in the layout that is fastest for the solver: samples last.
         similarity = points @ xp.matrix_transpose(bucket.units)
         distance = xp.matrix_transpose(1 - xp.reshape(similarity, (n_classes, n_tasks, n_targets, size)))
         mass = xp.broadcast_to(bucket.mass[:, None, :], (n_classes, n_tasks, size))
@@ -225,7 +227,7 @@ def _subset(bucket: Bucket, lends: np.ndarray) -> Bucket:
 
 
 def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Array]]) -> list[Array]:
-    """Plans (tasks, J, targets) of every base class; zero where it lends nothing to a task."""
+    """Plans (tasks, J, targets) of every base class; zero for tasks that it lends nothing to."""
     xp = namespace(targets)
     stacked = []
     for b in range(base.means.shape[0]):
@@ -236,19 +238,19 @@ def _stack_plans(base: PreparedBase, targets: Array, of_tasks: list[dict[int, Ar
 
 
 def _mean_cosine(base: PreparedBase, targets: Array, *_: object) -> ClassCost:
-    """Mean cosine distance to the samples of a class by sample weight, over the number of targets."""
+    r""":math:`\sum_j p_j (1 - \cos(x_j, y_n)) / S`: mean cosine distance to the samples of a class, weighted."""
     similarity = base.mean_units @ namespace(targets).matrix_transpose(unit_vectors(targets))
     return ClassCost((1 - similarity) / targets.shape[1])
 
 
 @dataclass(frozen=True)
 class Cost:
-    """An entry of `COSTS`.
+    """An entry of ``COSTS``.
 
     Attributes
     ----------
     between : function of a PreparedBase, targets, epsilon, near (tasks, B, targets) or None, and keep_low_plans
-        Gives a `ClassCost` in the scale that was published.
+        Returns a ``ClassCost`` in the published scale.
     over_targets : bool
         Whether that scale is divided by the number of targets.
     proxy : str
@@ -263,7 +265,7 @@ class Cost:
 
 
 def distance_to(means: str, kind: str, name: str) -> Cost:
-    """The cost of this name: a distance to the means of the bank that are called `means`."""
+    """The cost ``name``: a distance to the means in the attribute ``means`` of the bank."""
     return Cost(
         lambda base, targets, *_: ClassCost(pairwise_cost(getattr(base, means), targets, kind)),
         over_targets=False,

@@ -1,14 +1,15 @@
-r"""Old and new classes in one linear classifier: rows of base classes, trained once, and rows of new ones beside them.
+r"""One linear classifier for base and new classes: rows of base classes, trained once, and rows of new classes.
 
-The rows of the B base classes are trained on their samples. They stay as they are when new classes come: among
-themselves old classes are told apart as before. The rows of N new classes minimise
+The rows of the B base classes ("old" classes) are trained on their samples. They do not change when new classes are
+added, so that old classes are separated from each other as before. The rows of N new classes minimise
 
 .. math::
     \sum_p n_p\, \ell_p + \sum_g n_g \log \sum_j \exp(m_j - m_y + v_j / 2) + \frac{1}{2C} \lVert W \rVert^2
 
 where the cross-entropy :math:`\ell` of samples of base classes and of the support, and the bound of the expected one of
-the calibrated Gaussians (see `hotshot.method.heads.bound`), are over all B + N classes. At a sample the old classes
-count by the log of their summed exponentials alone, which is computed once: a new class costs what its own row costs.
+the calibrated Gaussians (see ``hotshot.method.heads.bound``), are over all B + N classes. The old classes enter the
+loss of a sample only by the log of their summed exponentials, which is computed once: the cost of a new class is that
+of its own row.
 """
 
 from __future__ import annotations
@@ -26,32 +27,33 @@ from hotshot.method.parameters import Method
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
-# Share of a class that is held out, to see what the new classes take from it.
+# Share of a class that is held out, to measure how many of its samples new classes take.
 HELD_OUT_SHARE = 0.2
-# In favour of new classes that training underrates, however little old ones lose: e^3 to one.
-MOST_BIAS = 3.0
-# Old rows are kept and the same for all: a rough minimum does. New ones are not to depend on where they start from.
+# Largest shift of intercepts in favour of new classes: a factor of e^3 in the odds.
+LARGEST_SHIFT = 3.0
+# Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
+# not depend on their start.
 ROUGH = 1e-5
 EXACT = {np.dtype(np.float32): 1e-7, np.dtype(np.float64): 1e-15}
-# Where new rows are near enough to their minimum for the curvature there.
+# Tolerance at which new rows are close enough to their minimum to compute the curvature.
 NEAR = 1e-3
-# Points count in the curvature of a class that make up more than this share of it.
+# Points with a smaller share in the curvature of a class are left out of it.
 SMALLEST_SHARE = 1e-4
 INTERCEPT_CURVATURE = 1e-3
-# Entries of the curvatures of all classes, beyond which they share one.
+# Most entries of the curvatures of all classes; beyond it they share one.
 MOST_ENTRIES = 2**26
 
 
 @dataclass(frozen=True)
 class OldClasses:
-    """The classifier of the base classes, and samples to train and to judge new rows with.
+    """The classifier of the base classes, with samples to train and to evaluate new rows.
 
     Attributes
     ----------
     theta : array (B, V + 1)
         Weights and, last, intercepts.
     points, weights : arrays (P, V) and (P,)
-        Samples of all classes, and how many features each stands for.
+        Samples of all classes, and how many features each represents.
     held_out, labels : arrays (H, V) and (H,)
         Other samples, and their classes.
     """
@@ -72,14 +74,14 @@ class OldClasses:
         return self.levels(self.points)
 
     @cached_property
-    def judgements(self) -> np.ndarray:
+    def held_out_logits(self) -> np.ndarray:
         """Logits of the held-out samples (H, B)."""
         return logits(self.theta, self.held_out)
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of new classes, and what explains them.
+    """Rows of new classes, with the derivatives that explanations need.
 
     Attributes
     ----------
@@ -88,7 +90,7 @@ class NewRows:
     slopes : array (G + S, N)
         Derivatives of the loss in the logits of the new classes, at the means and at the support samples.
     beside : array (N,)
-        Those in the logits of old classes, summed over them and over the means of each new class.
+        Derivatives in the logits of old classes, summed over these and over the means of each new class.
     """
 
     theta: np.ndarray
@@ -99,7 +101,7 @@ class NewRows:
 
 @dataclass(frozen=True)
 class RowsProblem:
-    """Training problem of N rows beside B others that stay.
+    """Training problem of N rows next to B fixed rows.
 
     Attributes
     ----------
@@ -108,7 +110,7 @@ class RowsProblem:
     labels : array (P,)
         Classes of the points, from 0 to N - 1; -1 for those of old classes.
     counts, levels : arrays (P,)
-        Their weights, and what the old classes count there; minus infinity where there are none.
+        Their weights, and the log-sum-exp of the old logits there; minus infinity without old classes.
     means, variances : arrays (G, V + 1) and (G, V)
         Of the Gaussians.
     owners, gaussian_counts : arrays (G,)
@@ -140,7 +142,7 @@ class RowsProblem:
 
 def logits(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Logits (n, classes) of samples (n, V)."""
-    return x @ theta[:, :-1].T + theta[:, -1]
+    return np.asarray(x @ theta[:, :-1].T + theta[:, -1])
 
 
 def train_old(
@@ -148,31 +150,31 @@ def train_old(
 ) -> OldClasses:
     """Rows of the base classes, from their features (sum(counts), features), class by class.
 
-    Rows `theta` (B, V + 1) that were trained before are not trained again.
+    With ``theta`` (B, V + 1), rows that were trained before, nothing is trained.
     """
     rng = np.random.default_rng(0)
     ends = np.cumsum(counts)
     most = max(LEAST_POINTS, MOST_POINTS // len(counts))
-    trained, judged = [], []
+    trained, held_out_rows = [], []
     for end, count in zip(ends, counts, strict=True):
         own = end - 1 - rng.permutation(count)
         away = int(HELD_OUT_SHARE * count)
         trained.append(np.sort(own[away:][:most]))
-        judged.append(np.sort(own[:away][:most]))
+        held_out_rows.append(np.sort(own[:away][:most]))
     rows, sizes = np.concatenate(trained), np.array([len(own) for own in trained])
     labels = np.repeat(np.arange(len(counts)), sizes)
     points = base.transform(samples[rows])
     weights = (method.n_generated / sizes[labels]).astype(points.dtype)
     if theta is None:
         theta = _old_rows(points, labels, weights, method)
-    others = np.concatenate(judged)
-    sizes = np.array([len(own) for own in judged])
+    others = np.concatenate(held_out_rows)
+    sizes = np.array([len(own) for own in held_out_rows])
     held_out = base.transform(samples[others]) if len(others) else points[:0]
     return OldClasses(theta, points, weights, held_out, np.repeat(np.arange(len(counts)), sizes))
 
 
 def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, method: Method) -> np.ndarray:
-    """Rows of classes (B, V + 1) that are trained on points (P, V) with labels and weights (P,), and no others."""
+    """Rows of classes (B, V + 1) trained on points (P, V) with labels and weights (P,)."""
     n_classes, width, dtype = int(labels[-1]) + 1, points.shape[1], points.dtype
     problem = RowsProblem(
         points=_with_ones(points),
@@ -188,7 +190,8 @@ def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, metho
         C=method.C,
     )
     start = np.zeros((1, n_classes, width + 1), dtype=dtype)
-    return minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem)).theta[0]
+    found = minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem))
+    return np.asarray(found.theta[0])
 
 
 def train_new(
@@ -209,7 +212,7 @@ def train_new(
     support, labels : arrays (S, V) and (S,)
         Their samples, and classes from 0.
     start : array (N, V + 1), optional
-        Where to start from; the minimum does not depend on it.
+        Start of the optimisation; the minimum does not depend on it.
     """
     owners, dtype = gaussians.labels[0], support.dtype
     n_classes = int(owners.max()) + 1
@@ -251,17 +254,17 @@ def train_new(
 
 
 def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrated: bool) -> float:
-    """What to add to the intercepts of new rows (N, V + 1), so that old classes lose at most this share of answers.
+    """The shift of the intercepts of new rows (N, V + 1) by which old classes lose at most a share ``base_loss``.
 
-    It is judged by held-out samples of the old classes that were answered right. It favours new classes only where
-    these are `underrated`: an extractor that was trained on the base classes knows these too well.
+    The loss is measured on held-out samples of the old classes that were predicted correctly. The shift favours new
+    classes only if these are ``underrated``, because the extractor was trained on the base classes.
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
-    before = old.judgements
+    before = old.held_out_logits
     right = before.argmax(axis=1) == old.labels
     gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
-    allowed, most = int(base_loss * len(old.labels)), MOST_BIAS if underrated else 0.0
+    allowed, most = int(base_loss * len(old.labels)), LARGEST_SHIFT if underrated else 0.0
     return most if allowed >= len(gaps) else min(most, -float(gaps[allowed]))
 
 
@@ -286,7 +289,7 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
 
 
 def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the new classes at the points (P, N), and the loss of each point (P,)."""
+    """Probabilities of the new classes at the points (P, N), and the loss of each point (P,)."""
     found = problem.points @ rows.T
     own = problem.levels.copy()
     own[problem.members[0]] = found[problem.members]
@@ -301,11 +304,11 @@ def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, 
 def _gaussian_margins(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exponents of the bound (G, B + N), all weights (B + N, V), and own weights times variances (G, V)."""
     owners, variances = problem.owners, problem.variances
-    everyone = np.concatenate([problem.old, rows])
-    weights, own = everyone[:, :-1], rows[owners, :-1]
+    all_rows = np.concatenate([problem.old, rows])
+    weights, own = all_rows[:, :-1], rows[owners, :-1]
     scaled = variances * own
     relative = variances @ (weights * weights).T - 2 * scaled @ weights.T + np.sum(scaled * own, axis=1)[:, None]
-    margins = problem.means @ everyone.T
+    margins = problem.means @ all_rows.T
     margins -= margins[np.arange(len(owners)), len(problem.old) + owners][:, None]
     return margins + relative / 2, weights, scaled
 
@@ -325,7 +328,7 @@ def _gaussian_part(problem: RowsProblem, rows: np.ndarray) -> tuple[float, np.nd
 
 
 def _shared_metric(problem: RowsProblem) -> Metric:
-    """One curvature for all classes: that where none is preferred."""
+    """One curvature for all classes: that at equal probabilities."""
     share = 1 / (len(problem.old) + problem.n_classes)
     curvature = (problem.points * (share * problem.counts)[:, None]).T @ problem.points
     if len(problem.means):
@@ -336,7 +339,7 @@ def _shared_metric(problem: RowsProblem) -> Metric:
 
 
 def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric:
-    """The curvature of each class at these rows, with the others as they are."""
+    """The curvature of each class at these rows, with the other rows fixed."""
     probabilities = _probabilities(problem, rows)[0]
     shares = problem.counts[:, None] * probabilities * (1 - probabilities)
     margins = _gaussian_margins(problem, rows)[0]
@@ -364,7 +367,7 @@ def _with_penalty(problem: RowsProblem, curvature: np.ndarray) -> np.ndarray:
 def _log_sum(x: np.ndarray) -> np.ndarray:
     """Log of the summed exponentials of each row (n,)."""
     peak = x.max(axis=1)
-    return peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1))
+    return np.asarray(peak + np.log(np.sum(np.exp(x - peak[:, None]), axis=1)))
 
 
 def _with_ones(x: np.ndarray) -> np.ndarray:

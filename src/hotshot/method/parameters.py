@@ -1,11 +1,11 @@
-"""The parameters of the method once the bank is prepared; `HOTClassifier` has their defaults, and nothing else has."""
+"""The parameters of the method on a prepared bank; their defaults are in ``HOTClassifier`` alone."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Method:
-    """Parameters of `fit_tasks`; see `HOTClassifier` for what each means."""
+    """Parameters of ``fit_tasks``; see ``HOTClassifier`` for what each means."""
 
     cost: str
     epsilon: float

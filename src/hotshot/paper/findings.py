@@ -31,7 +31,26 @@ HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper in our words, whether it "holds", "does not hold" or is "undecided", and by what."""
+    """A claim of the paper, and whether it holds on the data.
+
+    Attributes
+    ----------
+    text : str
+        The claim, in our words.
+    verdict : {"holds", "does not hold", "undecided"}
+        Whether it holds.
+    measured : str
+        The differences behind the verdict.
+
+    See Also
+    --------
+    claim : Decide a claim.
+
+    Examples
+    --------
+    >>> Claim("A is ahead of B.", "holds", "+1.50 ± 0.20").verdict
+    'holds'
+    """
 
     text: str
     verdict: str
@@ -40,8 +59,25 @@ class Claim:
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one experiment: in words, as tables, as figures by the name of their files, what was measured beyond the
-    tables as numbers for programs, and what the paper claims of it.
+    """Results of one experiment.
+
+    Attributes
+    ----------
+    sentences : tuple of str
+        Results in words.
+    tables : tuple of Table
+        Tables.
+    figures : dict of str to Figure
+        Figures by file name.
+    numbers : dict
+        Further measured numbers, for programs.
+    claims : tuple of Claim
+        Claims of the paper with verdicts.
+
+    Examples
+    --------
+    >>> Findings(sentences=("H-OT is ahead.",)).claims
+    ()
     """
 
     sentences: tuple[str, ...] = ()
@@ -53,9 +89,26 @@ class Findings:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper, by its name on the command line and its place in the paper, such as "Table 3".
+    """An experiment of the paper: one of its tables or figures.
 
-    `others` says which further feature sets it needs; it is empty where one will do.
+    Attributes
+    ----------
+    name : str
+        Name on the command line.
+    title : str
+        Title in the report.
+    paper : str
+        Place in the paper, such as "Table 3".
+    run : callable
+        Function from a ``Setting`` to ``Findings``.
+    others : str
+        Which further feature sets it needs; empty if none.
+
+    Examples
+    --------
+    >>> from hotshot.experiments import EXPERIMENTS
+    >>> EXPERIMENTS["costs"].paper
+    'Table 3'
     """
 
     name: str
@@ -66,7 +119,30 @@ class Experiment:
 
 
 def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Path:
-    """Write the figures and `findings.json`; `about` says which experiment it was and what it was run on."""
+    """Write findings to a folder: figures and ``findings.json``.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder to write to.
+    findings : Findings
+        Results of an experiment.
+    about : dict
+        Further entries of ``findings.json``, such as "experiment", its name.
+
+    Returns
+    -------
+    Path
+        The JSON file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_findings(Path(folder), Findings(), {"experiment": "costs"}).name
+    'findings.json'
+    """
     with suppress(OSError):
         # Where this fails, writing does too, and says so of the file.
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +162,27 @@ def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Pa
 
 
 def load_findings(folder: Path) -> dict[str, Any]:
-    """The document that `save_findings` wrote."""
+    """Read the document that ``save_findings`` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the findings.
+
+    Returns
+    -------
+    dict
+        Content of ``findings.json``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = save_findings(Path(folder), Findings(), {"experiment": "costs"})
+    ...     load_findings(Path(folder))["experiment"]
+    'costs'
+    """
     found = read_object(folder / FINDINGS)
     if found is None or not {"experiment", "tables", "figures"} <= set(found):
         raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
@@ -94,7 +190,19 @@ def load_findings(folder: Path) -> dict[str, Any]:
 
 
 def claim(text: str, differences: Mapping[str, Number]) -> Claim:
-    """A claim that some differences are above 0: it holds where all are, by their intervals, and fails with one below.
+    """Decide a claim that differences are above 0.
+
+    Parameters
+    ----------
+    text : str
+        The claim.
+    differences : dict of str to Number
+        Differences by name, with their intervals.
+
+    Returns
+    -------
+    Claim
+        It "holds" if all intervals are above 0, "does not hold" if one is below 0, and is "undecided" otherwise.
 
     Examples
     --------

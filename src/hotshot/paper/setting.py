@@ -25,10 +25,26 @@ ONE_IN, LEAST_TASKS = 8, 100
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Base classes, and samples X (samples, V) with labels y (samples,) of novel classes from the same extractor.
+    """Base and novel classes of one dataset, with features of one extractor.
 
-    `name` is that of the dataset: numbers of the paper are shown beside those of its own datasets. `backbone` is the
-    extractor, in the paper's words such as "WRN28+RTloss"; empty where nobody said.
+    Attributes
+    ----------
+    name : str
+        Name of the dataset; for datasets of the paper, its published numbers are shown too.
+    base : BaseClasses
+        Base classes.
+    X, y : arrays (samples, V) and (samples,)
+        Samples and labels of the novel classes.
+    backbone : str
+        Name of the extractor, such as "WRN28+RTloss"; empty if unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses
+    >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+    >>> FeatureSet("animals", base, np.random.rand(20, 4), np.repeat(["owl", "fox"], 10), backbone="ResNet").title
+    'animals, ResNet'
     """
 
     name: str
@@ -56,11 +72,29 @@ class FittedTask:
 
 @dataclass(frozen=True)
 class Setting:
-    """Data and size of a reproduction; `ways`, `queries`, `tasks`, `seed`, `n_jobs` and `watch` are as in `evaluate`.
+    """Data and size of a reproduction of the paper.
 
-    Most experiments look at `features` alone; `others` are other datasets, or other backbones of the same one. `tuned`
-    are parameters of `HOTClassifier` chosen on validation classes, for one more row of the accuracies. `out` is the
-    folder of the evaluations; the same evaluation is never done twice in it.
+    Attributes
+    ----------
+    features : FeatureSet
+        The dataset.
+    others : tuple of FeatureSet
+        Other datasets, or the same dataset with other backbones, for experiments that need several.
+    ways, queries, tasks, seed, n_jobs, watch
+        As in ``evaluate``.
+    tuned : dict or None
+        Parameters of ``HOTClassifier`` chosen on validation classes, for one more row in the tables of accuracies.
+    out : Path or None
+        Folder of the evaluations; experiments share them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses
+    >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+    >>> features = FeatureSet("animals", base, np.random.rand(20, 4), np.repeat(["owl", "fox"], 10))
+    >>> Setting(features, ways=2, queries=5).task(0).query.shape
+    (10,)
     """
 
     features: FeatureSet
@@ -76,7 +110,7 @@ class Setting:
 
     @property
     def few_tasks(self) -> int:
-        """How many tasks a slow method is evaluated on."""
+        """Number of tasks for slow methods."""
         return min(self.tasks, max(LEAST_TASKS, self.tasks // ONE_IN))
 
     def evaluate(
@@ -87,10 +121,25 @@ class Setting:
         features: FeatureSet | None = None,
         tasks: int | None = None,
     ) -> Evaluation:
-        """Methods on the same tasks, the first being the reference.
+        """Evaluate methods on the same tasks; the first is the reference.
 
-        Methods go by the names they have on the command line, or as a dict of names to estimators. Each is evaluated in
-        a folder of its own, so that experiments that ask for the same share it.
+        Each method is evaluated in its own folder, which experiments share.
+
+        Parameters
+        ----------
+        methods : sequence of str or dict
+            Names of methods, or estimators by name.
+        shots : sequence of int
+            Numbers of shots.
+        features : FeatureSet, optional
+            Another dataset than ``self.features``.
+        tasks : int, optional
+            Another number of tasks than ``self.tasks``.
+
+        Returns
+        -------
+        Evaluation
+            The results.
         """
         features = self.features if features is None else features
         tasks = self.tasks if tasks is None else tasks
@@ -115,11 +164,35 @@ class Setting:
         return Evaluation(tuple(results), self.ways, tasks, next(iter(named)))
 
     def task(self, index: int = 0) -> Task:
-        """One of the one-shot tasks that methods are evaluated on."""
+        """One of the one-shot tasks that methods are evaluated on.
+
+        Parameters
+        ----------
+        index : int
+            Number of the task.
+
+        Returns
+        -------
+        Task
+            Rows and labels of support and queries.
+        """
         return Episodes(self.features.y, ways=self.ways, shots=1, queries=self.queries, seed=self.seed)[index]
 
     def fitted_hot(self, index: int = 0, base: BaseClasses | None = None) -> HOTClassifier:
-        """H-OT fitted to a one-shot task, with base classes of its own dataset or with those given."""
+        """H-OT fitted to a one-shot task.
+
+        Parameters
+        ----------
+        index : int
+            Number of the task.
+        base : BaseClasses, optional
+            Other base classes than those of the dataset.
+
+        Returns
+        -------
+        HOTClassifier
+            The fitted classifier.
+        """
         task = self.task(index)
         model = HOTClassifier(self.features.base if base is None else base)
         return model.fit(self.features.X[task.support], task.support_labels)
@@ -127,7 +200,22 @@ class Setting:
     def fit_task(
         self, model: HOTClassifier | FreeLunchClassifier, index: int = 0, *, keep_low_plans: bool = False
     ) -> FittedTask:
-        """What a method makes of a one-shot task, with the Gaussians and plans that an estimator does not keep."""
+        """Fit a method to a one-shot task, with the Gaussians and plans that an estimator does not keep.
+
+        Parameters
+        ----------
+        model : HOTClassifier or FreeLunchClassifier
+            The method.
+        index : int
+            Number of the task.
+        keep_low_plans : bool
+            Whether to keep the low-level plans.
+
+        Returns
+        -------
+        FittedTask
+            The task and what was fitted to it.
+        """
         task = self.task(index)
         X = self.features.X[task.support].astype(self.features.base.dtype, copy=False)
         prepared, method = model.parts()

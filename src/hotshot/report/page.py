@@ -41,20 +41,44 @@ def make_report(
     title: str | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> str:
-    """The HTML of a report on runs of `hotshot evaluate` and folders of `hotshot reproduce`.
+    """Make the HTML of a report on runs of ``hotshot evaluate`` and folders of ``hotshot reproduce``.
 
     Parameters
     ----------
-    read : function of a Source
-        Gives base classes, features and labels of the novel classes and, if known, what these were taken of (`Kept`).
+    folders : sequence of paths
+        Run folders and folders of reproductions.
+    read : callable
+        Called with a ``Source``, returns base classes, features and labels of the novel classes and, if known, their
+        ids, texts and thumbnails (``Kept``).
     data : Source, optional
-        Where the data are now, if not where the folders say.
-    reference, threshold
-        The method that others are compared to, as in the run by default; tasks with a lower accuracy are counted.
+        Where the data are now, if they have moved since the run.
+    reference : str, optional
+        The method that others are compared to; by default that of the run.
+    threshold : float
+        Tasks with a lower accuracy are counted.
     tasks : int
-        How many tasks of each number of shots the explorer has; 0 leaves it out.
-    tell : function of a sentence, optional
-        Called where a part has to do without its task explorer, with why.
+        Number of tasks in the task explorer, for each number of shots; 0 leaves it out.
+    title : str, optional
+        Title of the page.
+    tell : callable, optional
+        Called with a sentence if a part has no task explorer.
+
+    Returns
+    -------
+    str
+        The page, as one HTML document.
+
+    See Also
+    --------
+    write_report : Write it to a file.
+
+    Examples
+    --------
+    The figures of a page take a second, so that this is not run:
+
+    >>> found = evaluate(methods, X, y, base=base, out="run")  # doctest: +SKIP
+    >>> page = make_report(["run"], lambda source: (base, X, y))  # doctest: +SKIP
+    >>> write_report("report.html", page)  # doctest: +SKIP
     """
     if not folders:
         raise ParameterError("Name at least one run folder.")
@@ -88,7 +112,23 @@ def make_report(
 
 
 def write_report(path: str | Path, text: str) -> None:
-    """Write the page; only a report is ever overwritten."""
+    """Write a report to a file; an existing file is replaced only if it is a report.
+
+    Parameters
+    ----------
+    path : path
+        File to write, such as "report.html".
+    text : str
+        Result of ``make_report``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(f"{folder}/report.html", "<!doctype html>")
+    ...     os.listdir(folder)
+    ['report.html']
+    """
     check_report(path)
     write_text(path, text)
 

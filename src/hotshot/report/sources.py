@@ -15,7 +15,24 @@ from hotshot.files import Kept
 
 @dataclass(frozen=True)
 class Source:
-    """Files of base and novel classes, or an embedded bank; a file of frozen tasks; the command that used them."""
+    """Where the data of a run come from.
+
+    Attributes
+    ----------
+    base, novel : Path or None
+        Feature files of base and novel classes.
+    bank : str or None
+        Name of an embedded bank, in place of files.
+    tasks : Path or None
+        File of frozen tasks.
+    command : str or None
+        The command that was run.
+
+    Examples
+    --------
+    >>> Source(bank="banking77").name
+    'banking77'
+    """
 
     base: Path | None = None
     novel: Path | None = None

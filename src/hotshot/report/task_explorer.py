@@ -68,10 +68,43 @@ def make_explorer(
     found: Evaluation | None = None,
     data: str = "",
 ) -> dict[str, Any]:
-    """The explorer of a method, called `name`, as JSON: `most` tasks for each number of shots in `episodes`.
+    """Make the data of the task explorer of a method.
 
-    `X` (samples, V) are the samples that episodes draw from, and `data` is what they are called. `found` says how this
-    method and others did on these tasks; without it the first tasks are taken.
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    estimator : HOTClassifier or FreeLunchClassifier
+        The method, with base classes.
+    X : array (samples, V)
+        Samples that the tasks are drawn from.
+    episodes : dict of int to Episodes
+        Tasks by number of shots.
+    most : int
+        Number of tasks for each number of shots.
+    found : Evaluation, optional
+        Results of this method and others on these tasks, to select the worst, middle and best ones; without it the
+        first tasks are used.
+    data : str
+        Name of the data.
+
+    Returns
+    -------
+    dict
+        The data, as JSON.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, HOTClassifier
+    >>> from hotshot.evaluation.tasks import Episodes
+    >>> y = np.repeat(list("abcdef"), 20)
+    >>> X = np.random.default_rng(0).normal(size=(120, 4)) + np.repeat(np.eye(6, 4), 20, axis=0)
+    >>> model = HOTClassifier(BaseClasses.from_samples(X, y))
+    >>> episodes = {1: Episodes(y, ways=2, shots=1, queries=3)}
+    >>> explorer = make_explorer("hot", model, X, episodes, most=1)
+    >>> len(explorer["settings"][0]["tasks"])
+    1
     """
     assert estimator.base is not None
     first = next(iter(episodes.values()))

@@ -7,17 +7,17 @@ from hotshot.errors import InputError, ParameterError
 
 
 def cosine(x: Array, y: Array) -> Array:
-    """1 - cos(x_j, y_n), eq. 8's cost: (…, J, V) and (…, S, V) give (…, J, S). Zero vectors cost 1."""
+    r""":math:`1 - \cos(x_j, y_n)`, the cost of eq. 8: (…, J, S) from (…, J, V) and (…, S, V). Zero vectors cost 1."""
     x, y = _checked(x, y)
     xp = namespace(x, y)
     return xp.clip(1 - unit_vectors(x) @ xp.matrix_transpose(unit_vectors(y)), 0.0, 2.0)
 
 
 def squared_euclidean(x: Array, y: Array) -> Array:
-    """|x_j - y_n|^2 for (…, J, V) and (…, S, V)."""
+    r""":math:`\lVert x_j - y_n \rVert^2`: (…, J, S) from (…, J, V) and (…, S, V)."""
     x, y = _checked(x, y)
     xp = namespace(x, y)
-    # Distances do not change with the origin; near the points, less is lost to cancellation.
+    # Distances do not depend on the origin; one near the points loses less to cancellation.
     origin = xp.mean(y, axis=-2, keepdims=True)
     x, y = x - origin, y - origin
     squares_x = xp.sum(x * x, axis=-1)[..., :, None]
@@ -26,7 +26,7 @@ def squared_euclidean(x: Array, y: Array) -> Array:
 
 
 def euclidean(x: Array, y: Array) -> Array:
-    """|x_j - y_n| for (…, J, V) and (…, S, V)."""
+    r""":math:`\lVert x_j - y_n \rVert`: (…, J, S) from (…, J, V) and (…, S, V)."""
     distance = squared_euclidean(x, y)
     return namespace(distance).sqrt(distance)
 
@@ -35,7 +35,23 @@ COSTS = {"cosine": cosine, "euclidean": euclidean, "squared-euclidean": squared_
 
 
 def pairwise_cost(x: Array, y: Array, kind: str = "cosine") -> Array:
-    """Costs (…, J, S) between the points x (…, J, V) and y (…, S, V), of the kind named.
+    """Costs between two sets of points.
+
+    Parameters
+    ----------
+    x, y : arrays (…, J, V) and (…, S, V)
+        Points of one width V, from one array library; leading shapes broadcast.
+    kind : {"cosine", "euclidean", "squared-euclidean"}
+        "cosine" is 1 minus the cosine similarity, from 0 to 2; zero vectors cost 1.
+
+    Returns
+    -------
+    array (…, J, S)
+        Cost of each pair of points.
+
+    See Also
+    --------
+    solve : Transport plans for these costs.
 
     Examples
     --------

@@ -5,13 +5,13 @@ With the cost in units of epsilon, the potential :math:`h` of the small side max
 .. math::
     \sum_n b_n h_n - \sum_j a_j \log m_j, \qquad m_j = \sum_n b_n \exp(h_n - C_{jn}),
 
-a smooth concave function of S variables. The plan :math:`T_{jn} = a_j b_n e^{h_n - C_{jn}} / m_j` meets `a`
-by construction; the gradient is what its columns lack of `b`, and the negative Hessian is
+a smooth concave function of S variables. The plan :math:`T_{jn} = a_j b_n e^{h_n - C_{jn}} / m_j` meets ``a``
+by construction; the gradient is ``b`` minus its column sums, and the negative Hessian is
 :math:`\mathrm{diag}(T^\top 1) - T^\top \mathrm{diag}(a)^{-1} T`.
 
-Three guards make it global. A step that does not raise the value is shortened once and then replaced by a
-Sinkhorn step, which always raises it. Costs that spread over many epsilons are solved at a larger epsilon
-first. And the kernel is kept relative to an anchor near the potential, so that nothing overflows.
+Three safeguards make it converge from any start. A step that does not raise the value is shortened once and then
+replaced by a Sinkhorn step, which always raises it. Costs whose range is many epsilons are solved at a larger epsilon
+first (epsilon scaling). The kernel is kept relative to an anchor near the potential, so that nothing overflows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dataclasses import dataclass
 
 from hotshot.arrays import Array, Namespace, is_single, multiply_into, namespace, small_identity
 
-# Costs that spread over more epsilons than this are solved at a larger epsilon first, then at one
-# `LADDER_FACTOR` smaller, and so on down, each only to `LADDER_TOLERANCE`.
-LADDER_START = 200.0
-LADDER_FACTOR = 4.0
-LADDER_TOLERANCE = 0.05
+# Epsilon scaling: costs whose range is more epsilons than this are solved at a larger epsilon first, then at one
+# `SCALING_FACTOR` smaller, and so on, each only to `SCALING_TOLERANCE`.
+SCALING_START = 200.0
+SCALING_FACTOR = 4.0
+SCALING_TOLERANCE = 0.05
 # The longest step, in epsilons.
 LONGEST_STEP = 8.0
-# Rounding noise of the value; smallest exponent of the kernel, which keeps clear of slow denormal numbers;
-# how far the potential may go from the anchor before the kernel is made anew.
+# Rounding noise of the value; smallest exponent of the kernel, which avoids slow denormal numbers;
+# largest distance of the potential from the anchor before the kernel is computed again.
 SINGLE = (1e-6, -30.0, 10.0)
 DOUBLE = (1e-14, -300.0, 30.0)
 ROUGH_REACH = 15.0
@@ -39,11 +39,11 @@ SHORT_STEP = 0.15
 RELAXED_SIDE = 10
 RELAXATION = 1.6
 # The Hessian of the first iterations is made in single precision, which takes half the time: most problems are
-# solved by then, and the others go on with the exact one.
+# solved by then, and the others continue with the exact one.
 ROUGH_ITERATIONS = 8
 # Potential of a column without mass: its kernel is zero.
 UNUSED = -1e30
-# Bounds in single precision, clear of slow denormal numbers and of overflow.
+# Bounds in single precision that avoid slow denormal numbers and overflow.
 SINGLE_KERNEL_FLOOR = 1e-20
 LARGEST_SINGLE_WEIGHT = 1e30
 TINY = 1e-30
@@ -53,9 +53,9 @@ TINY = 1e-30
 class BlockSolution:
     """What a solver returns for a block of P problems of unit mass, in units of epsilon.
 
-    The plan is `(P, S, J)` and meets the marginal of the large side; `potential` `(P, S)` belongs to the small
-    side, relative to the logarithm of its marginal; `value` `(P,)` is that of the semi-dual; `converged` `(P,)`
-    says which problems met the tolerance at the epsilon asked for.
+    The plan is ``(P, S, J)`` and meets the marginal of the large side; ``potential`` ``(P, S)`` belongs to the small
+    side, relative to the logarithm of its marginal; ``value`` ``(P,)`` is that of the semi-dual; ``converged`` ``(P,)``
+    tells which problems met the tolerance at the requested epsilon.
     """
 
     plan: Array
@@ -66,7 +66,7 @@ class BlockSolution:
 
 
 def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
-    """Solve P problems at once; each is damped, tempered and stopped by itself.
+    """Solve P problems at once, each with its own damping, epsilon scaling and stopping.
 
     Parameters
     ----------
@@ -75,35 +75,35 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
     a, b : arrays (P, J) and (P, S)
         Marginals of unit total; zeros are allowed.
     tolerance : float
-        Accepted sum of absolute violations of `b`.
+        Accepted sum of absolute violations of ``b``.
     """
     xp = namespace(cost, a, b)
     used = b > 0
     noise, floor, reach = SINGLE if is_single(cost) else DOUBLE
-    # The share of the cost that counts so far: 1 is the problem itself, less is a larger epsilon.
-    share = LADDER_START / xp.maximum(xp.max(cost, axis=(1, 2)), LADDER_START)
+    # Factor of the cost in epsilon scaling: 1 is the problem itself, less is a larger epsilon.
+    share = SCALING_START / xp.maximum(xp.max(cost, axis=(1, 2)), SCALING_START)
     zero, one, infinity = xp.zeros_like(share), xp.ones_like(share), xp.full_like(share, float("inf"))
     # To first order in 1/epsilon the potential is the mean cost.
     start = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
     start = xp.where(used, start, xp.full_like(start, UNUSED))
-    before = _Point(start, columns=b, value=-infinity, lack=infinity)
+    before = _Point(start, columns=b, value=-infinity, violation=infinity)
     kernel = _Kernel(cost, a, start, share, floor)
-    still = xp.zeros_like(start)
-    step, slope, refused = still, zero, zero
-    done = climbed = xp.zeros_like(share, dtype=xp.bool)
+    no_step = xp.zeros_like(start)
+    step, slope, refused = no_step, zero, zero
+    done = lowered = xp.zeros_like(share, dtype=xp.bool)
 
     for iteration in range(max_iterations + 1):
         is_rough = iteration < ROUGH_ITERATIONS
         potential = before.potential + step
         limit = min(reach, ROUGH_REACH) if is_rough else reach
-        kernel.follow(potential, share, climbed | (xp.max(xp.abs(potential - kernel.anchor), axis=1) > limit))
-        v, m, ratio, level, here = _look(kernel, a, b, potential)
+        kernel.move_anchor(potential, share, lowered | (xp.max(xp.abs(potential - kernel.anchor), axis=1) > limit))
+        v, m, ratio, level, here = _evaluate(kernel, a, b, potential)
 
         gain = here.value - before.value
         is_level = xp.abs(gain) <= noise * (1 + xp.abs(level))
-        accepted = (gain >= 1e-4 * slope) | (is_level & (here.lack < before.lack)) | (refused >= 2) | done
+        accepted = (gain >= 1e-4 * slope) | (is_level & (here.violation < before.violation)) | (refused >= 2) | done
         moved = accepted & ~done
-        reached = moved & (here.lack <= xp.where(share < 1, LADDER_TOLERANCE * one, tolerance))
+        reached = moved & (here.violation <= xp.where(share < 1, SCALING_TOLERANCE * one, tolerance))
         done = done | (reached & (share >= 1))
         if iteration == max_iterations or bool(xp.all(done)):
             break
@@ -118,21 +118,21 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
             next_step = xp.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
         next_step = xp.minimum(xp.maximum(next_step, -LONGEST_STEP), LONGEST_STEP)
         step = xp.where(moved[:, None], next_step, SHORT_STEP * step)
-        step = xp.where(done[:, None], still, step)
+        step = xp.where(done[:, None], no_step, step)
         slope = xp.where(moved, xp.sum(gradient * step, axis=1), SHORT_STEP * slope)
         if bool(xp.any(refused >= 2)):
             sinkhorn_step = xp.minimum(_sinkhorn_step(b, before.columns), LONGEST_STEP)
             step = xp.where((refused >= 2)[:, None], sinkhorn_step, step)
 
-        # Even an unfinished plan is one of the epsilon asked for.
+        # Even an unfinished plan is for the requested epsilon.
         is_last = iteration + 1 == max_iterations
-        climbed = (share < 1) if is_last else reached & (share < 1)
-        if kernel.tempered and bool(xp.any(climbed)):
-            factor = xp.where(climbed, xp.minimum(1 / share, float("inf") if is_last else LADDER_FACTOR), one)
+        lowered = (share < 1) if is_last else reached & (share < 1)
+        if kernel.is_scaled and bool(xp.any(lowered)):
+            factor = xp.where(lowered, xp.minimum(1 / share, float("inf") if is_last else SCALING_FACTOR), one)
             share = xp.minimum(share * factor, 1.0)
             scaled = xp.where(used, before.potential * factor[:, None], before.potential)
-            before = _Point(scaled, before.columns, xp.where(climbed, -infinity, before.value), before.lack)
-            step = xp.where(climbed[:, None], still, step)
+            before = _Point(scaled, before.columns, xp.where(lowered, -infinity, before.value), before.violation)
+            step = xp.where(lowered[:, None], no_step, step)
 
     plan = kernel.values
     plan *= v[:, :, None]
@@ -142,41 +142,41 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
 
 @dataclass(frozen=True)
 class _Point:
-    """A potential (P, S), the columns of its plan (P, S), its value (P,) and what the columns lack of `b` (P,)."""
+    """A potential (P, S), the column sums of its plan (P, S), its value (P,) and their violation of ``b`` (P,)."""
 
     potential: Array
     columns: Array
     value: Array
-    lack: Array
+    violation: Array
 
     def where(self, xp: Namespace, chosen: Array, other: _Point) -> _Point:
-        """Choose this point for some of the problems, the other for the rest."""
+        """Take this point for the chosen problems, the other point for the rest."""
         return _Point(
             xp.where(chosen[:, None], self.potential, other.potential),
             xp.where(chosen[:, None], self.columns, other.columns),
             xp.where(chosen, self.value, other.value),
-            xp.where(chosen, self.lack, other.lack),
+            xp.where(chosen, self.violation, other.violation),
         )
 
 
-def _look(kernel: _Kernel, a: Array, b: Array, potential: Array) -> tuple[Array, Array, Array, Array, _Point]:
-    """The plan at a potential: v, m and a / m of T = v K (a / m), the level of the value, and the point itself."""
+def _evaluate(kernel: _Kernel, a: Array, b: Array, potential: Array) -> tuple[Array, Array, Array, Array, _Point]:
+    """T = v K (a / m) at a potential: v, m, a / m, the level of the value, and the point itself."""
     xp = kernel.xp
     v = b * xp.exp(potential - kernel.anchor)
     m = v[:, None, :] @ kernel.values
     ratio = a[:, None, :] / m
     columns = v * (kernel.values @ xp.matrix_transpose(ratio))[:, :, 0]
-    lack = xp.sum(xp.abs(b - columns), axis=1)
+    violation = xp.sum(xp.abs(b - columns), axis=1)
     level = xp.sum(b * potential, axis=1) - kernel.level_of_peaks
     value = level - xp.sum(a * xp.log(m)[:, 0, :], axis=1)
-    return v, m, ratio, level, _Point(potential, columns, value, lack)
+    return v, m, ratio, level, _Point(potential, columns, value, violation)
 
 
 class _Kernel:
     """exp(anchor - cost) of P problems relative to the largest entry of each row, and the mean log of those entries."""
 
     def __init__(self, cost: Array, a: Array, anchor: Array, share: Array, floor: float) -> None:
-        # Kept, for finding it takes as long as a small array operation.
+        # Kept, because a lookup takes as long as a small array operation.
         self.xp = namespace(cost)
         self.cost, self.a, self.floor = cost, a, floor
         self.anchor = anchor
@@ -184,8 +184,8 @@ class _Kernel:
         self._rough = _in_single_precision(self.values)
         self._product = self.xp.empty_like(self._rough)
 
-    def follow(self, potential: Array, share: Array, away: Array) -> None:
-        """Anchor the problems that are `away` at the potential, each by its own need, whatever the others need."""
+    def move_anchor(self, potential: Array, share: Array, away: Array) -> None:
+        """Anchor the problems marked ``away`` at the potential; the others keep their anchor."""
         xp = self.xp
         if not bool(xp.any(away)):
             return
@@ -197,8 +197,8 @@ class _Kernel:
 
     def _anchored(self, anchor: Array, share: Array) -> tuple[Array, Array]:
         xp = self.xp
-        self.tempered = bool(xp.any(share < 1))
-        kernel = anchor[:, :, None] - (self.cost * share[:, None, None] if self.tempered else self.cost)
+        self.is_scaled = bool(xp.any(share < 1))
+        kernel = anchor[:, :, None] - (self.cost * share[:, None, None] if self.is_scaled else self.cost)
         peak = xp.max(kernel, axis=1, keepdims=True)
         kernel -= peak
         if bool(xp.min(kernel) < self.floor):
@@ -206,7 +206,7 @@ class _Kernel:
         return xp.exp(kernel), xp.sum(self.a * peak[:, 0, :], axis=1)
 
     def curvature(self, is_rough: bool, weights: Array, v: Array, columns: Array) -> Array:
-        """diag(columns) - v v' * (kernel diag(weights) kernel'), made regular where it is singular."""
+        """diag(columns) - v v' * (kernel diag(weights) kernel'), regularised."""
         kernel = self._rough if is_rough else self.values
         xp = self.xp
         size = v.shape[1]
@@ -218,20 +218,20 @@ class _Kernel:
         curvature = xp.astype(self._product @ xp.matrix_transpose(kernel), v.dtype, copy=False)
         curvature *= v[:, :, None]
         curvature *= -v[:, None, :]
-        # Constant shifts leave the plan alone: the curvature there is zero and may as well be that of a column.
-        # The ridge is for groups of columns that share no row, as happens when epsilon is tiny.
+        # Constant shifts do not change the plan: the curvature along them is zero and may be set freely.
+        # The ridge is for groups of columns that share no row, which happens when epsilon is tiny.
         ridge = (1e-5 if is_single(kernel) else 1e-12) / size
         curvature += (columns + ridge)[:, :, None] * small_identity(size, v) + 1.0 / size**2
         return curvature
 
 
 def _sinkhorn_step(b: Array, columns: Array) -> Array:
-    """The change of the potential that meets `b` while the other side stays: log(b / columns)."""
+    """log(b / columns): the change of the potential that meets ``b`` while the other side is fixed."""
     xp = namespace(b)
     return xp.log(xp.where(b > 0, b / xp.maximum(columns, TINY), xp.ones_like(b)))
 
 
 def _in_single_precision(kernel: Array) -> Array:
-    """A copy of a double precision kernel, clear of slow denormal numbers."""
+    """The kernel in single precision, without slow denormal numbers."""
     xp = namespace(kernel)
     return kernel if is_single(kernel) else xp.maximum(xp.astype(kernel, xp.float32), SINGLE_KERNEL_FLOOR)

@@ -1,6 +1,6 @@
 r"""Sinkhorn's iterations in the log domain, for problems with two large sides.
 
-With the cost in units of epsilon, the two potentials are made to meet one marginal each in turn,
+With the cost in units of epsilon, the two potentials are updated in turn to meet one marginal each,
 
 .. math::
     f_j = \log a_j - \log \sum_n \exp(h_n - C_{jn}), \qquad h_n = \log b_n - \log \sum_j \exp(f_j - C_{jn}),
@@ -11,21 +11,21 @@ which raises the dual at every step and needs no linear algebra.
 from hotshot.arrays import Array, namespace
 from hotshot.transport.newton import BlockSolution
 
-# Costs that spread over more epsilons than this are solved at a larger epsilon first.
-LADDER_START = 60.0
-LADDER_FACTOR = 2.0
-LADDER_TOLERANCE = 0.05
+# Epsilon scaling: costs whose range is more epsilons than this are solved at a larger epsilon first.
+SCALING_START = 60.0
+SCALING_FACTOR = 2.0
+SCALING_TOLERANCE = 0.05
 CHECK_EVERY = 10
 # Logarithm of no mass: its exponential is zero.
 NOTHING = -1e30
 
 
 def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations: int) -> BlockSolution:
-    """Solve P problems at once; the parameters are those of `newton`."""
+    """Solve P problems at once; the parameters are those of ``newton``."""
     xp = namespace(cost, a, b)
     log_a, log_b = _log(a), _log(b)
     spread = xp.max(cost, axis=(1, 2)) - xp.min(cost, axis=(1, 2))
-    share = LADDER_START / xp.maximum(spread, LADDER_START)
+    share = SCALING_START / xp.maximum(spread, SCALING_START)
     one = xp.ones_like(share)
     done = xp.zeros_like(share, dtype=xp.bool)
     potential = (cost @ a[:, :, None])[:, :, 0] * share[:, None]
@@ -34,22 +34,22 @@ def sinkhorn(cost: Array, a: Array, b: Array, *, tolerance: float, max_iteration
     for iteration in range(1, max_iterations + 1):
         last = iteration == max_iterations
         if last and bool(xp.any(share < 1)):
-            # Even an unfinished plan is one of the epsilon asked for.
+            # Even an unfinished plan is for the requested epsilon.
             potential, share, scaled = potential / share[:, None], one, cost
         large = log_a - _log_sum_exp((potential + log_b)[:, :, None] - scaled, axis=1)
         columns = _log_sum_exp(large[:, None, :] - scaled, axis=2)
         if iteration % CHECK_EVERY == 0 or last:
-            lack = xp.sum(xp.abs(b - xp.exp(potential + log_b + columns)), axis=1)
-            done = done | ((share >= 1) & (lack <= tolerance))
+            violation = xp.sum(xp.abs(b - xp.exp(potential + log_b + columns)), axis=1)
+            done = done | ((share >= 1) & (violation <= tolerance))
             if last or bool(xp.all(done)):
                 break
-            climbs = (share < 1) & (lack <= LADDER_TOLERANCE)
-            if bool(xp.any(climbs)):
-                factor = xp.where(climbs, xp.minimum(1 / share, LADDER_FACTOR), one)
+            lowered = (share < 1) & (violation <= SCALING_TOLERANCE)
+            if bool(xp.any(lowered)):
+                factor = xp.where(lowered, xp.minimum(1 / share, SCALING_FACTOR), one)
                 share = xp.minimum(share * factor, 1.0)
                 scaled = cost * share[:, None, None]
                 potential = potential * factor[:, None]
-                columns = xp.where(climbs[:, None], -potential, columns)
+                columns = xp.where(lowered[:, None], -potential, columns)
         potential = xp.where(done[:, None], potential, -columns)
 
     plan = xp.exp((potential + log_b)[:, :, None] + large[:, None, :] - scaled)

@@ -1,4 +1,4 @@
-"""Transport problems in, solutions out: check the problems, choose a solver, say how each problem ended."""
+"""Solve batches of entropic transport problems: check them, choose a solver, report a status per problem."""
 
 from __future__ import annotations
 
@@ -28,21 +28,32 @@ from hotshot.transport.newton import BlockSolution, newton
 from hotshot.transport.sinkhorn import sinkhorn
 
 SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
-# Newton factors an S x S matrix per iteration, and still takes a sixth of the time of Sinkhorn here.
+# Newton factors an S x S matrix per iteration, and still takes a sixth of the time of Sinkhorn at this size.
 LARGEST_NEWTON_SIDE = 256
 MAX_ITERATIONS = {"newton": 1000, "sinkhorn": 20_000}
 # Entries of a block of problems that are solved together: small enough to stay in a core's cache.
 BLOCK_ENTRIES = 2**17
 # The most that a plan of the right total can violate both marginals, as a share of the mass.
 LARGEST_ERROR = 4.0
-# Rounding errors of a marginal that count as none, in units of the precision.
+# Rounding errors of a marginal that are ignored, in units of the precision.
 ROUNDING = 64
-# Single precision cannot resolve costs that spread over more epsilons than this.
+# Single precision cannot resolve costs whose range is more epsilons than this.
 SINGLE_PRECISION_SPREAD = 300
 
 
 class Status(IntEnum):
-    """How the solve of one problem ended; `explanation` says what that means and what to do."""
+    """How the solve of one problem ended.
+
+    Attributes
+    ----------
+    CONVERGED, MAX_ITERATIONS, NOT_FINITE, BAD_MASS, UNBALANCED
+        The members; ``explanation`` tells what each means.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.explanation
+    'The plan meets both marginals to the tolerance.'
+    """
 
     CONVERGED = 0
     MAX_ITERATIONS = 1
@@ -52,53 +63,64 @@ class Status(IntEnum):
 
     @property
     def explanation(self) -> str:
-        """What happened, why it usually happens, and the remedy."""
+        """What happened, the usual cause, and the remedy."""
         return _EXPLANATIONS[self]
 
 
 _EXPLANATIONS = {
     Status.CONVERGED: "The plan meets both marginals to the tolerance.",
     Status.MAX_ITERATIONS: (
-        "The iterations ran out before the marginals were met, because epsilon is tiny against the spread of "
+        "The iterations ran out before the marginals were met, because epsilon is tiny compared to the range of "
         "the costs or the tolerance is below what the precision of the numbers allows: raise epsilon, "
         "the tolerance or max_iterations, or pass float64."
     ),
     Status.NOT_FINITE: (
-        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the costs spread over more "
-        "epsilons than the numbers resolve, so nothing was transported: the plan is zero; remove or repair those "
-        "entries, or raise epsilon."
+        "The cost, alone or divided by epsilon, or a marginal holds NaN or infinity, or the range of the costs is too "
+        "many epsilons for the precision of the numbers, so nothing was transported: the plan is zero; remove or "
+        "repair those entries, or raise epsilon."
     ),
     Status.BAD_MASS: (
         "The marginals are negative, empty or of different totals, so nothing was transported: the plan "
         "is zero; pass non-negative marginals of equal, positive total."
     ),
     Status.UNBALANCED: (
-        "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this one has the "
-        "total of a and the shares of b; scale the marginals to one total, or raise the tolerance."
+        "The totals of the marginals differ by more than the tolerance, so that no plan meets both: this plan has the "
+        "total of a and the proportions of b; scale the marginals to one total, or raise the tolerance."
     ),
 }
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Solutions of a batch of entropic transport problems.
+    """Solutions of a batch of entropic transport problems, as ``solve`` returns them.
 
     Attributes
     ----------
     plan : array (…, J, S)
-        Non-negative, rows sum to `a` and columns to `b`; zero where the status is NOT_FINITE or BAD_MASS.
+        Non-negative; rows sum to ``a`` and columns to ``b``. Zero if the status is NOT_FINITE or BAD_MASS.
     cost : array (…)
-        Transport cost sum(C * plan); infinite where nothing was transported.
+        Transport cost ``sum(C * plan)``; infinite if nothing was transported.
     primal, dual : array (…)
-        Value of the regularised problem, sum(C * plan) + epsilon * sum(plan * log plan), and of its dual;
-        they meet at the solution and the dual is the lower.
+        Value of the regularised problem, ``sum(C * plan) + epsilon * sum(plan * log(plan))``, and of its dual. They
+        are equal at the solution; before it, the dual is lower.
     marginal_error : array (…)
-        Sum of absolute violations of both marginals as they were asked for, as a share of the mass; infinite where
-        nothing was transported.
+        Sum of absolute violations of both marginals, as a share of the mass; infinite if nothing was transported.
     iterations : integer array (…)
         Iterations spent on the problem's block.
     status : integer array (…)
-        `Status` of each problem.
+        ``Status`` of each problem.
+
+    See Also
+    --------
+    solve : Compute a solution.
+    Status : The meaning of each status.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot.transport import solve
+    >>> solve(np.zeros((3, 2, 2)), epsilon=0.1).status_counts()
+    {<Status.CONVERGED: 0>: 3}
     """
 
     plan: Array
@@ -111,15 +133,27 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether every problem of the batch converged."""
+        """Whether all problems of the batch converged."""
         return bool(namespace(self.status).all(self.status == int(Status.CONVERGED)))
 
     def status_counts(self) -> dict[Status, int]:
-        """How many problems ended in each status, the absent ones left out."""
+        """Number of problems by status, without statuses that did not occur.
+
+        Returns
+        -------
+        dict of Status to int
+            Number of problems by status.
+        """
         return count_statuses(self.status)
 
     def raise_for_status(self) -> Solution:
-        """Return self, or raise `TransportError` where a plan is unusable: nothing was transported."""
+        """Return self, or raise ``TransportError`` if nothing was transported in some problem.
+
+        Returns
+        -------
+        Solution
+            This solution.
+        """
         counts = self.status_counts()
         for status in (Status.NOT_FINITE, Status.BAD_MASS):
             if status in counts:
@@ -128,7 +162,23 @@ class Solution:
 
 
 def count_statuses(status: Array) -> dict[Status, int]:
-    """How many problems ended in each status, the absent ones left out."""
+    """Number of problems by status, without statuses that did not occur.
+
+    Parameters
+    ----------
+    status : integer array
+        Statuses of problems, such as ``Solution.status``.
+
+    Returns
+    -------
+    dict of Status to int
+        Number of problems by status.
+
+    Examples
+    --------
+    >>> count_statuses([0, 0, 1])
+    {<Status.CONVERGED: 0>: 2, <Status.MAX_ITERATIONS: 1>: 1}
+    """
     values, counts = np.unique(to_numpy(status), return_counts=True)
     return {Status(int(v)): int(n) for v, n in zip(values, counts, strict=True)}
 
@@ -153,23 +203,29 @@ def solve(
     Parameters
     ----------
     cost : array (…, J, S)
-        Costs, one matrix per problem, of any array library that follows the array API standard.
-    a, b : arrays (…, J) and (…, S), default uniform
-        Marginals of equal total. A zero takes its row or column out, which is how problems of different
-        sizes share a batch.
+        Costs, one matrix per problem, from any array library that follows the array API standard.
+    a, b : arrays (…, J) and (…, S), optional
+        Marginals of equal total, uniform by default. A zero removes its row or column, so that problems of
+        different sizes can share a batch.
     epsilon : float
         Strength of the entropy, in the units of the cost.
     method : {"auto", "newton", "sinkhorn"}
-        "auto" takes Newton's method on the smaller side where that has at most 256 points.
-    tolerance : float, default 1e-9, or 1e-5 in single precision
+        Solver. "auto" uses Newton's method if the smaller side has at most 256 points, else Sinkhorn's.
+    tolerance : float, optional
         Accepted sum of absolute violations of the marginal of the smaller side, as a share of the mass; the
-        other is met by construction.
-    max_iterations : int, default 1000 for Newton, 20000 for Sinkhorn
+        other is met by construction. By default 1e-9, and 1e-5 in single precision.
+    max_iterations : int, optional
+        By default 1000 for Newton's method and 20000 for Sinkhorn's.
 
     Returns
     -------
     Solution
-        Plans, costs, values, errors and a status per problem. A bad problem never disturbs the others.
+        Plans, costs, values, errors and a status per problem. A bad problem never affects the others.
+
+    See Also
+    --------
+    pairwise_cost : Costs between two sets of points.
+    Solution : All that is returned.
 
     Examples
     --------
@@ -198,7 +254,7 @@ def solve(
     problems = math.prod(batch)
     flat_cost = xp.reshape(cost, (problems, rows, columns))
     a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
-    bad, flat_cost, a, b, mass, imbalance = _set_bad_problems_aside(flat_cost, a, b, epsilon)
+    bad, flat_cost, a, b, mass, imbalance = _replace_unsolvable(flat_cost, a, b, epsilon)
 
     if method == "auto":
         method = "newton" if min(rows, columns) <= LARGEST_NEWTON_SIDE else "sinkhorn"
@@ -221,7 +277,7 @@ def solve(
         values.append(rest)
     moved, primal, dual, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*values, strict=True))
 
-    # A status is never kinder than the plan; NaN is not below any bound.
+    # A plan that violates its marginals is never reported as converged; NaN is not below any bound.
     lost = (bad == int(Status.CONVERGED)) & ~(error <= LARGEST_ERROR)
     bad = xp.where(lost, int(Status.NOT_FINITE), bad)
     usable = bad == int(Status.CONVERGED)
@@ -233,15 +289,15 @@ def solve(
     status = xp.where(usable & ~converged, int(Status.MAX_ITERATIONS), status)
     entropy_of_mass = epsilon * mass * xp.log(xp.where(usable, mass, xp.ones_like(mass)))
 
-    def of_mass(value: Array, shift: Array | float = 0.0) -> Array:
+    def scaled_by_mass(value: Array, shift: Array | float = 0.0) -> Array:
         return xp.reshape(xp.where(usable, value * mass + shift, xp.full_like(value, float("inf"))), tuple(batch))
 
     plan = xp.matrix_transpose(plan) if columns <= rows else plan
     return Solution(
         plan=xp.reshape(plan, cost.shape),
-        cost=of_mass(moved),
-        primal=of_mass(primal, entropy_of_mass),
-        dual=of_mass(dual, entropy_of_mass),
+        cost=scaled_by_mass(moved),
+        primal=scaled_by_mass(primal, entropy_of_mass),
+        dual=scaled_by_mass(dual, entropy_of_mass),
         marginal_error=xp.reshape(xp.where(usable, error + imbalance, xp.full_like(error, float("inf"))), tuple(batch)),
         iterations=xp.reshape(iterations, tuple(batch)),
         status=xp.reshape(status, tuple(batch)),
@@ -277,10 +333,10 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
         raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
 
-def _set_bad_problems_aside(cost: Array, a: Array, b: Array, epsilon: float) -> tuple[Array, ...]:
-    """Statuses of problems that cannot be solved, and the batch with harmless ones in their places.
+def _replace_unsolvable(cost: Array, a: Array, b: Array, epsilon: float) -> tuple[Array, ...]:
+    """Statuses of problems that cannot be solved, and the batch with placeholders in their places.
 
-    The marginals come back with unit total, with the mass they had and the share of it by which their totals differ.
+    The marginals are returned with unit total, with the mass they had and the share by which their totals differ.
     """
     xp = namespace(cost)
     # An epsilon without a reciprocal divides no cost, not even 0.
@@ -292,7 +348,7 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array, epsilon: float) -> 
         & xp.all(xp.isfinite(b), axis=1)
     )
     if not bool(xp.all(finite)):
-        cost, a, b = _replace(cost, a, b, finite)
+        cost, a, b = _with_placeholders(cost, a, b, finite)
     total_a, total_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
     balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-6) * total_a
     positive = xp.all(a >= 0, axis=1) & xp.all(b >= 0, axis=1) & (total_a > 0)
@@ -300,7 +356,7 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array, epsilon: float) -> 
     fine = xp.zeros(good.shape, dtype=xp.int64, device=device(cost))
     bad = xp.where(finite, xp.where(good, fine, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
     if not bool(xp.all(good)):
-        cost, a, b = _replace(cost, a, b, good)
+        cost, a, b = _with_placeholders(cost, a, b, good)
     a = a / xp.sum(a, axis=1, keepdims=True)
     b = b / xp.sum(b, axis=1, keepdims=True)
     nothing, one = xp.zeros_like(total_a), xp.ones_like(total_a)
@@ -308,7 +364,7 @@ def _set_bad_problems_aside(cost: Array, a: Array, b: Array, epsilon: float) -> 
     return bad, cost, a, b, xp.where(good, total_a, nothing), imbalance
 
 
-def _replace(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array, Array]:
+def _with_placeholders(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array, Array]:
     xp = namespace(cost)
     return (
         xp.where(good[:, None, None], cost, xp.zeros_like(cost)),
@@ -320,9 +376,9 @@ def _replace(cost: Array, a: Array, b: Array, good: Array) -> tuple[Array, Array
 def _solve_block(
     solver: Callable[..., BlockSolution], problem: list[Array], epsilon: float, tolerance: float, max_iterations: int
 ) -> tuple[Array, ...]:
-    """Plan `(P, S, J)`, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
+    """Plan ``(P, S, J)``, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
 
-    `problem` is the cost `(P, S, J)` and the marginals of the large and the small side.
+    ``problem`` is the cost ``(P, S, J)`` and the marginals of the large and the small side.
     """
     cost, large, small = problem
     xp = namespace(cost)
@@ -331,7 +387,7 @@ def _solve_block(
     if is_single(cost):
         wide = to_numpy(xp.max(cost, axis=(1, 2)) - lowest) > SINGLE_PRECISION_SPREAD * epsilon
         if wide.any() and not wide.all():
-            # Each problem in the precision it needs, whatever the others need.
+            # Each problem in the precision that it needs, independent of the others.
             rows = [np.flatnonzero(~wide), np.flatnonzero(wide)]
             parts = []
             for r in rows:
@@ -342,20 +398,20 @@ def _solve_block(
         if wide.any():
             cost, large, small, lowest = (xp.astype(x, xp.float64) for x in (cost, large, small, lowest))
             large, small = (x / xp.sum(x, axis=1, keepdims=True) for x in (large, small))
-    # A constant in the cost does not change the plan, but costs precision. The array is made first, so that its
-    # layout, and with it every rounding, is the same wherever the problem came from.
+    # A constant in the cost does not change the plan, but loses precision. The array is made first, so that its
+    # layout, and with it every rounding, does not depend on the layout of the input.
     relative = xp.empty(cost.shape, dtype=cost.dtype, device=device(cost))
     multiply_into(relative, cost, 1 / epsilon)
     relative -= lowest[:, None, None] / epsilon
     found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations)
-    lack_small = xp.sum(found.plan, axis=2) - small
-    lack_large = xp.sum(found.plan, axis=1) - large
-    error = xp.sum(xp.abs(lack_small), axis=1) + xp.sum(xp.abs(lack_large), axis=1)
+    excess_small = xp.sum(found.plan, axis=2) - small
+    excess_large = xp.sum(found.plan, axis=1) - large
+    error = xp.sum(xp.abs(excess_small), axis=1) + xp.sum(xp.abs(excess_large), axis=1)
     log_small = xp.log(xp.where(small > 0, small, xp.ones_like(small)))
     dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
     # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
-    primal = dual + xp.sum(lack_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
-    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(small + lack_small, axis=1)
+    primal = dual + xp.sum(excess_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
+    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(small + excess_small, axis=1)
     iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
     return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)

@@ -1,4 +1,4 @@
-"""Banks that come with hotshot: real features to start with, before you have your own."""
+"""Banks that come with hotshot: real features to try it on."""
 
 import json
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
 
 @dataclass(frozen=True)
 class EmbeddedBank:
-    """Base classes, labelled samples of novel classes to draw tasks from, and where they come from.
+    """Base classes, labelled samples of novel classes to draw tasks from, and their origin.
 
-    `ways` is how many classes its tasks usually have.
+    ``ways`` is the usual number of classes in its tasks.
     """
 
     base: BaseClasses

@@ -11,7 +11,7 @@ from hotshot.method.heads.sampled import fit_sampled
 
 @dataclass(frozen=True)
 class Head:
-    """An entry of `HEADS`.
+    """An entry of ``HEADS``.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ from hotshot.method.heads.problem import (
 
 
 def fit_bound(training: Training) -> FittedHeads:
-    """Minimise the bound for every task; nothing is drawn."""
+    """Minimise the bound for every task, without sampling."""
     problem = head_problem(training)
     return refined(problem, bound_objective, minimise(problem, bound_objective, zeros(problem)))
 

@@ -1,8 +1,8 @@
 r"""The expected head: the cross-entropy under the calibrated Gaussians, integrated.
 
-Logits W x + c of a Gaussian x are Gaussian in N dimensions, so the expected loss, which is what infinitely many
-generated features would give, is an integral over N and not V dimensions. Only differences of logits matter,
-so N - 1 dimensions are left: with Q an orthonormal basis of the vectors that sum to zero,
+Logits W x + c of a Gaussian x are Gaussian in N dimensions, so the expected loss, which is the limit of infinitely
+many generated features, is an integral over N and not V dimensions. Only differences of logits matter, so N - 1
+dimensions are left: with Q an orthonormal basis of the vectors that sum to zero,
 
 .. math::
     E[\ell(z, y)] = E_{e \sim N(0, I)}[\ell(m + Q L e, y)], \qquad L L^\top = Q^\top W \Sigma W^\top Q .
@@ -58,7 +58,7 @@ def contrasts(n_classes: int) -> np.ndarray:
 
 
 def fit_expected(training: Training) -> FittedHeads:
-    """Minimise the expected loss for every task, from the minimum of its bound; nothing is drawn."""
+    """Minimise the expected loss for every task, from the minimum of its bound, without sampling."""
     problem = head_problem(training)
     start = minimise(problem, bound_objective, zeros(problem))
     return refined(problem, expected_objective, minimise(problem, expected_objective, start.theta))
@@ -74,7 +74,7 @@ def expected_objective(problem: HeadProblem, theta: Array) -> LocalModel:
     logits = problem.points @ xp.matrix_transpose(theta)
     weights = theta[..., :-1]
     covariances, product = logit_covariances(problem, weights)
-    # As in the sampled head: in single precision a covariance of few samples may be a little less than singular.
+    # As in the sampled head: in single precision a covariance of few samples may have negative eigenvalues.
     ridge = JITTER * xp.max(problem.spectrum)
     covariances = covariances + ridge * (weights @ xp.matrix_transpose(weights))[:, None, :, :]
 
@@ -94,28 +94,28 @@ def expected_objective(problem: HeadProblem, theta: Array) -> LocalModel:
     reduced = reduced + jitter * trace * small_identity(n_classes - 1, theta)
     slopes = basis @ reduced @ xp.matrix_transpose(basis)
 
-    sharp, sharp_counts = logits[:, n_gaussians:, :], counts[:, n_gaussians:]
-    sharp_members = members[:, n_gaussians:, :]
-    sharp_p, sharp_total = softmax(sharp)
-    sharp_losses = sharp_counts * (sharp_total - xp.sum(sharp * sharp_members, axis=2))
-    sharp_gradient = sharp_counts[..., None] * (sharp_p - sharp_members)
-    sharp_rays = sharp_counts[..., None] * sharp_p * (1 - sharp_p)
-    losses = xp.concat([weight * xp.sum(node_losses, axis=2), sharp_losses], axis=1)
+    support_logits, support_counts = logits[:, n_gaussians:, :], counts[:, n_gaussians:]
+    support_members = members[:, n_gaussians:, :]
+    support_p, support_total = softmax(support_logits)
+    support_losses = support_counts * (support_total - xp.sum(support_logits * support_members, axis=2))
+    support_gradient = support_counts[..., None] * (support_p - support_members)
+    support_rays = support_counts[..., None] * support_p * (1 - support_p)
+    losses = xp.concat([weight * xp.sum(node_losses, axis=2), support_losses], axis=1)
     return assemble(
         problem,
         theta,
         losses,
-        xp.concat([xp.sum(node_gradient, axis=2), sharp_gradient], axis=1),
+        xp.concat([xp.sum(node_gradient, axis=2), support_gradient], axis=1),
         through_covariances(problem, slopes, product) + 2 * ridge * xp.sum(slopes, axis=1) @ weights,
         xp.sum(uncertain, axis=1),
-        xp.concat([uncertain, sharp_rays], axis=1),
+        xp.concat([uncertain, support_rays], axis=1),
     )
 
 
 def _factor(covariance: Array) -> tuple[Array, float]:
-    """Cholesky factor of A + jitter * trace(A) * I, positive definite for classes that coincide too.
+    """Cholesky factor of A + jitter * trace(A) * I, which exists for identical classes too.
 
-    Where rounding has left a matrix less than that, more is added to it, and to no other of the batch.
+    If rounding has left a matrix with a negative eigenvalue, more is added to that matrix only.
     """
     xp = namespace(covariance)
     jitter, smallest = (1e-6, 1e-12) if is_single(covariance) else (1e-12, 1e-24)
@@ -123,7 +123,7 @@ def _factor(covariance: Array) -> tuple[Array, float]:
     added = jitter * xp.linalg.trace(covariance)[..., None, None] + smallest
     try:
         return xp.linalg.cholesky(covariance + added * identity), jitter
-    except (ValueError, RuntimeError):  # Of NumPy, of torch.
+    except (ValueError, RuntimeError):  # NumPy raises the first, torch the second.
         least = xp.linalg.eigvalsh(covariance)[..., :1, None]
         added = xp.where(least < -added / 2, 2 * (added - least), added)
         return xp.linalg.cholesky(covariance + added * identity), jitter

@@ -1,10 +1,9 @@
-"""What a head is trained on, the value of that problem, its gradient, and its minimum for many tasks at once.
+"""The training problem of a head: its objective, its gradient and its minimum, for many tasks at once.
 
-The Hessian of every head is nearly (class by class) a multiple of the pooled base covariance, which is
-diagonal in the axes of the bank, plus the penalty, plus one ray per point:
-h x x', with x the point and h how much its probability of the class may still change. A limited-memory
-quasi-Newton method steps in that metric; what it does not know, the memory learns in a few steps. On normalised
-features of 640 dimensions a task takes about ten evaluations.
+The Hessian of every head is approximately, class by class, a multiple of the pooled base covariance, which is
+diagonal in the axes of the bank, plus the penalty, plus one rank-one term ("ray") per point: h x x', with x the point
+and h = n p (1 - p) for weight n and probability p. A limited-memory quasi-Newton method (L-BFGS) starts from that
+metric and corrects it in a few steps. On normalised features of 640 dimensions a task takes about ten evaluations.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,12 +19,12 @@ from hotshot.method.parameters import Method
 
 # Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
 JITTER = 1e-6
-# With more rays and axes than this the rays enter the metric by their diagonal alone.
+# With more rays and axes than this only the diagonal of the rays enters the metric.
 MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
-# In units of the penalty: beyond it the tolerance of single precision does not see the penalty.
+# In units of the penalty: beyond it the penalty is below the tolerance of single precision.
 LARGEST_SINGLE_CURVATURE = 1e6
-# Pairs of steps that the optimiser remembers, and its line search.
+# Pairs of steps that the optimiser remembers, and settings of its line search.
 MEMORY = 12
 MAX_ITERATIONS = 500
 SHORTEN = 0.3
@@ -45,7 +44,7 @@ class Training:
     n_classes : int
     method : Method
     seeds : sequence of seeds, one per task
-        For heads that draw.
+        Seeds of the sampled head.
     """
 
     base: PreparedBase
@@ -61,8 +60,8 @@ class Training:
 class FittedHeads:
     """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,).
 
-    `slopes` (tasks, P, N) are the derivatives of the loss in the logits of the points of a `HeadProblem`, there; None
-    where a head solves another problem.
+    ``slopes`` (tasks, P, N) are the derivatives of the loss in the logits of the points of a ``HeadProblem``, at the
+    minimum; None if a head solves another problem.
     """
 
     theta: Array
@@ -91,7 +90,7 @@ class HeadProblem:
     covariances : Covariances
         K of them, for all tasks or for each.
     mixing : array (tasks, G, K) or None
-        How each Gaussian mixes the covariances; None where they are its own and K = G.
+        How each Gaussian mixes the covariances; None if each has its own and K = G.
     n_gaussians : int
     spectrum : array (V,)
         Variances of a typical covariance along these axes, from which the optimiser takes its metric.
@@ -118,7 +117,7 @@ class HeadProblem:
 
     @property
     def rays(self) -> Array:
-        """Directions of curvature beside the axes (tasks, P or P + 1, V + 1): the points and the shift."""
+        """Directions of curvature other than the axes (tasks, P or P + 1, V + 1): the points and the shift."""
         if self.shift_ray is None:
             return self.points
         xp = namespace(self.points)
@@ -127,9 +126,9 @@ class HeadProblem:
 
 
 def head_problem(training: Training) -> HeadProblem:
-    """The problem that the sampled head solves with `n_generated` features per class, in expectation.
+    """The problem of the sampled head with ``n_generated`` features per class, in expectation.
 
-    Each Gaussian of a class with K of them stands for n_generated / K features.
+    Each Gaussian of a class with K of them represents n_generated / K features.
     """
     gaussians, support, method = training.gaussians, training.support, training.method
     n_classes = training.n_classes
@@ -161,7 +160,7 @@ def symmetric_penalty(C: float, n_classes: int) -> float:
 
 
 def zeros(problem: HeadProblem) -> Array:
-    """Where heads start from: theta (tasks, N, V + 1) without any preference."""
+    """The start of the optimisation: theta (tasks, N, V + 1) of zeros."""
     xp = namespace(problem.points)
     return xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
 
@@ -191,7 +190,7 @@ def mix(problem: HeadProblem, per_covariance: Array) -> Array:
 
 
 def unmix(problem: HeadProblem, per_gaussian: Array) -> Array:
-    """sum_g m_gk X_g: the transpose of `mix`, for gradients."""
+    """sum_g m_gk X_g: the transpose of ``mix``, for gradients."""
     if problem.mixing is None:
         return per_gaussian
     return _combine(namespace(per_gaussian).matrix_transpose(problem.mixing), per_gaussian)
@@ -209,7 +208,7 @@ class LocalModel:
     """Value (tasks,), gradient (tasks, N, V + 1) and metric of a head's problem at one point theta.
 
     The metric is a positive diagonal (tasks, N, V + 1) and the curvature along each ray (tasks, N, P or P + 1).
-    `slopes` (tasks, P, N) is the gradient in the logits of the points.
+    ``slopes`` (tasks, P, N) is the gradient in the logits of the points.
     """
 
     value: Array
@@ -288,7 +287,7 @@ def apply_metric(problem: HeadProblem, at: LocalModel, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class Minimum:
-    """Where a minimisation ended: theta (tasks, N, V + 1), iterations, which tasks converged (tasks,), and slopes."""
+    """Result of a minimisation: theta (tasks, N, V + 1), iterations, which tasks converged (tasks,), and slopes."""
 
     theta: Array
     iterations: int
@@ -304,10 +303,10 @@ def minimise(
     tolerance: float | None = None,
     metric: Callable[[Any, LocalModel, Array], Array] | None = None,
 ) -> Minimum:
-    """Minimise from `theta`; every task has its own line search and stops by itself.
+    """Minimise from ``theta``; every task has its own line search and stopping.
 
-    A task has converged when the decrease that its metric predicts is below `tolerance` times its value
-    (default 1e-8, or 1e-6 in single precision). `metric` is `apply_metric` unless given.
+    A task has converged when the decrease that its metric predicts is below ``tolerance`` times its value
+    (default 1e-8, or 1e-6 in single precision). ``metric`` is ``apply_metric`` unless given.
     """
     metric = apply_metric if metric is None else metric
     xp = namespace(theta)
@@ -337,7 +336,7 @@ def minimise(
         kept = accepted[:, None, None]
         change = there.gradient - here.gradient
         overlap = _dot(step, change)
-        # A pair of a refused step, or one that shows no curvature, counts for nothing.
+        # A pair of a refused step, or one without curvature, is not used.
         sound = accepted & (overlap > 1e-12 * xp.sqrt(_dot(step, step) * _dot(change, change)))
         rho = xp.where(sound, 1 / xp.where(sound, overlap, one), zero)
         if bool(xp.any(sound)):
@@ -358,7 +357,7 @@ def minimise(
 
 
 def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum) -> FittedHeads:
-    """The minimum as found; in double from there where a weak penalty or long axes used up single precision."""
+    """The fitted heads, continued in double precision if single precision did not resolve the minimum."""
     xp, dtype = namespace(found.theta), found.theta.dtype
     curvature = xp.max(problem.spectrum) * xp.max(xp.sum(problem.counts, axis=1))
     resolved = bool(xp.all(found.converged)) and float(problem.C * curvature) < LARGEST_SINGLE_CURVATURE
@@ -369,7 +368,7 @@ def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], Loca
 
 
 def check_finite(x: Array) -> None:
-    """Samples are checked where they enter: a damaged bank or extreme parameters bring other numbers here."""
+    """Raise unless finite: samples are checked on input, but a damaged bank or extreme parameters can overflow."""
     xp = namespace(x)
     if not bool(xp.all(xp.isfinite(x))):
         raise FloatingPointError

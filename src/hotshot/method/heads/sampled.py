@@ -26,15 +26,15 @@ from hotshot.method.heads.problem import (
 from hotshot.method.parameters import Method
 
 MAX_ITERATIONS = 1000
-# Of the start for scikit-learn's fit, whose own tolerance is of this order.
+# Tolerance of the start for scikit-learn's fit, whose own tolerance is of this order.
 TOLERANCE = 1e-5
 
 
 def gaussian_factor(covariance: np.ndarray) -> np.ndarray:
-    """F with F F' = Sigma, safe where Sigma is singular.
+    """F with F F' = Sigma, also for singular Sigma.
 
-    Cholesky's factor with a little added to the diagonal; where rounding has left worse than that, the one
-    from the eigenvectors, with negative eigenvalues counted as zero.
+    The Cholesky factor with a little added to the diagonal; if that fails, the factor from the eigenvectors, with
+    negative eigenvalues set to zero.
     """
     covariance = np.asarray(covariance, dtype=np.float64)
     variances = np.diagonal(covariance)
@@ -42,7 +42,7 @@ def gaussian_factor(covariance: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(covariance + np.diag(np.full(len(variances), JITTER * variances.max())))
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(covariance)
-        return vectors * np.sqrt(np.maximum(values, 0))
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def generate_features(
@@ -83,7 +83,7 @@ def fit_sampled(training: Training) -> FittedHeads:
 
 @dataclass(frozen=True)
 class _Task:
-    """What one head is trained on: Gaussians with their classes, support with its classes, and how."""
+    """Training data of one head: Gaussians and support samples with their classes, and the parameters."""
 
     method: Method
     n_classes: int
@@ -99,8 +99,8 @@ class _Task:
 def _fit_task(task: _Task) -> tuple[np.ndarray, bool, np.ndarray]:
     """Weights and intercepts (N, V + 1) of one task, eq. 12, whether the fit converged, and slopes (1, P, N).
 
-    Each of the K Gaussians of a class gives n_generated / K features. scikit-learn's fit is started close to its
-    end, which saves most of its time: plain Newton steps know nothing of where the features come from.
+    Each of the K Gaussians of a class yields n_generated / K features. scikit-learn's fit is started close to its
+    minimum, which saves most of its time.
     """
     labels, support, method, n_classes = task.labels, task.support, task.method, task.n_classes
     per_class = np.bincount(labels, minlength=n_classes)
@@ -125,7 +125,7 @@ def _fit_task(task: _Task) -> tuple[np.ndarray, bool, np.ndarray]:
     theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
     if n_classes == 2:
         theta = np.concatenate([-theta, theta]) / 2
-    # A line search that failed is a warning too.
+    # A failed line search is a warning too.
     return theta, not any(issubclass(w.category, (UserWarning, RuntimeWarning)) for w in caught), start.slopes
 
 
@@ -134,8 +134,8 @@ def sampled_objective(
 ) -> LocalModel:
     """Cross-entropy of generated features (sum(counts), V), Gaussian after Gaussian, and of the support.
 
-    One task. A generated feature pulls through the mean of its Gaussian and through its deviation from it, so that
-    the metric is the one of the other heads.
+    One task. The gradient of a generated feature is split into that of its Gaussian's mean and that of its deviation
+    from it, so that the metric is that of the other heads.
     """
     weights, intercepts = theta[0, :, :-1], theta[0, :, -1]
     n_gaussians = problem.n_gaussians
@@ -161,13 +161,13 @@ def sampled_objective(
 
 
 def _cross_entropy(logits: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Probabilities, losses and derivatives in the logits, of rows of logits with one-hot classes `own`."""
+    """Probabilities, losses and derivatives in the logits, of rows of logits with one-hot classes ``own``."""
     probabilities, level = softmax(logits)
     return probabilities, level - np.sum(logits * own, axis=1), probabilities - own
 
 
 def _problem_of_means(task: _Task) -> HeadProblem:
-    """Means and support as the points of a problem whose deviations come from generated features."""
+    """The problem with means and support as points; the deviations are those of generated features."""
     points = np.concatenate([task.means, task.support])
     points = np.concatenate([points, np.ones_like(points[:, :1])], axis=1)
     spectrum = np.mean(np.diagonal(task.covariances, axis1=1, axis2=2), axis=0).astype(points.dtype)

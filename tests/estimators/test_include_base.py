@@ -104,7 +104,7 @@ def test_densities_do_not_depend_on_how_many_differences_fit_into_memory(monkeyp
 
 
 @every_classifier
-def test_strange_samples_have_larger_outlier_scores(classifier):
+def test_outliers_have_larger_scores(classifier):
     model = clone(classifier).fit(X, Y)
     scores = model.outlier_score(X_ALL)
     assert scores.shape == (len(X_ALL),)
@@ -123,20 +123,20 @@ def test_outlier_scores_are_the_best_logit_cosine_or_probability():
 
 
 @every_classifier
-def test_what_cannot_be_joined_is_refused(classifier):
+def test_classes_that_cannot_be_combined_are_refused(classifier):
     own = clone(classifier).set_params(include_base=True)
     with pytest.raises(InputError, match="'old 03' is a base class and a new class"):
         own.fit(X, np.where(Y == "a new", "old 03", Y))
-    with pytest.raises(InputError, match="named alike"):
+    with pytest.raises(InputError, match="names of one type"):
         own.fit(X, np.unique(Y, return_inverse=True)[1])
-    with pytest.raises(ParameterError, match="include_base needs base classes to answer: pass base"):
+    with pytest.raises(ParameterError, match="include_base needs base classes: pass base"):
         clone(own).set_params(base=None).fit(X, Y)
     with pytest.raises(ParameterError, match="include_base"):
         clone(own).set_params(include_base="both").fit(X, Y)
 
 
-def test_without_base_classes_nothing_can_be_answered_beside():
-    with pytest.raises(ParameterError, match="include_base needs base classes to answer"):
+def test_include_base_needs_base_classes():
+    with pytest.raises(ParameterError, match="include_base needs base classes"):
         HOTClassifier(include_base=True).fit(X, Y)
 
 
@@ -150,7 +150,7 @@ def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
 
 @every_classifier
 def test_settings_are_chosen_as_in_a_closed_set(classifier, monkeypatch):
-    monkeypatch.setattr(choosing, "read_kept", lambda _: {})
+    monkeypatch.setattr(choosing, "read_cache", lambda _: {})
     X_base, labels = make_bank(24, 12, 6, seed=5)
     closed, beside = (
         clone(classifier)

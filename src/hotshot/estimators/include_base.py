@@ -1,0 +1,63 @@
+"""Base of simple classifiers with the option ``include_base`` and outlier scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hotshot.base import BaseClasses
+from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.open_world import check_names, require_samples
+
+
+class IncludeBaseClassifier(FewShotClassifier):
+    """A classifier that can predict base classes too (``include_base``), with outlier scores.
+
+    Subclasses call ``_join_base`` in ``_fit``, which sets ``is_new_`` (classes,): which of the ``classes_`` are new.
+    """
+
+    base: BaseClasses | None
+    include_base: bool
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Outlier score of each sample, minus its largest logit: the larger, the less likely it belongs to any class.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores.
+        """
+        return np.asarray(-self._checked_logits(X).max(axis=1))
+
+    def _join_base(self) -> np.ndarray:
+        """Make ``classes_`` the sorted union of base and new classes.
+
+        Returns
+        -------
+        order : integer array (classes,)
+            Index of each class in the base classes followed by the new classes.
+        """
+        assert self.base is not None
+        check_names(self.base, self.classes_)
+        all_names = np.concatenate([self.base.names, self.classes_])
+        order = np.argsort(all_names, kind="stable")
+        self.classes_, self.is_new_ = all_names[order], order >= len(self.base.names)
+        return order
+
+    def _base_samples(self, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Samples of the base classes (n, V), at most ``most`` random ones of each, and their classes (n,)."""
+        assert self.base is not None
+        samples, labels = require_samples(self.base), self.base.labels
+        if most is None or self.base.counts.max() <= most:
+            return samples, labels
+        order = np.random.default_rng(0).permutation(len(labels))
+        order = order[np.argsort(labels[order], kind="stable")]
+        starts = np.cumsum(self.base.counts) - self.base.counts
+        kept = np.sort(order[np.arange(len(labels)) - starts[labels] < most])
+        return samples[kept], labels[kept]
