@@ -269,6 +269,20 @@ def test_a_bank_seen_in_training_warns_of_more_false_alarms():
         model.predict(X, reject=0.05)
 
 
+@pytest.mark.parametrize(
+    ("trained_on", "shots", "is_warned"), [(["class 00"], 1, True), (["class 00"], 2, False), (["x"], 1, False)]
+)
+def test_one_shot_warns_where_the_header_says_that_the_extractor_knows_the_classes(trained_on, shots, is_warned):
+    about = {"network": {"trained_on": trained_on}}
+    base = BaseClasses.from_samples(*samples(range(OLD), 20, seed=0), about=about)
+    X, y = samples(NEW, shots, seed=1)
+    model = HOTClassifier(base, **SET).fit(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.predict(X, reject=0.05)
+    assert any("probably trained on the base classes" in str(w.message) for w in caught) == is_warned
+
+
 def test_calibration_improves_probabilities():
     base = bank(spread=0.9)
     errors = {}

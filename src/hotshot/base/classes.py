@@ -498,6 +498,14 @@ class BaseClasses:
         return seen if isinstance(seen, bool) else None
 
     @property
+    def trained_on(self) -> bool:
+        """Whether the header of the features says that the extractor was trained on one of these classes."""
+        network = self.about.get("network")
+        classes = network.get("trained_on") if isinstance(network, dict) else None
+        named = set(map(str, classes)) if isinstance(classes, list) else set()
+        return self.seen_in_training is True or not named.isdisjoint(map(str, self.names))
+
+    @property
     def can_hold_out(self) -> bool:
         """Whether settings can be chosen on held-out classes: there are samples, and enough classes."""
         return self.samples is not None and int(np.sum(self.counts >= LEAST_HELD_OUT)) >= LEAST_TO_CHOOSE

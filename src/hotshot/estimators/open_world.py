@@ -236,12 +236,14 @@ class OpenWorld:
     def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
         """Learn the thresholds of outlier scores and the temperature of the probabilities."""
         confidence = self._confidence(method)
-        self.seen_in_training_ = self.choice().seen_in_training
+        seen = self.choice().seen_in_training
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
         shots = self.known_.sizes[is_new]
+        # With several shots the thresholds follow the support, and it is enough to look at the samples.
+        self.seen_in_training_ = seen or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
-            if not self.seen_in_training_:
+            if not seen:
                 self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
             old = self._old_classes(bank, base, method)

@@ -135,6 +135,7 @@ def test_a_checkpoint_gives_the_features_of_its_backbone(tmp_path):
     train(split, None, recipe, tmp_path / "run")
     extractor = checkpoint_extractor(tmp_path / "run" / "best")
     assert extractor.size == recipe.cached_size
+    assert extractor.about["trained_on"] == list(split.names)
     extract_split(extractor, split, tmp_path / "a.safetensors", about={})
     network, *_ = load_backbone(tmp_path / "run" / "best")
     expected = features_of(network, split, recipe.size)

@@ -12,6 +12,8 @@ from hotshot.files.tensors import map_tensors
 from hotshot.formatting import did_you_mean
 
 _FOLDER = Path(__file__).parent
+# Banks whose extractor was trained on their base classes.
+TRAINED_ON_BASE = {"omniglot"}
 BANK_NAMES = tuple(sorted(path.stem for path in _FOLDER.glob("*.safetensors")))
 
 
@@ -50,5 +52,6 @@ def load_bank(name: str) -> EmbeddedBank:
     y_base, y_novel = (
         np.repeat(json.loads(about[f"{part}_names"]), file.tensors[f"{part}_counts"]) for part in ("base", "novel")
     )
-    base = BaseClasses.from_samples(X_base, y_base)
+    known = {"network": {"trained_on": json.loads(about["base_names"])}} if name in TRAINED_ON_BASE else {}
+    base = BaseClasses.from_samples(X_base, y_base, about=known)
     return EmbeddedBank(base, X_novel, y_novel, about["about"], int(about["ways"]))

@@ -55,7 +55,7 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
     """The extractor of a checkpoint that `train` wrote."""
     network, recipe, about = load_backbone(path)
     side_of(recipe.size)
-    known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "classes": len(about["names"])}
+    known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "trained_on": list(about["names"])}
     prepare = partial(as_input, size=recipe.size)
     return tried(Extractor(recipe.backbone, network.to(device), prepare, recipe.cached_size, known), device)
 
