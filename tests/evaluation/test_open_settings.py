@@ -216,7 +216,7 @@ def test_rows_and_tables_have_the_measures():
     assert json.dumps(found.rows())
     table = measure_table(found, 1)
     assert table.columns[:4] == ("method", "base", "novel", "harmonic mean")
-    assert (table.columns[4], table.rows[0][4].text) == ("hot - it", "reference")
+    assert (table.columns[4], table.rows[0][4].text) == ("lead of hot", "reference")
     assert "harmonic mean" in str(found)
     opened = small(["hot", "lda"], setting="open")
     assert measure_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")

@@ -168,7 +168,7 @@ def test_the_printed_table_has_a_line_per_method_and_number_of_shots():
     assert len(lines) == 4
     assert lines[0].startswith("3-way-1-shot  nearest")
     assert f"{100 * found['ridge', 2].accuracy.mean:.2f} ±" in lines[3]
-    assert "nearest minus it" in lines[3]
+    assert "lead of nearest" in lines[3]
     assert "minus" not in lines[0]
 
 

@@ -142,7 +142,7 @@ def test_results_and_how_to_run_again_are_there(folder):
 
 def test_another_reference_turns_the_differences_round(folder):
     text = make_report([folder / "run"], read, tasks=0, reference="logistic")
-    assert "logistic - it" in text
+    assert "lead of logistic" in text
     for unknown in ("svm", ""):
         with pytest.raises(ParameterError, match="reference must be one of"):
             make_report([folder / "run"], read, tasks=0, reference=unknown)

@@ -45,7 +45,7 @@ def as_figure(found: Evaluation) -> Figure:
         what = found.setting.measures.get(found.setting.compared, "accuracy")
         thin = "tasks" if found.setting.compared else "classes (thin) and over tasks (thick)"
         figure.supxlabel(
-            f"{shortened(found.reference, LONGEST, 'ends')} minus it: {what} in points, paired, 95% over {thin}",
+            f"lead of {shortened(found.reference, LONGEST, 'ends')}: {what} in points, paired, 95% over {thin}",
             fontsize="medium",
         )
     return figure
