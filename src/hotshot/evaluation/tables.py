@@ -35,8 +35,6 @@ REFERENCE = "reference"
 NO_SPREAD = "A mean without an interval is the same in every task. That is not certainty."
 # Characters of a method in a heading.
 LONGEST_REFERENCE = 13
-# Column of the chart of the leads, right of their numbers.
-CHART = 4
 # Characters of a class name below a number or in a sentence.
 LONGEST_NAME = 60
 
@@ -273,20 +271,20 @@ def detail_table(found: Evaluation, threshold: float) -> Table:
 
 
 def result_table(found: Evaluation, shots: int | str, threshold: float) -> Table:
-    """Both at one number of shots, the best method first, and the differences over classes drawn on one axis."""
+    """All of this at one number of shots: the best method first, leads drawn on one axis, descriptions last."""
     order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
     leads = found.leads(shots)
     standing, axis = verdicts(leads), _axis(leads.values())
     rows = []
     for method in order:
-        cells = [_name(found, method), *_accuracy(found, method, shots, leads, standing)]
-        if leads:
-            cells.insert(CHART, _chart(leads[method], axis) if method in leads else None)
-        rows.append((*cells, *_details(found[method, shots], threshold)))
-    columns = ["method", *_accuracy_columns(found), *_detail_columns(threshold)]
-    if leads:
-        columns.insert(CHART, "lead (chart)")
-    return Table(_title(found, shots), tuple(columns), tuple(rows), interval_notes(found, shots))
+        accuracy, over_tasks, *lead = _accuracy(found, method, shots, leads, standing)
+        if lead:
+            lead.insert(1, _chart(leads[method], axis) if method in leads else None)
+        details = _details(found[method, shots], threshold)
+        rows.append((_name(found, method), accuracy, *lead, over_tasks, *details))
+    of_lead = (_lead(found), "lead (chart)", "lead, over tasks") if leads else ()
+    columns = ("method", "accuracy %", *of_lead, "accuracy, over tasks", *_detail_columns(threshold))
+    return Table(_title(found, shots), columns, tuple(rows), interval_notes(found, shots))
 
 
 def transport_table(found: Evaluation) -> Table:
@@ -362,7 +360,7 @@ def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
 
 
 def _detail_columns(threshold: float) -> tuple[str, ...]:
-    return f"tasks below {100 * threshold:g}%", "recall of worst class", "calibration error", "ms per task"
+    return f"tasks below {100 * threshold:g}%", "calibration error", "ms per task", "recall of worst class"
 
 
 def _accuracy(
@@ -398,9 +396,9 @@ def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
     error = result.calibration_error
     return (
         _share(result.share_below(threshold), 1),
-        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
         None if error is None else Number(error, places=3),
         _time(result),
+        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
     )
 
 

@@ -107,7 +107,29 @@ function sortable(table) {
   });
 }
 
-/* One task, looked into */
+/* Tables that are wider than the window, and details that a link or the printer needs open */
+
+function hinted(scroll) {
+  const hint = scroll.parentElement.querySelector(".hint");
+  const show = () => {
+    const more = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 2;
+    scroll.classList.toggle("more", more);
+    if (hint) hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 2;
+  };
+  scroll.addEventListener("scroll", show, { passive: true });
+  new ResizeObserver(show).observe(scroll);
+}
+
+function opened() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target && target.closest("details");
+  if (folded && !folded.open) {
+    folded.open = true;
+    target.scrollIntoView();
+  }
+}
+
+/* A single task */
 
 // Texts and thumbnails of all tasks on the page, which say by number which is theirs.
 const INPUTS = JSON.parse(document.getElementById("inputs").textContent);
@@ -424,5 +446,9 @@ function explorer(root) {
 }
 
 theme();
+document.querySelectorAll(".scroll").forEach(hinted);
+window.addEventListener("hashchange", opened);
+window.addEventListener("beforeprint", () => document.querySelectorAll(".experiment").forEach((e) => { e.open = true; }));
+opened();
 document.querySelectorAll("table.sortable").forEach(sortable);
 document.querySelectorAll(".explorer").forEach(explorer);
