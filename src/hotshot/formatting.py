@@ -126,6 +126,11 @@ def listed(items: Sequence[str]) -> str:
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
 
+def readable(name: Any) -> str:
+    """The name of a class as words: `card payment` for `card_payment`."""
+    return " ".join(str(name).replace("_", " ").split()) or str(name)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """` Did you mean 'x'?`, to end a sentence with, where a known name is close to this one; nothing elsewhere."""
     close = difflib.get_close_matches(name, list(known), n=1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hotshot.base import Space
 from hotshot.evaluation.tables import Table, interval
+from hotshot.formatting import readable
 from hotshot.paper.figures import weights
 from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
@@ -55,8 +56,8 @@ def run(setting: Setting) -> Findings:
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
             {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[OT_SCALED][:, n]},
-            base.names[first.classes],
-            title=setting.features.title,
+            [readable(name) for name in base.names[first.classes]],
+            title=f"True and learned weights, mixture {n + 1}, {setting.features.title}",
         )
         for n in range(min(2, setting.ways))
     }
