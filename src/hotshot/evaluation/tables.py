@@ -326,10 +326,10 @@ def choice_table(choice: Choice) -> Table:
         for trial in choice.trials
     )
     chosen = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
-    seen = "The extractor was trained on these classes, or seems so: only the power is chosen."
+    seen = "The extractor was trained on these classes, or seems to be: only the power is chosen."
     return Table(
         "Settings tried on held-out base classes",
-        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "taken"),
+        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "chosen"),
         rows,
         (f"Chosen: {chosen}.", *([seen] if choice.seen_in_training else [])),
     )
@@ -347,7 +347,7 @@ def unsolved(found: Evaluation) -> list[str]:
             if status is not Status.CONVERGED
         ]
         if result.stopped_early:
-            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before their minimum.")
+            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before they converged.")
     return sentences
 
 

@@ -36,7 +36,7 @@ def as_figure(found: Evaluation) -> Figure:
     """A panel for each number of shots: the lead of the reference over each other method, with its intervals."""
     others = [method for method in found.methods if method != found.reference]
     if not others:
-        raise InputError("There is one method alone, and differences are plotted: evaluate it beside another.")
+        raise InputError("A plot shows differences between methods, and there is only one: evaluate at least two.")
     with new_figure(1.0 + 0.25 * len(others), [1] * len(found.shots), share_y=True) as (figure, panels):
         for panel, shots in zip(panels, found.shots, strict=True):
             _differences(panel, found, others, shots)

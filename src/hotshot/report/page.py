@@ -122,7 +122,7 @@ def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> s
     package and load nothing.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(as_data=as_data, broken=broken, typeset=typeset)
+    environment.filters.update(as_data=as_data, breakable=breakable, typeset=typeset)
     script = _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = environment.from_string(_file("report.html")).render(
@@ -154,7 +154,7 @@ def typeset(text: str) -> str:
     return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
-def broken(text: str) -> Markup:
+def breakable(text: str) -> Markup:
     """A name that may be broken where people read a gap, as in `names_of_classes`, and anywhere once it is long."""
     pieces = re.findall(r"[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+", text)
     # After a space it breaks by itself.

@@ -130,7 +130,7 @@ def test_mixtures_are_of_the_means_and_weights_are_distributions():
         assert (weights >= 0).all()
 
 
-def test_a_plan_is_told_by_how_many_lend():
+def test_a_plan_is_described_by_its_number_of_lenders():
     weights = np.array([[0.25] * 4, [1.0, 0, 0, 0], [0.5, 0.5, 0, 0]])
     np.testing.assert_allclose(effective_number(weights), [4, 1, 2])
 

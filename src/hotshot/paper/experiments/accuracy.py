@@ -18,7 +18,7 @@ AUTHORS, TUNED = "hot, authors' set", "hot, tuned"
 # By the names of the command line, with what they stand for among the paper's systems.
 METHODS = {
     "hot": "H-OT",
-    AUTHORS: "H-OT with the authors' set",
+    AUTHORS: "H-OT, authors' parameters",
     "free-lunch": "Free-Lunch",
     "logistic-raw": "logistic regression (as RFS)",
     "ridge": "ridge (as R2D2)",
@@ -26,7 +26,7 @@ METHODS = {
     "centroid": "nearest centroid (as ProtoNet)",
     "matching": "soft nearest neighbour (as MatchNet)",
     "cosine": "cosine to the mean (as Baseline++)",
-    "logistic": "logistic regression after the power",
+    "logistic": "logistic regression after the power transform",
     "centroid-cl2n": "nearest centroid after centring and unit norm",
 }
 # These take up to a second a task.
@@ -115,11 +115,12 @@ def _table(setting: Setting, features: FeatureSet, found: Results) -> Table:
 
 def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     notes = [
-        "The authors' set uses the closed-form bound of the expected loss instead of 750 generated features per class."
+        "With the authors' parameters, the closed-form bound of the expected loss replaces 750 generated features per "
+        "class."
     ]
     if setting.few_tasks < setting.tasks:
         notes.append(
-            f"Slow methods ran on the first {setting.few_tasks} tasks only: the authors' set, Free-Lunch at 5 shots."
+            f"Slow methods ran on the first {setting.few_tasks} tasks only: authors' parameters, Free-Lunch at 5 shots."
         )
     if published_systems(features.name):
         notes.append(
@@ -140,7 +141,7 @@ def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
     }
     return (
         claim(f"H-OT is ahead of Free-Lunch {where}.", {"": gap(hot, free_lunch)}),
-        claim(f"With the authors' set, H-OT is ahead of Free-Lunch {where}.", {"": gap(authors, free_lunch)}),
+        claim(f"With the authors' parameters, H-OT is ahead of Free-Lunch {where}.", {"": gap(authors, free_lunch)}),
         claim(f"H-OT is ahead of every other classifier {where}.", others),
     )
 
@@ -171,7 +172,7 @@ def run_backbones(setting: Setting) -> Findings:
     return Findings(
         (alone,) if len(sets) == 1 else (),
         (Table(title, BACKBONE_COLUMNS, tuple(rows)),),
-        claims=(claim("H-OT is ahead of Free-Lunch whatever the backbone.", differences),),
+        claims=(claim("H-OT is ahead of Free-Lunch with every backbone.", differences),),
     )
 
 
@@ -194,7 +195,7 @@ def run_histogram(setting: Setting) -> Findings:
                 (f"{low} to {high}", *(Number(float(own[i]), places=0) for own in counts.values()))
                 for i, (low, high) in enumerate(pairwise(EDGES))
             ),
-            ("A range holds its lower end; the last one holds both.",),
+            ("A range includes its lower end; the last includes both ends.",),
         ),
         Table(
             f"Tasks below {100 * THRESHOLD:.0f}%, in % of all, {what}",

@@ -80,7 +80,7 @@ def _claims(found: Evaluation) -> tuple[Claim, ...]:
             {LABELS[name]: gap(found["hot", 1], found[name, 1]) for name in by_hand},
         ),
         claim(
-            "The low-level transport makes the gain: H-OT is ahead also where epsilon means the same for every cost.",
+            "The gain comes from the low-level transport: H-OT is ahead even if epsilon means the same for every cost.",
             {LABELS[name]: gap(found["hot", 1], found[name, 1]) for name in MATCHED},
         ),
         claim(

@@ -51,7 +51,7 @@ def run(setting: Setting) -> Findings:
         )
     notes = ["Differences are paired."]
     if setting.few_tasks < setting.tasks:
-        notes.append(f"Free-Lunch with other base classes: the first {setting.few_tasks} tasks only.")
+        notes.append(f"Free-Lunch with other base classes ran on the first {setting.few_tasks} tasks only.")
     title = f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}"
     table = Table(title, COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
     accuracies = {
@@ -101,7 +101,9 @@ def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
     lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
     differences = {
         f"H-OT is ahead of Free-Lunch with base classes of {where}.": gap(outside.hot, outside.free_lunch),
-        f"H-OT with base classes of {where} is ahead of Free-Lunch with all its own.": gap(outside.hot, own.free_lunch),
+        f"H-OT with base classes of {where} is ahead of Free-Lunch with all base classes.": gap(
+            outside.hot, own.free_lunch
+        ),
         f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {where}.": lost_more,
     }
     return tuple(claim(text, {"": difference}) for text, difference in differences.items())
@@ -141,10 +143,10 @@ def halves(features: FeatureSet) -> tuple[BaseClasses, BaseClasses]:
     distance = cosine(base.means - centre, novel - centre).mean(axis=1)
     order = np.argsort(distance, kind="stable")
     middle = (len(order) + 1) // 2
-    return only(base, order[:middle]), only(base, order[middle:])
+    return subset(base, order[:middle]), subset(base, order[middle:])
 
 
-def only(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
+def subset(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
     """A bank of some of the classes."""
     if base.samples is None:
         raise ParameterError("A bank without samples cannot be divided: give another dataset with --other.")

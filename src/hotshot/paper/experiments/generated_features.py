@@ -49,8 +49,8 @@ def run(setting: Setting) -> Findings:
             for name, tasks in found.items()
         ),
         (
-            "The silhouette, from -1 to 1, tells how far generated classes lie apart. Each method generates in its own "
-            "space, and classes that lie apart need not be the right ones.",
+            "The silhouette, from -1 to 1, measures how well generated classes are separated. Each method generates in "
+            "its own space, and separated classes need not be correct.",
         ),
     )
     panels = {name: _in_two_dimensions(tasks[0], setting.seed) for name, tasks in found.items()}

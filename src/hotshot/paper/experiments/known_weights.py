@@ -43,13 +43,13 @@ def run(setting: Setting) -> Findings:
         for score in (correlation, total_error)
     )
     table = Table(
-        f"Learned against true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
+        f"Learned and true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
         f"{len(mixtures[0].classes)} base means of {setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
             (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name])) for name in errors
         ),
-        ("The error is between 0 and 2. Means are those of the features as they are, without a power.",),
+        ("The error is between 0 and 2. Means are of the raw features, without a power transform.",),
     )
     first = mixtures[0]
     figures = {
@@ -71,9 +71,9 @@ def run(setting: Setting) -> Findings:
     for epsilon, name in (("as published", OT_PUBLISHED), (SCALED_EPSILON, OT_SCALED)):
         closer = {
             "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
-            "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
+            "reduction of the error": interval(errors[FREE_LUNCH] - errors[name], signed=True),
         }
-        text = f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {epsilon}."
+        text = f"Weights of the high-level transport are closer to the truth than Free-Lunch's, epsilon {epsilon}."
         claims.append(claim(text, closer))
     return Findings((words,), (table,), figures, claims=tuple(claims))
 
@@ -111,4 +111,4 @@ def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
     return found
 
 
-TOY_WEIGHTS = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)
+TOY_WEIGHTS = Experiment("toy-weights", "Recovery of known weights", "Figure 7 (appendix)", run)

@@ -149,8 +149,7 @@ def run_sample_weights(setting: Setting) -> Findings:
     )
     alike = float(np.corrcoef(weights[:2])[0, 1])
     words = (
-        f"{classes[0]} and {classes[1]} weigh the samples of {name} differently: the correlation of their weights is "
-        f"{alike:.2f}."
+        f"For {classes[0]} and {classes[1]}, the weights of the samples of {name} have a correlation of {alike:.2f}."
     )
     return Findings((words,), (table,), {"sample-weights": figure}, {"weights": weights.tolist()})
 

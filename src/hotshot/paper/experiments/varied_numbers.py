@@ -28,7 +28,7 @@ def run_retrieved(setting: Setting) -> Findings:
         rows.append((label, *(percent(found[name, k].accuracy) for k in numbers)))
         rows.append((f"{label}, in the paper (CUB)", *(published_retrieved(name, k) for k in numbers)))
     heads = ["all" if k is None else str(k) for k in numbers]
-    note = f"Free-Lunch with other than 2 base classes: the first {setting.few_tasks} tasks only."
+    note = f"Free-Lunch with other than 2 base classes ran on the first {setting.few_tasks} tasks only."
     table = Table(
         f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {setting.features.name}",
         ("method", *(head if head == "all" else f"nearest {head}" for head in heads)),
@@ -44,11 +44,11 @@ def run_retrieved(setting: Setting) -> Findings:
         title=f"Accuracy by number of lending base classes, {setting.features.title}",
     )
     gained = {ROW_NAMES[name]: gap(found[name, None], found[name, 1]) for name in ("hot", "ot-euclidean")}
-    text = "H-OT and the high-level transport gain where all base classes lend instead of the nearest one."
+    text = "H-OT and the high-level transport gain if all base classes lend instead of the nearest one."
     claims = [claim(text, gained)]
     if FREE_LUNCH_NEIGHBOURS in numbers:
         lost = gap(found["free-lunch", FREE_LUNCH_NEIGHBOURS], found["free-lunch", None])
-        text = "Free-Lunch loses where all base classes lend instead of the nearest two."
+        text = "Free-Lunch loses if all base classes lend instead of the nearest two."
         claims.append(claim(text, {"": lost}))
     return Findings((), (table,), {"retrieved": figure}, claims=tuple(claims))
 
@@ -82,7 +82,7 @@ def run_generated(setting: Setting) -> Findings:
     found = setting.evaluate(methods, tasks=tasks)
     series = {label: [found[f"{label}, {n}", 1] for n in NUMBERS] for label in kinds}
     limits = {label: found[f"{label}, expected", 1] for label in kinds}
-    note = f"{NUMBERS[-1]} is the paper's number; the expected loss is the limit of infinitely many of that weight."
+    note = f"{NUMBERS[-1]} is the paper's number; the expected loss is the limit of infinitely many, weighted alike."
     table = Table(
         f"{setting.ways}-way-1-shot accuracy in %, {tasks} tasks of {setting.features.name}",
         ("method", *(f"{n} features" for n in NUMBERS), "expected loss"),
@@ -115,7 +115,7 @@ def run_generated(setting: Setting) -> Findings:
             {label: gap(points[-1], points[0]) for label, points in series.items()},
         ),
         claim(
-            "H-OT is ahead of Free-Lunch with as many generated features.",
+            "H-OT is ahead of Free-Lunch with the same number of generated features.",
             {str(n): gap(*pair) for n, *pair in zip(NUMBERS, hot, free_lunch, strict=True)},
         ),
         claim(
