@@ -87,14 +87,20 @@ def _clause(group: list[Standing], n_others: int, n_shots: int) -> str:
     if first.kind == UNDECIDED:
         return f"level with {rivals} {at}"
     leads = [_points(own.lead) for own in group]
-    low, high = min(leads), max(leads)
     if first.kind == BEHIND:
-        return f"behind {rivals} {at} (by {'up to ' * (len(group) > 1 or len(first.rivals) > 1)}{high} points)"
-    gain = f"+{high} points" if low == high else f"+{low} to +{high} points"
+        return f"behind {rivals} {at} (by {'up to ' * (len(group) > 1 or len(first.rivals) > 1)}{max(leads)} points)"
+    gain = f"{_gains(leads)} points"
     if n_others == 1:
         return f"ahead of {rivals} {at} ({gain})"
     runners_up = {own.rivals[0] for own in group}
     return f"best {at} ({gain} over {shortened(first.rivals[0]) if len(runners_up) == 1 else 'the runner-up'})"
+
+
+def _gains(leads: Sequence[float]) -> str:
+    """`+1.3`, `+1.3 and +0.4`, and of many `+0.4 to +1.3`."""
+    if len(set(leads)) == 1:
+        return f"+{leads[0]}"
+    return listed([f"+{lead}" for lead in leads]) if len(leads) <= MOST_SHOTS else f"+{min(leads)} to +{max(leads)}"
 
 
 def _named(methods: Sequence[str], n_others: int) -> str:

@@ -11,7 +11,7 @@ from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import Table, measure_table, recall_table, result_table, transport_table
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import grouped_bars, histogram
@@ -107,7 +107,9 @@ def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, thre
         "summaries": {title: summary(found, k) for k, title in titles.items()},
         "beyond": beyond_the_mean(found, threshold),
         "note": HOLM_NOTE if several else SORT_NOTE,
-        "results": [result_table(found, k, threshold) if closed else measure_table(found, k) for k in found.shots],
+        "results": _notes_once(
+            [result_table(found, k, threshold) if closed else measure_table(found, k) for k in found.shots]
+        ),
         "sorted_by": 1 if closed else None,
         "differences": _differences(found, f"{part_id}-lead-") if several and found.tasks > 1 else None,
         "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()} if closed else {},
@@ -115,6 +117,12 @@ def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, thre
         "transport": transport_table(found),
         "recall": [recall_table(found, k) for k in found.shots],
     }
+
+
+def _notes_once(tables: list[Table]) -> list[Table]:
+    """The tables, without notes that the last one repeats."""
+    *first, last = tables
+    return [*(replace(own, notes=()) if own.notes == last.notes else own for own in first), last]
 
 
 def _lead(run: StoredRun, data: str) -> str:
