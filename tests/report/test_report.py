@@ -140,6 +140,16 @@ def test_results_and_how_to_run_again_are_there(folder):
     assert "hotshot evaluate --novel &#39;&lt;img src=x" in text
 
 
+def test_the_page_opens_with_the_finding_unless_it_has_a_title(folder):
+    text = make_report([folder / "run"], read, tasks=0)
+    found = re.search(r'<h1 class="finding">(.*?)</h1>', text)[1]
+    assert re.match(r"hot is (best|level|behind)", found)
+    assert "<title>3 methods on novel.npz</title>" in text
+    titled = make_report([folder / "run"], read, tasks=0, title="Mine")
+    assert "<h1><bdi>Mine</bdi></h1>" in titled
+    assert f'<p class="finding">{found}</p>' in titled
+
+
 def test_another_reference_turns_the_differences_round(folder):
     text = make_report([folder / "run"], read, tasks=0, reference="logistic")
     assert "lead of logistic" in text

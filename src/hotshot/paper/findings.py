@@ -147,7 +147,7 @@ def leads(differences: Mapping[str, Sequence[Number]], series: Sequence[str], ov
     order = sorted(differences, key=lambda name: -differences[name][0].mean)
     shown = {label: [points(differences[name][i]) for name in order] for i, label in enumerate(series)}
     title = f"Lead of H-OT over each {over}, {where}"
-    return grouped_bars(order, shown, label="difference in accuracy, points, paired", zero=True, title=title)
+    return grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
 
 
 def bar(result: MethodResult) -> tuple[float, float]:

@@ -66,7 +66,7 @@ def run(setting: Setting) -> Findings:
         "cross-domain-differences": grouped_bars(
             labels,
             differences,
-            label="difference in accuracy, points, paired",
+            label="paired difference in points, 95%",
             zero=True,
             title=f"Lead of H-OT over Free-Lunch by base classes used, {own.title}",
         ),

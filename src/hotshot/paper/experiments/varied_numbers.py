@@ -102,7 +102,7 @@ def run_generated(setting: Setting) -> Findings:
         list(NUMBERS),
         {"H-OT minus Free-Lunch": [points(gap(*pair)) for pair in zip(*series.values(), strict=True)]},
         x_label="generated features per class",
-        label="difference in points, paired",
+        label="paired difference in points, 95%",
         limits={"no difference": 0.0},
         log=True,
         title=f"Lead of H-OT over Free-Lunch, {setting.features.title}",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Most points of height for each series of a group of dots; between two groups there is as much again.
 TALLEST = 7.5
+# Least points of height of a group: two lines of its name.
+SHORTEST = 17.5
 DOTS: dict[str, Any] = {"markeredgewidth": 0.9, "elinewidth": 1.1}
 # Of the axes of lines, in inches.
 HEIGHT = 1.75
@@ -38,7 +40,7 @@ def grouped_bars(
     estimated = estimates(series, len(group_names))
     n_groups, n_series = len(group_names), len(estimated)
     of_series = text.row_pitch(n_groups * (n_series + 1), TALLEST)
-    pitch = max(of_series * (n_series + 1), 13.0)
+    pitch = max(of_series * (n_series + 1), SHORTEST)
     with drawing(COLUMN, n_groups * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         handles = []
@@ -55,7 +57,7 @@ def grouped_bars(
         axes.set_xlim(*padded(low, high))
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(text.wrapped(label, 2.2, TEXT))
+        axes.set_xlabel(text.wrapped(label, 1.8, TEXT))
         text.name_rows(axes, group_names, pitch=pitch, inches=1.35)
         text.add_header(figure, title, handles if n_series > 1 else (), estimated)
     return figure
