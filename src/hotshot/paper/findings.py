@@ -94,14 +94,16 @@ def load_findings(folder: Path) -> dict[str, Any]:
 
 
 def claim(text: str, differences: Mapping[str, Number]) -> Claim:
-    """A claim that some differences are above 0: it holds where all are, by their intervals, and fails with one below.
+    """A claim that some differences are above 0: it holds if all are, by their intervals, and fails with one below.
+
+    A difference without an interval, or with one of 0, decides nothing.
 
     Examples
     --------
     >>> claim("A is ahead of B.", {"": Number(1.5, 0.2, signed=True)})
     Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
-    widths = {name: math.inf if d.half_width is None else d.half_width for name, d in differences.items()}
+    widths = {name: d.half_width or math.inf for name, d in differences.items()}
     if any(d.mean + widths[name] < 0 for name, d in differences.items()):
         verdict = FAILS
     elif all(d.mean - widths[name] > 0 for name, d in differences.items()):
