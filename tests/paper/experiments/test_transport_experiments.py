@@ -96,7 +96,7 @@ def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypa
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
         # A query in 72 may fall on the other side.
         assert many == pytest.approx(limit, abs=1.5)
-    assert set(found.figures) == {"generated"}
+    assert set(found.figures) == {"generated", "generated-differences"}
 
 
 @pytest.mark.parametrize("name", ["banking77", "omniglot"])
