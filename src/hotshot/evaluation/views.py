@@ -33,8 +33,12 @@ def _table(table: Table) -> str:
 
 
 def as_figure(found: Evaluation) -> Figure:
-    """A panel for each number of shots: the lead of the reference over each other method, with its intervals."""
-    others = [method for method in found.methods if method != found.reference]
+    """A panel for each number of shots: the lead of the reference over each other method, with its intervals.
+
+    Methods are sorted by the lead at the first number of shots, the largest on top.
+    """
+    leads = found.leads(found.shots[0])
+    others = sorted(leads, key=lambda method: -leads[method].mean)
     if not others:
         raise InputError("A plot shows differences between methods, and there is only one: evaluate at least two.")
     with new_figure(1.0 + 0.25 * len(others), [1] * len(found.shots), share_y=True) as (figure, panels):
