@@ -456,9 +456,9 @@ def test_any_changed_byte_of_the_frozen_rows_is_refused(frozen):
     assert len(content) - data == 23 * 8 * 3 * (1 + 2 + 4 + 4)
     for place in range(data, len(content), 5):
         frozen.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(InputError, match="do not have the hash"):
+        with pytest.raises(InputError, match="do not match the hash"):
             load_tasks(frozen, Y)
-    with pytest.raises(InputError, match="do not have the hash") as error:
+    with pytest.raises(InputError, match="do not match the hash") as error:
         evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
     assert_one_sentence(str(error.value))
 
