@@ -75,19 +75,19 @@ def test_an_evaluation_plots_paired_differences_and_marks_the_significant_ones()
     left, right = figure.axes
     assert [panel.get_title(loc="left") for panel in (left, right)] == ["5-way-1-shot", "5-way-5-shot"]
     names = [label.get_text() for label in left.get_yticklabels()]
-    assert names == ["better", "worse", "same", r"<script>$x$\x1b[2J"]
+    assert names == [r"<script>$x$\x1b[2J", "worse", "same", "better"]
     dots = [line for line in left.lines if line.get_marker() == "o"]
     assert [dot.get_xdata()[0] for dot in dots] == [
-        pytest.approx(100 * found.difference(method, 1).mean) for method in found.methods[1:]
+        pytest.approx(100 * found.difference(method, 1).mean) for method in (HOSTILE, "worse", "same", "better")
     ]
-    assert [dot.get_markerfacecolor() for dot in dots] == ["#E69F00", "#0072B2", "white", "#0072B2"]
+    assert [dot.get_markerfacecolor() for dot in dots] == ["#0072B2", "#0072B2", "white", "#E69F00"]
     ends = [tuple(line.get_xdata()) for line in left.lines if len(line.get_xdata()) == 2]
     lead = found.leads(1)["better"]
     assert (pytest.approx(100 * lead.low), pytest.approx(100 * lead.high)) in ends
 
 
 def test_one_method_alone_has_no_differences_to_plot():
-    with pytest.raises(InputError, match="one method alone"):
+    with pytest.raises(InputError, match="there is only one"):
         evaluation().plot()
 
 

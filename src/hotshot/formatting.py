@@ -6,24 +6,40 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_NAME, LONGEST_QUOTED = 40, 60
+# Digits after the point of a small interval.
+MOST_PLACES = 6
 # How many things are listed before the rest is counted.
 MOST_LISTED = 8
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def with_interval(mean: float, half_width: float | None = None, *, signed: bool = False, places: int = 2) -> str:
-    """A number and the half width of its interval; the number alone where the interval is None or infinite.
+    """A number and the half width of its interval; the number alone if that is None, infinite or 0.
+
+    An interval of width 0 comes from values without spread, all 100% for one, which are no certainty.
 
     Examples
     --------
     >>> with_interval(68.571, 0.552), with_interval(1, signed=True), with_interval(-0.001, math.inf)
     ('68.57 ± 0.55', '+1.00', '0.00')
+    >>> with_interval(100, 0), with_interval(99.9987, 0.0026)
+    ('100.00', '99.999 ± 0.003')
     """
+    interval = plus_minus(half_width, places)
+    if interval:
+        places = len(interval.partition(".")[2])
     # What rounds to zero has no sign of its own.
     text = f"{round(mean, places) + 0.0:{'+' if signed else ''}.{places}f}"
-    if half_width is None or not math.isfinite(half_width):
-        return text
-    return f"{text} ± {half_width:.{places}f}"
+    return f"{text} {interval}".rstrip()
+
+
+def plus_minus(half_width: float | None, places: int = 2) -> str:
+    """`± 0.55`, with more digits where these would be zeros; empty if it is None, infinite or 0."""
+    if not half_width or not math.isfinite(half_width):
+        return ""
+    while places and round(half_width, places) == 0 and places < MOST_PLACES:
+        places += 1
+    return f"± {half_width:.{places}f}"
 
 
 def percentage(share: float, places: int = 1) -> str:
@@ -108,6 +124,11 @@ def in_words(number: int) -> str:
 def listed(items: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+
+def readable(name: Any) -> str:
+    """The name of a class as words: `card payment` for `card_payment`."""
+    return " ".join(str(name).replace("_", " ").split()) or str(name)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

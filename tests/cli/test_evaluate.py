@@ -115,7 +115,7 @@ def test_unequal_tasks_are_evaluated_beside_equal_ones(hotshot, files, tmp_path)
     assert "hold for new classes of the same kind" in text
     page = hotshot("report", tmp_path / "run", "-o", tmp_path / "page.html")
     assert page.returncode == 0, page.stderr
-    assert "Tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
+    assert "tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
 
 
 def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):

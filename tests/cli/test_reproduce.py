@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_written_is_said_first(hotshot, files, tmp_path)
     (tmp_path / "paper" / "report.html").write_text("mine")
     run = hotshot(*flags, "paper")
     assert run.returncode == 2
-    assert "report.html is there already and no report" in " ".join(run.stderr.split())
+    assert "report.html exists and is not a report" in " ".join(run.stderr.split())
     assert not list((tmp_path / "paper").glob("*/findings.json"))
 
 

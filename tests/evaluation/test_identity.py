@@ -127,7 +127,7 @@ def test_what_an_estimator_has_learned_does_not_count_but_for_a_frozen_one():
 )
 def test_what_cannot_be_told_apart_is_refused_with_a_run_folder_only(tmp_path, nameless):
     method = make_pipeline(FunctionTransformer(lambda x, _=nameless: x), KNeighborsClassifier(1))
-    with pytest.raises(ParameterError, match=r"cannot be told from another after a restart .*: leave out the run"):
+    with pytest.raises(ParameterError, match=r"cannot be identified after a restart .*: leave out the run"):
         few(method, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     few(method)

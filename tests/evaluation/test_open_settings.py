@@ -216,7 +216,7 @@ def test_rows_and_tables_have_the_measures():
     assert json.dumps(found.rows())
     table = measure_table(found, 1)
     assert table.columns[:4] == ("method", "base", "novel", "harmonic mean")
-    assert (table.columns[4], table.rows[0][4].text) == ("hot - it", "reference")
+    assert (table.columns[4], table.rows[0][4].text) == ("lead of hot", "reference")
     assert "harmonic mean" in str(found)
     opened = small(["hot", "lda"], setting="open")
     assert measure_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")
@@ -316,7 +316,7 @@ REFUSED = {
     "too many ways": ({"ways": 7}, InputError, "7-way tasks need 7 classes, got 6"),
     "shots": ({"shots": 12}, InputError, "has 12 samples where 12 shots and 1 queries need 13"),
     "dirichlet": ({"queries": "dirichlet:2"}, ParameterError, "queries must be a number in the generalised setting"),
-    "frozen": ({"frozen": "tasks"}, ParameterError, "Frozen tasks are of the closed setting"),
+    "frozen": ({"frozen": "tasks"}, ParameterError, "Frozen tasks are for the closed setting"),
     "seed": ({"seed": -1}, ParameterError, "seed must be"),
 }
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from few_shot_problems import drawn_classes
-from hotshot.evaluation import Evaluation, MethodResult
+from hotshot.evaluation import Evaluation, MethodResult, mean_interval
 from hotshot.evaluation.tables import (
+    NO_SPREAD,
     Entry,
     Number,
     Table,
@@ -15,12 +16,15 @@ from hotshot.evaluation.tables import (
     detail_table,
     recall_table,
     result_table,
+    rule_of_three,
     transport_table,
     unsolved,
 )
 from hotshot.transport import Status
 
 ACCURACIES = np.random.default_rng(0).uniform(0.4, 0.9, size=100)
+# Of mean 0: differences to other methods are not the same in every task.
+NOISE = 0.002 * np.tile([-1.0, 1.0], 50)
 
 
 def result(method, accuracies, shots=1, **changes):
@@ -37,8 +41,8 @@ def evaluation(*results):
 
 FOUND = evaluation(
     result("mine", ACCURACIES, statuses={Status.CONVERGED: 1900, Status.MAX_ITERATIONS: 100}, stopped_early=3),
-    result("worse", ACCURACIES - 0.02, calibration_error=None),
-    result("better", ACCURACIES + 0.03),
+    result("worse", ACCURACIES - 0.02 + NOISE, calibration_error=None),
+    result("better", ACCURACIES + 0.03 - NOISE),
 )
 
 
@@ -50,13 +54,14 @@ def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference(
     table = accuracy_table(FOUND, 1)
     assert table.title == "5-way-1-shot, 100 tasks"
     assert table.numeric == [False, True, True, True, True]
-    assert table.columns[1:] == ("accuracy %", "over tasks", "mine - it", "paired, over tasks")
-    assert "mine - it: accuracy of mine minus that of the method in points, paired." in table.notes[0]
+    assert table.columns[1:] == ("accuracy %", "over tasks", "lead of mine", "paired, over tasks")
+    assert "lead of mine: accuracy of mine minus that of the method, in points, paired task by task." in table.notes[0]
     assert texts(table, "method") == ["mine", "worse", "better"]
     assert texts(table, table.columns[2]) == [f"± {100 * FOUND['mine', 1].accuracy.half_width:.2f}"] * 3
-    assert texts(table, table.columns[4]) == ["", "± 0.00", "± 0.00"]
+    assert texts(table, table.columns[4]) == ["", "± 0.04", "± 0.04"]
     leads = [row[3] for row in table.entries]
-    assert [lead.text for lead in leads] == ["reference", "+2.00 ± 0.00", "-3.00 ± 0.00"]
+    width = f"{100 * FOUND.difference_over_classes('worse', 1).half_width:.2f}"
+    assert [lead.text for lead in leads] == ["reference", f"+2.00 ± {width}", f"-3.00 ± {width}"]
     assert [lead.kind for lead in leads] == ["reference", "ahead", "behind"]
     assert leads[0].value is None
 
@@ -66,7 +71,8 @@ def test_results_have_the_cells_of_both_tables_and_the_best_first():
     assert texts(table, "method") == ["better", "mine", "worse"]
     for other, columns in ((plain, plain.columns), (details, details.columns[2:])):
         for column in columns:
-            own = dict(zip(texts(table, "method"), texts(table, column), strict=True))
+            named = {"over tasks": "accuracy, over tasks", "paired, over tasks": "lead, over tasks"}.get(column, column)
+            own = dict(zip(texts(table, "method"), texts(table, named), strict=True))
             assert own == dict(zip(texts(other, "method"), texts(other, column), strict=True))
 
 
@@ -83,7 +89,7 @@ def test_details_name_the_worst_class_and_leave_out_what_a_method_has_not():
 
 def test_differences_are_drawn_on_one_axis_that_holds_zero():
     table = result_table(FOUND, 1, 0.5)
-    drawn = [row[table.columns.index("difference (chart)")].interval for row in table.entries]
+    drawn = [row[table.columns.index("lead (chart)")].interval for row in table.entries]
     assert drawn[1] is None
     behind, ahead = drawn[0], drawn[2]
     assert behind.zero == ahead.zero
@@ -95,8 +101,8 @@ def test_a_single_task_has_no_interval():
     table = result_table(found, 1, 0.5)
     assert table.title == "5-way-1-shot, 1 task"
     assert [row[1].text for row in table.entries] == ["75.00", "50.00"]
-    assert [row[3].text for row in table.entries] == ["-25.00", "reference"]
-    assert [row[4].interval for row in table.entries] == [None, None]
+    assert [row[2].text for row in table.entries] == ["-25.00", "reference"]
+    assert [row[3].interval for row in table.entries] == [None, None]
     assert table.notes == ("A single task has no interval.",)
 
 
@@ -105,9 +111,30 @@ def test_tasks_of_all_classes_have_no_interval_over_classes_and_say_so():
     found = evaluation(result("mine", ACCURACIES, classes=whole), result("other", ACCURACIES - 0.1, classes=whole))
     table = accuracy_table(found, 1)
     assert "±" not in table.entries[0][1].text + table.entries[1][3].text
-    assert table.entries[1][4].text == "± 0.00"
-    assert table.entries[1][3].note == "undecided"
+    assert table.entries[1][3].note == "undecided for new classes"
     assert "Every task has all 5 classes" in table.notes[0]
+
+
+def test_an_interval_of_zero_is_no_certainty():
+    """All right or all wrong has a bound in place of an interval; all alike has neither, and a note says why."""
+    found = evaluation(
+        *(result(name, np.full(100, value)) for name, value in (("mine", 1), ("zero", 0), ("half", 0.5)))
+    )
+    table = result_table(found, 1, 0.5)
+    assert [row[1].text for row in table.entries] == ["100.00", "50.00", "0.00"]
+    assert texts(table, "accuracy, over tasks") == ["> 97.00", "", "< 3.00"]
+    assert any(note.startswith("> 97.00: all queries were right") for note in table.notes)
+    assert NO_SPREAD in table.notes
+    assert "± 0.00" not in str(table) + str(found)
+    assert rule_of_three(mean_interval(np.ones(3))) == rule_of_three(mean_interval(ACCURACIES)) == ""
+    assert NO_SPREAD not in result_table(FOUND, 1, 0.5).notes
+    assert Table("t", ("a",), ((Number(100, 0.0),),), (NO_SPREAD,)).notes == (NO_SPREAD,)
+
+
+def test_a_method_alone_has_no_lead():
+    found = evaluation(result("mine", ACCURACIES))
+    assert accuracy_table(found, 1).columns == ("method", "accuracy %", "over tasks")
+    assert not [column for column in result_table(found, 1, 0.5).columns if "lead" in column]
 
 
 def test_ranges_of_sizes_stand_in_titles_and_are_sorted_among_numbers():
@@ -136,7 +163,7 @@ def test_recall_has_the_worst_class_of_the_reference_first():
 def test_what_did_not_end_well_is_said_with_its_remedy():
     first, second = unsolved(FOUND)
     assert first.startswith("mine at 1 shot: 100 of 2,000 transport problems ended as MAX_ITERATIONS. ")
-    assert second == "mine at 1 shot: 3 of 100 fits stopped before their minimum."
+    assert second == "mine at 1 shot: 3 of 100 fits stopped before they converged."
     assert unsolved(evaluation(result("a", [0.5], statuses={Status.CONVERGED: 5}))) == []
 
 
@@ -144,7 +171,7 @@ def test_printing_an_evaluation_shows_the_same_numbers():
     lines = str(FOUND).splitlines()
     for line, row in zip(lines, accuracy_table(FOUND, 1).entries, strict=True):
         assert all(entry.text in line for entry in row if entry.kind != "reference")
-    assert "mine minus it +2.00 ± 0.00 over classes (± 0.00 over tasks)" in lines[1]
+    assert "lead of mine +2.00 ± 0." in lines[1]
     assert "±" not in str(evaluation(result("mine", [0.5])))
 
 

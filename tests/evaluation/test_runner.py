@@ -168,7 +168,7 @@ def test_the_printed_table_has_a_line_per_method_and_number_of_shots():
     assert len(lines) == 4
     assert lines[0].startswith("3-way-1-shot  nearest")
     assert f"{100 * found['ridge', 2].accuracy.mean:.2f} ±" in lines[3]
-    assert "nearest minus it" in lines[3]
+    assert "lead of nearest" in lines[3]
     assert "minus" not in lines[0]
 
 
@@ -456,9 +456,9 @@ def test_any_changed_byte_of_the_frozen_rows_is_refused(frozen):
     assert len(content) - data == 23 * 8 * 3 * (1 + 2 + 4 + 4)
     for place in range(data, len(content), 5):
         frozen.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(InputError, match="do not have the hash"):
+        with pytest.raises(InputError, match="do not match the hash"):
             load_tasks(frozen, Y)
-    with pytest.raises(InputError, match="do not have the hash") as error:
+    with pytest.raises(InputError, match="do not match the hash") as error:
         evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
     assert_one_sentence(str(error.value))
 

@@ -84,16 +84,16 @@ DAMAGES = {
     "support in query": (put("query_1", (0, 0), lambda a: a["support_1"][0, 0]), "a sample twice"),
     "support equal to query": (lambda a, about: a.update(query_2=a["support_2"].copy()), "a sample twice"),
     "a support sample twice": (put("support_2", (0, 0), lambda a: a["support_2"][0, 1]), "a sample twice"),
-    "another class": (put("query_1", (0, 0), lambda a: a["query_1"][0, 2]), "not as many samples"),
+    "another class": (put("query_1", (0, 0), lambda a: a["query_1"][0, 2]), "wrong number of samples"),
     "classes in another order": (put("query_1", 0, lambda a: a["query_1"][0, [2, 3, 0, 1, 4, 5]]), "other classes"),
     "one class for two": (put("support_1", (0, 1), lambda a: a["support_1"][0, 0]), "a class twice"),
-    "beyond the samples": (put("query_1", (0, 0), 10**6), "outside of the samples"),
-    "negative": (put("support_1", (0, 0), -1), "outside of the samples"),
-    "floats": (lambda a, about: a.update(support_1=a["support_1"].astype(float)), "not the size"),
-    "fewer tasks": (lambda a, about: a.update(support_1=a["support_1"][:2]), "not the size"),
-    "flat": (lambda a, about: a.update(query_2=a["query_2"].ravel()), "not the size"),
+    "beyond the samples": (put("query_1", (0, 0), 10**6), "outside the samples"),
+    "negative": (put("support_1", (0, 0), -1), "outside the samples"),
+    "floats": (lambda a, about: a.update(support_1=a["support_1"].astype(float)), "wrong size"),
+    "fewer tasks": (lambda a, about: a.update(support_1=a["support_1"][:2]), "wrong size"),
+    "flat": (lambda a, about: a.update(query_2=a["query_2"].ravel()), "wrong size"),
     "no array": (lambda a, about: a.pop("query_2"), "missing"),
-    "other ways": (lambda a, about: about.update(ways=2), "not the size"),
+    "other ways": (lambda a, about: about.update(ways=2), "wrong size"),
     "no ways": (lambda a, about: about.pop("ways"), "missing"),
     "ways of text": (lambda a, about: about.update(ways="3"), "whole numbers"),
     "true ways": (lambda a, about: about.update(ways=True), "whole numbers"),
@@ -107,13 +107,13 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("change", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_frozen_tasks_are_not_trusted(tmp_path, change, reason):
-    with pytest.raises(InputError, match=rf"cannot be used \(.*{reason}.*\): write them anew"):
+    with pytest.raises(InputError, match=rf"cannot be used \(.*{reason}.*\): write them again"):
         load_tasks(frozen_file(tmp_path / "tasks", change), Y)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", "null", "{", '{"ways": ' + "9" * 5000 + "}", "[" * 100_000])
 def test_frozen_tasks_that_say_nothing_are_one_sentence(tmp_path, text):
-    with pytest.raises(InputError, match=r"cannot be used \(.*\): write them anew"):
+    with pytest.raises(InputError, match=r"cannot be used \(.*\): write them again"):
         load_tasks(frozen_file(tmp_path / "tasks", raw=text), Y)
 
 

@@ -252,6 +252,37 @@ def test_nothing_sticks_out_of_a_narrow_window(page, width):
     page.resize(1280, 900)
 
 
+def test_wide_tables_hint_that_they_scroll(page):
+    """A table that fits has no hint, and the fade is gone at the end of one that does not."""
+    scroll, hint = f"document.querySelector('{RESULTS}').parentElement", "#part-1-results .hint"
+    fades = f"{scroll}.classList.contains('more')"
+    page.resize(390, 700)
+    assert page.run(f"document.querySelector('{hint}').checkVisibility() && {fades}")
+    page.run(
+        f"new Promise(done => {{ {scroll}.scrollLeft = 9999; requestAnimationFrame(() => setTimeout(done, 50)); }})"
+    )
+    assert not page.run(fades)
+    page.resize(1280, 900)
+    assert not page.run("document.querySelector('#part-1-transport .hint').checkVisibility()")
+
+
+def test_links_and_the_printer_open_what_is_folded(browser, path):
+    page = browser.open(path)
+    states = "[...document.querySelectorAll('.experiment')].map(e => e.open)"
+    assert page.run(states) == [False, False]
+    page.run("document.querySelector(\"nav a[href='#part-2-2']\").click()")
+    assert page.run(f"new Promise(done => setTimeout(done, 200)).then(() => {states})") == [False, True]
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.run(states) == [True, True]
+    page.close()
+
+
+def test_findings_come_first_and_transport_last(page):
+    assert page.run("document.querySelector('.opening li').textContent").startswith("3 methods on novel.npz: ")
+    assert page.texts("#part-1 > section > h3")[-1] == "Transport diagnostics"
+    assert page.run("[...document.querySelectorAll('.frame > *')].map(e => e.className)")[0] == "opening"
+
+
 def test_ids_are_those_of_one_element_and_labels_lead_somewhere(page):
     ids = page.run("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))

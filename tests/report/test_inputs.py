@@ -117,7 +117,7 @@ def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
     assert 0.98 * MOST_BYTES < size <= MOST_BYTES + 2
     values = embedded(page)
     assert len(set(values)) == len(values)
-    notes = re.findall(r"at most 2 MB of texts and thumbnails: (\d+) samples are named by their ids alone", page)
+    notes = re.findall(r"at most 2 MB of texts and thumbnails: (\d+) samples are shown by their ids only", page)
     assert len(notes) == 2
     assert notes[0] == notes[1]
     assert int(notes[0]) > 5
@@ -131,7 +131,7 @@ def test_without_inputs_the_page_has_none_and_says_nothing(folder):
 
 def test_ids_of_other_samples_leave_the_explorer_out(folder):
     page = make_report([folder / "run"], lambda source: (*read(source), Kept(["a"])), tasks=3)
-    assert "gives 90 novel samples and ids of 1" in page
+    assert "returned 90 novel samples and 1 ids" in page
 
 
 def test_the_command_shows_what_the_file_keeps(folder, tmp_path):

@@ -20,7 +20,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.tasks import freeze_tasks
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
-from hotshot.report.page import as_data, broken
+from hotshot.report.page import as_data, breakable
 
 MISSING = "The task explorer is left out."
 
@@ -114,7 +114,7 @@ def test_data_in_a_script_is_data_only():
 
 @pytest.mark.parametrize("text", ["", "__", "names_of-classes/x", f"two  words {'y' * 45}\n z_", IMAGE, *NOVEL])
 def test_names_may_break_and_stay_whole(text):
-    pieces = broken(text).split("<wbr>")
+    pieces = breakable(text).split("<wbr>")
     assert html.unescape("".join(pieces)) == text
     assert all(len(word) <= 20 for piece in pieces for word in re.split(r"[\s_/-]+", html.unescape(piece)))
 
@@ -140,9 +140,19 @@ def test_results_and_how_to_run_again_are_there(folder):
     assert "hotshot evaluate --novel &#39;&lt;img src=x" in text
 
 
+def test_the_page_opens_with_the_finding_unless_it_has_a_title(folder):
+    text = make_report([folder / "run"], read, tasks=0)
+    found = re.search(r'<h1 class="finding">(.*?)</h1>', text)[1]
+    assert re.match(r"hot is (best|level|behind)", found)
+    assert "<title>3 methods on novel.npz</title>" in text
+    titled = make_report([folder / "run"], read, tasks=0, title="Mine")
+    assert "<h1><bdi>Mine</bdi></h1>" in titled
+    assert f'<p class="finding">{found}</p>' in titled
+
+
 def test_another_reference_turns_the_differences_round(folder):
     text = make_report([folder / "run"], read, tasks=0, reference="logistic")
-    assert "logistic - it" in text
+    assert "lead of logistic" in text
     for unknown in ("svm", ""):
         with pytest.raises(ParameterError, match="reference must be one of"):
             make_report([folder / "run"], read, tasks=0, reference=unknown)
@@ -153,7 +163,7 @@ def test_published_numbers_are_marked(folder):
     assert re.search(r'<td class="number published" data-value="70.25"><bdi>70.25</bdi><small>', text)
     assert text.count(">published<") == 2
     assert "−1.50\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.25" in text
-    titles = re.findall(r'<h3 id="part-1-\d-title">(.*?)</h3>', text)
+    titles = re.findall(r'id="part-1-\d-title">(.*?)</span>', text)
     assert titles == ["Costs", html.escape(f"Plan of {IMAGE}").replace("&quot;", "&#34;")]
     assert 'id="part-1-2-0-line"' in text
     assert 'id="part-1-2-1-line"' in text
@@ -205,8 +215,8 @@ def test_files_that_have_changed_leave_the_explorer_out(fresh):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"about": None}, "does not say where the data are"),
-        ({"about": {"source": "here"}}, "does not say where the data are"),
+        ({"about": None}, "does not record where the data are"),
+        ({"about": {"source": "here"}}, "does not record where the data are"),
         ({"methods": ["logistic", "ridge"]}, "None of its methods borrows"),
     ],
 )
@@ -247,7 +257,13 @@ def test_folders_that_are_neither_are_refused(tmp_path):
 def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
     page = make_report([make_reproduction(fresh, data="birds")], read, tasks=0)
     assert "<title>The paper on birds</title>" in page
-    assert "Of 2 claims of the paper 1 hold on these features, 1 do not, and 0 are undecided" in page
+    assert '<h1 class="finding">Of 2 claims of the paper, 1 holds and 1 does not hold on birds.</h1>' in page
+    # A verdict for each table of the paper; all else is folded.
+    assert re.findall(r'<summary><span class="verdict .*?">(.*?)</span>', page) == [
+        "1 holds and 1 does not hold",
+        "no claim",
+    ]
+    assert '<details class="experiment" id="part-1-1">' in page
     assert '<span class="verdict does-not-hold">does not hold</span>' in page
     # Signs are set as signs, hyphens stay.
     assert "H-OT −1.50\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.25; cross-domain" in page
@@ -304,7 +320,7 @@ def test_a_page_that_cannot_be_written_is_said_before_tasks_are_fitted(folder, t
     (tmp_path / "mine.html").write_text("mine")
     os.mkfifo(tmp_path / "pipe")
     for name, words in (
-        ("mine.html", "no report"),
+        ("mine.html", "not a report"),
         ("pipe", "not a regular file"),
         (".", "is a folder"),
         ("mine.html/page.html", "cannot be written"),

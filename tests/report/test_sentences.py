@@ -9,7 +9,7 @@ import pytest
 
 from few_shot_problems import drawn_classes
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.report.sentences import beyond_the_mean, summary
+from hotshot.report.sentences import all_converged, beyond_the_mean, summary
 from hotshot.transport import Status
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def apart(points, spread=0.01):
     return REFERENCE + points / 100 + spread * (noise - noise.mean())
 
 
-def test_ahead_behind_and_undecided_are_told_apart():
+def test_ahead_behind_and_undecided_have_a_sentence_each():
     found = evaluation(
         result("mine", REFERENCE),
         result("worse", apart(-2)),
@@ -41,10 +41,10 @@ def test_ahead_behind_and_undecided_are_told_apart():
         result("level", apart(0.01, spread=0.05)),
     )
     text = summary(found, 1)
-    assert text[1].startswith("It is ahead of worse (by 2.00 ± 0.")
-    assert text[2].startswith("It is behind better (by 3.00 ± 0.")
+    assert text[1].startswith("Ahead of worse (by 2.00 ± 0.")
+    assert text[2].startswith("Behind better (by 3.00 ± 0.")
     assert text[3].startswith("No significant difference from level (-0.01 ± ")
-    assert text[4].startswith("The highest mean is that of better: ")
+    assert text[4].startswith("The highest accuracy is that of better: ")
     assert len(text) == 5
 
 
@@ -52,7 +52,7 @@ def test_all_ahead_is_said_and_the_nearest_is_named_first():
     found = evaluation(result("mine", REFERENCE), *(result(f"m{i}", apart(-i)) for i in (5, 1, 3, 2, 4, 6)))
     text = summary(found, 1)
     assert len(text) == 2
-    assert text[1].startswith("It is ahead of the other six: m1 (by 1.00")
+    assert text[1].startswith("Ahead of the other six: m1 (by 1.00")
     assert text[1].endswith(" points) and 2 more.")
     assert text[1].index("m1") < text[1].index("m2") < text[1].index("m3") < text[1].index("m4")
     assert "m5" not in text[1]
@@ -65,16 +65,17 @@ def test_that_nothing_differs_from_all_others_is_said_once():
 
 def test_one_task_shows_no_difference():
     found = evaluation(result("mine", [0.5]), result("other", [0.9]))
-    assert summary(found, 1) == [
-        "mine is right in 50.00% of all queries.",
-        "One task cannot show a difference between methods.",
-    ]
+    assert summary(found, 1) == ["Accuracy of mine: 50.00%.", "One task cannot show a difference between methods."]
 
 
-def test_tasks_of_all_classes_show_no_difference_on_others():
+def test_tasks_of_all_classes_show_differences_on_these_alone():
     whole = np.tile(np.arange(5), (200, 1))
-    found = evaluation(*(replace(result(name, REFERENCE - gap), classes=whole) for name, gap in (("a", 0), ("b", 0.1))))
-    assert summary(found, 1)[1] == "Every task has all classes, which cannot show a difference on others."
+    found = evaluation(
+        *(replace(result(name, own), classes=whole) for name, own in (("a", REFERENCE), ("b", apart(-9))))
+    )
+    text = summary(found, 1)
+    assert text[1] == "Every task has all classes: these differences hold for these classes only."
+    assert text[2].startswith("Ahead of b (by 9.00 ± 0.")
 
 
 def test_a_method_alone_is_compared_to_nothing():
@@ -97,21 +98,22 @@ def test_bad_tasks_are_counted(accuracies, words):
 
 def test_problems_that_failed_are_named_with_their_remedy():
     mine = result("mine", REFERENCE, {Status.CONVERGED: 90, Status.MAX_ITERATIONS: 10}, stopped_early=3)
-    text = " ".join(beyond_the_mean(evaluation(mine), 0.5))
+    text = " ".join([*beyond_the_mean(evaluation(mine), 0.5), *all_converged(evaluation(mine))])
     assert "10 of 100 transport problems ended as MAX_ITERATIONS" in text
     assert "raise epsilon" in text
-    assert "3 of 200 fits stopped before their minimum" in text
-    assert "converged" not in text
+    assert "3 of 200 fits stopped before they converged" in text
+    assert "problems of the run converged" not in text
 
 
 def test_that_all_converged_is_said_once():
     results = [result(name, REFERENCE, {Status.CONVERGED: 50}) for name in ("a", "b")]
-    assert "All 100 transport problems of the run converged." in beyond_the_mean(evaluation(*results), 0.5)
+    assert all_converged(evaluation(*results)) == ["All 100 transport problems of the run converged."]
 
 
 def test_the_fastest_is_named_unless_it_is_the_reference():
     slow, fast = result("slow", REFERENCE, seconds=0.2), result("fast", REFERENCE, seconds=0.0004)
     assert (
-        "slow 200 ms of one core; fast, the fastest, takes 0.40 ms" in beyond_the_mean(evaluation(slow, fast), 0.5)[1]
+        "slow takes 200 ms per task on one core; the fastest method, fast, takes 0.40 ms"
+        in beyond_the_mean(evaluation(slow, fast), 0.5)[1]
     )
     assert "less than any other method" in beyond_the_mean(evaluation(fast, slow), 0.5)[1]

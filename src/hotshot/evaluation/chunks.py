@@ -1,4 +1,4 @@
-"""One method on one chunk of tasks: how it is run, and the record that becomes of it.
+"""One method on one chunk of tasks: how it is run, and the record of the result.
 
 Chunks have a fixed size, whoever computes them, so that a task's numbers never depend on the workers. A runner holds
 all of a method that depends on the data alone: the prepared bank, the novel samples in its space. It is made once and
@@ -49,7 +49,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Record:
-    """What a chunk gave, as it is kept in the journal.
+    """The result of a chunk, as the journal keeps it.
 
     `classes`, `queries` and `correct` have a list for each task: its classes, as indices, how many queries each class
     had, and how many of these were predicted right. `bins` are (count, confidence, correct) per bin of confidence, or
@@ -116,7 +116,7 @@ def _are_measures(found: Any, tasks: int) -> bool:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a method says of the queries of some tasks.
+    """Predictions of a method for the queries of some tasks.
 
     Attributes
     ----------

@@ -40,13 +40,13 @@ def joint_measures(model: Any, X: np.ndarray, task: OpenTask, right: np.ndarray)
 
 
 def open_measures(model: Any, X: np.ndarray, task: OpenTask, right: np.ndarray) -> dict[str, float]:
-    """How well the outlier score tells queries of other classes, and what is rejected at a price of 5%."""
+    """How well the outlier score separates queries of other classes, and what is rejected at 5% false alarms."""
     n_own, rows = len(task.query), X[np.concatenate([task.query, task.others])]
     scores = np.asarray(model.outlier_score(rows), dtype=np.float64)
     if scores.shape != (len(rows),) or np.isnan(scores).any():
         raise InputError(
             f"outlier_score must return one number per sample, got shape {scores.shape} with "
-            f"{np.isnan(scores).sum()} NaN: return such numbers."
+            f"{np.isnan(scores).sum()} NaN: return one number per sample, without NaN."
         )
     found = {"auroc": auroc(scores[:n_own], scores[n_own:])}
     rejected = _rejected(model, rows)
@@ -88,7 +88,7 @@ def auroc(own: np.ndarray, others: np.ndarray) -> float:
 
 
 def class_scores(model: Any, X: np.ndarray) -> np.ndarray | None:
-    """Scores (samples, classes) by which a model chooses; None where it tells none."""
+    """Scores (samples, classes) by which a model chooses; None if it has none."""
     for name in ("decision_function", "predict_proba"):
         if hasattr(model, name):
             scores = np.asarray(getattr(model, name)(X))

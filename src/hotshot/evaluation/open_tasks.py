@@ -95,8 +95,8 @@ class OpenEpisodes(Episodes):
         most = size_bounds(self.ways)[1]
         if most >= len(self.names):
             raise InputError(
-                f"{most}-way tasks in the open setting need more than {most} classes, for queries of others, got "
-                f"{len(self.names)}: ask for fewer ways or pass more classes."
+                f"{most}-way tasks in the open setting need more than {most} classes, for queries of other classes, "
+                f"got {len(self.names)}: ask for fewer ways or pass more classes."
             )
 
     def __getitem__(self, index: int) -> OpenTask:

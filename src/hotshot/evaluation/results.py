@@ -18,11 +18,15 @@ from scipy import sparse, stats
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
-from hotshot.formatting import did_you_mean, setting_in_words, with_interval
+from hotshot.formatting import did_you_mean, plus_minus, setting_in_words, with_interval
 from hotshot.transport import Status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+# Shares of queries that differ by less are equal.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,12 @@ class Estimate:
     @property
     def p_value(self) -> float:
         """Of Student's test that the mean is 0: below 0.05 where the interval leaves 0 out."""
+        degrees = self.n - 1 if self.degrees is None else self.degrees
         if self.half_width == 0:
-            return float(self.mean == 0)
+            # All values are equal and have no spread: by the sign test a few of them are no evidence.
+            return 0.5**degrees if self.mean else 1.0
         if not math.isfinite(self.half_width):
             return 1.0
-        degrees = self.n - 1 if self.degrees is None else self.degrees
         return float(2 * stats.t.sf(abs(self.mean) / self.half_width * _quantile(degrees), degrees))
 
 
@@ -108,7 +113,8 @@ def mean_interval(values: np.ndarray) -> Estimate:
     n = len(values)
     if n == 1:
         return Estimate(float(values[0]), float("inf"), 1)
-    error = values.std(ddof=1) / np.sqrt(n)
+    # Equal values may have a mean that is off by a rounding error.
+    error = values.std(ddof=1) / np.sqrt(n) if np.ptp(values) > ROUNDING else 0.0
     return Estimate(float(values.mean()), _quantile(n - 1) * float(error), n)
 
 
@@ -162,6 +168,8 @@ def class_interval(values: np.ndarray, classes: np.ndarray) -> Estimate:
     norm = (product.data @ product.data) - 2 * T * (w @ (product @ w)) + (T * (w @ w)) ** 2
     if T == 1 or trace <= 1e-9 * product.trace():
         return Estimate(over_tasks.mean, math.inf, n)
+    if over_tasks.half_width == 0:
+        return Estimate(over_tasks.mean, 0.0, n, min(T, n) - 1.0)
     deviations = values - over_tasks.mean
     of_tasks, of_classes = np.sum(deviations**2), np.sum((Z.T @ deviations) ** 2)
     determinant = (T - 1) * norm - trace**2
@@ -387,13 +395,13 @@ class Evaluation:
             if self.setting.compared:
                 estimates = {"accuracy": result.accuracy} if self.setting.has_accuracy else {}
                 estimates |= {self.setting.measures[m]: mean_interval(own) for m, own in result.measures.items()}
-                told = (f"{what} {with_interval(100 * e.mean, 100 * e.half_width)}" for what, e in estimates.items())
-                lines.append(line + ", ".join(told))
+                shown = (f"{what} {with_interval(100 * e.mean, 100 * e.half_width)}" for what, e in estimates.items())
+                lines.append(line + ", ".join(shown))
                 continue
             line += _both(result.accuracy_over_classes, result.accuracy)
             if name != self.reference:
                 lead = _both(self.difference_over_classes(name, shots), self.difference(name, shots), signed=True)
-                line += f"   {self.reference} minus it {lead}"
+                line += f"   lead of {self.reference} {lead}"
             lines.append(line)
         return "\n".join(lines)
 
@@ -401,8 +409,9 @@ class Evaluation:
 def _both(over_classes: Estimate, over_tasks: Estimate, *, signed: bool = False) -> str:
     """`68.57 ± 2.10 over classes (± 0.55 over tasks)`, without the intervals that there are not."""
     text = with_interval(100 * over_classes.mean, 100 * over_classes.half_width, signed=signed)
-    text += " over classes" if math.isfinite(over_classes.half_width) else ""
-    return text + (f" (± {100 * over_tasks.half_width:.2f} over tasks)" if math.isfinite(over_tasks.half_width) else "")
+    text += " over classes" if "±" in text else ""
+    interval = plus_minus(100 * over_tasks.half_width)
+    return f"{text} ({interval} over tasks)" if interval else text
 
 
 def finite(value: float) -> float | None:

@@ -137,7 +137,9 @@ def evaluate(
     request: dict[str, Any]
     if frozen is not None:
         if asked is not CLOSED:
-            raise ParameterError(f"Frozen tasks are of the closed setting, got setting={setting!r}: leave out one.")
+            raise ParameterError(
+                f"Frozen tasks are for the closed setting, got setting={setting!r}: leave out one of the two."
+            )
         kept, digest = load_tasks(frozen, y)
         episodes, tasks = dict(kept.items()), len(next(iter(kept.values())))
         request = {"frozen": digest, "chunk": asked.chunk}
@@ -273,7 +275,7 @@ def estimator_to_json(estimator: Any) -> dict[str, Any]:
             parameters[name] = _value_to_json(value)
     except Exception as error:
         raise ParameterError(
-            f"The {name} of {kind.__name__} cannot be told from another after a restart "
+            f"The {name} of {kind.__name__} cannot be identified after a restart "
             f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
             "pickled."
         ) from None

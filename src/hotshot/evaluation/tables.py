@@ -21,6 +21,7 @@ from hotshot.formatting import (
     count,
     milliseconds,
     percentage,
+    plus_minus,
     setting_in_words,
     shortened,
     shots_in_words,
@@ -31,6 +32,7 @@ from hotshot.transport import Status
 PUBLISHED = "published"
 VERDICTS = {AHEAD: "reference ahead", BEHIND: "reference behind", UNDECIDED: "undecided"}
 REFERENCE = "reference"
+NO_SPREAD = "A mean without an interval is the same in every task. That is not certainty."
 # Characters of a method in a heading.
 LONGEST_REFERENCE = 13
 # Characters of a class name below a number or in a sentence.
@@ -127,6 +129,9 @@ class Table:
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
             raise ValueError(f"Every row of '{self.title}' needs {len(self.columns)} cells.")
+        numbers = (cell for row in self.rows for cell in row if isinstance(cell, Number))
+        if any(cell.half_width == 0 for cell in numbers) and NO_SPREAD not in self.notes:
+            object.__setattr__(self, "notes", (*self.notes, NO_SPREAD))
 
     @property
     def entries(self) -> list[list[Entry]]:
@@ -194,7 +199,7 @@ def measure_table(found: Evaluation, shots: int | str) -> Table:
     standing = verdicts(leads)
     rows = [_measured(found, method, shots, leads.get(method), standing.get(method)) for method in found.methods]
     title = f"{_title(found, shots)}, in percent"
-    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), (measure_note(found),))
+    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), measure_notes(found, shots))
 
 
 def _measured(
@@ -209,25 +214,28 @@ def _measured(
         values = result.measures.get(name)
         cells[title] = None if values is None else Number(100 * float(values.mean()))
         if name == setting.compared:
-            cells[title] = None if values is None else percent(mean_interval(values))
+            cells[title] = None if values is None else _bounded(mean_interval(values))
             number = None if lead is None else percent(lead, signed=True)
             difference = Entry(REFERENCE, kind=REFERENCE)
             if number is not None:
                 star = "" if standing == UNDECIDED else " *"
                 difference = Entry(f"{number}{star}", number.mean, note=VERDICTS[str(standing)], kind=str(standing))
-            cells[_minus_it(found)] = difference
+            cells[_lead(found)] = difference
     return cells
 
 
-def measure_note(found: Evaluation) -> str:
+def measure_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
     """What the intervals of a table of measures hold for."""
     if found.tasks == 1:
-        return "A single task has no interval."
-    return (
-        f"{_minus_it(found)}: {found.reference} minus the method in {found.setting.measures[found.setting.compared]}, "
-        "paired; * where it is significant after Holm's correction for the number of methods. Intervals are 95% over "
-        "tasks and hold for these classes only."
-    )
+        return ("A single task has no interval.",)
+    measure = found.setting.compared
+    note = "Intervals are 95% over tasks and hold for these classes only."
+    if len(found.methods) > 1:
+        note = (
+            f"{_lead(found)}: {found.setting.measures[measure]} of {found.reference} minus that of the method, in "
+            f"points, paired task by task; * if significant after Holm's correction for the number of methods. {note}"
+        )
+    return note, *_bound_notes(mean_interval(found[method, shots].measures[measure]) for method in found.methods)
 
 
 def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
@@ -235,26 +243,50 @@ def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
     own = found[found.reference, shots].accuracy_over_classes
     if found.tasks == 1:
         return ("A single task has no interval.",)
+    bounds = _bound_notes(found[method, shots].accuracy for method in found.methods)
     if not math.isfinite(own.half_width):
         return (
-            f"{_paired_note(found)} Every task has all {own.n} classes, so there is no interval over classes and "
-            "nothing is decided for others; intervals over tasks hold for these classes only.",
+            f"{_paired_note(found)} Every task has all {own.n} classes, so there are no intervals over classes and "
+            "no conclusions about new classes; intervals over tasks are 95% and hold for these classes only.",
+            *bounds,
         )
     return (
         f"{_paired_note(found)} Intervals are 95%: those beside the numbers are over classes and hold for new classes "
         f"of the same kind, those over tasks hold for these {own.n} classes only.",
+        *bounds,
     )
 
 
-def _minus_it(found: Evaluation) -> str:
+def rule_of_three(estimate: Estimate) -> str:
+    """`> 99.70` if every query of 1,000 tasks was right: at 95%, no more than 3/n of all tasks have an error then.
+
+    `< 0.30` if every query was wrong; empty if values differ, or if there are too few of them for a bound.
+    """
+    if estimate.half_width or estimate.mean not in (0, 1) or estimate.n <= 3:
+        return ""
+    error = 300 / estimate.n
+    return f"> {100 - error:.2f}" if estimate.mean else f"< {error:.2f}"
+
+
+def _bound_notes(estimates: Iterable[Estimate]) -> tuple[str, ...]:
+    """What the bounds in a table mean."""
+    bounds = dict.fromkeys(bound for estimate in estimates if (bound := rule_of_three(estimate)))
+    return tuple(
+        f"{bound}: all queries were {'right' if bound[0] == '>' else 'wrong'}, which is not certainty; this is the 95% "
+        "bound for these classes by the rule of three, 3 / tasks."
+        for bound in bounds
+    )
+
+
+def _lead(found: Evaluation) -> str:
     """A short heading for the reference minus a method."""
-    return f"{found.reference} - it" if len(found.reference) <= LONGEST_REFERENCE else f"{REFERENCE} - it"
+    return f"lead of {found.reference if len(found.reference) <= LONGEST_REFERENCE else REFERENCE}"
 
 
 def _paired_note(found: Evaluation) -> str:
     if len(found.methods) == 1:
         return "Accuracy is in percent."
-    return f"{_minus_it(found)}: accuracy of {found.reference} minus that of the method in points, paired."
+    return f"{_lead(found)}: accuracy of {found.reference} minus that of the method, in points, paired task by task."
 
 
 def detail_table(found: Evaluation, threshold: float) -> Table:
@@ -264,17 +296,19 @@ def detail_table(found: Evaluation, threshold: float) -> Table:
 
 
 def result_table(found: Evaluation, shots: int | str, threshold: float) -> Table:
-    """Both at one number of shots, the best method first, and the differences over classes drawn on one axis."""
+    """All of this at one number of shots: the best method first, leads drawn on one axis, descriptions last."""
     order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
     leads = found.leads(shots)
     standing, axis = verdicts(leads), _axis(leads.values())
     rows = []
     for method in order:
-        *accuracy, over_tasks = _accuracy(found, method, shots, leads, standing)
-        chart = _chart(leads[method], axis) if method in leads else None
-        rows.append((_name(found, method), *accuracy, chart, over_tasks, *_details(found[method, shots], threshold)))
-    *named, last = _accuracy_columns(found)
-    columns = ("method", *named, "difference (chart)", last, *_detail_columns(threshold))
+        accuracy, over_tasks, *lead = _accuracy(found, method, shots, leads, standing)
+        if lead:
+            lead.insert(1, _chart(leads[method], axis) if method in leads else None)
+        details = _details(found[method, shots], threshold)
+        rows.append((_name(found, method), accuracy, *lead, over_tasks, *details))
+    of_lead = (_lead(found), "lead (chart)", "lead, over tasks") if leads else ()
+    columns = ("method", "accuracy %", *of_lead, "accuracy, over tasks", *_detail_columns(threshold))
     return Table(_title(found, shots), columns, tuple(rows), interval_notes(found, shots))
 
 
@@ -317,10 +351,10 @@ def choice_table(choice: Choice) -> Table:
         for trial in choice.trials
     )
     chosen = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
-    seen = "The extractor was trained on these classes, or seems so: only the power is chosen."
+    seen = "The extractor was trained on these classes, or seems to be: only the power is chosen."
     return Table(
         "Settings tried on held-out base classes",
-        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "taken"),
+        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "chosen"),
         rows,
         (f"Chosen: {chosen}.", *([seen] if choice.seen_in_training else [])),
     )
@@ -338,7 +372,7 @@ def unsolved(found: Evaluation) -> list[str]:
             if status is not Status.CONVERGED
         ]
         if result.stopped_early:
-            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before their minimum.")
+            sentences.append(f"{who}: {result.stopped_early:,} of {found.tasks:,} fits stopped before they converged.")
     return sentences
 
 
@@ -347,11 +381,11 @@ def _title(found: Evaluation, shots: int | str) -> str:
 
 
 def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
-    return ("accuracy %", "over tasks", _minus_it(found), "paired, over tasks")
+    return ("accuracy %", "over tasks", _lead(found), "paired, over tasks")[: 2 if len(found.methods) == 1 else None]
 
 
 def _detail_columns(threshold: float) -> tuple[str, ...]:
-    return f"tasks below {100 * threshold:g}%", "recall of worst class", "calibration error", "ms per task"
+    return f"tasks below {100 * threshold:g}%", "calibration error", "ms per task", "recall of worst class"
 
 
 def _accuracy(
@@ -359,18 +393,27 @@ def _accuracy(
 ) -> tuple[Cell, ...]:
     result = found[method, shots]
     own = percent(result.accuracy_over_classes), _half_width(result.accuracy)
+    if not leads:
+        return own
     if method == found.reference:
         return *own, Entry(REFERENCE, kind=REFERENCE), None
     which = standing[method]
     lead = percent(leads[method], signed=True)
-    entry = Entry(str(lead), lead.mean, note=VERDICTS[which], kind=which)
+    note = VERDICTS[which] if math.isfinite(leads[method].half_width) else "undecided for new classes"
+    entry = Entry(str(lead), lead.mean, note=note, kind=which)
     return *own, entry, _half_width(found.difference(method, shots))
 
 
 def _half_width(estimate: Estimate) -> Entry:
-    """The interval alone, where the mean stands beside it."""
+    """The interval alone, where the mean stands beside it, or the bound that it has without an interval."""
     width = 100 * estimate.half_width
-    return Entry(f"± {width:.2f}", width) if math.isfinite(width) else Entry()
+    return Entry(plus_minus(width) or rule_of_three(estimate), width) if math.isfinite(width) else Entry()
+
+
+def _bounded(estimate: Estimate) -> Cell:
+    """The mean with its interval, or the bound that it has without one."""
+    bound = rule_of_three(estimate)
+    return Entry(bound, 100 * estimate.mean) if bound else percent(estimate)
 
 
 def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
@@ -378,9 +421,9 @@ def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
     error = result.calibration_error
     return (
         _share(result.share_below(threshold), 1),
-        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
         None if error is None else Number(error, places=3),
         _time(result),
+        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
     )
 
 

@@ -374,7 +374,7 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
     if header.get("format") != FILE_FORMAT:
         raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
     if header.get("tasks") != _hash_of_tasks(header.get("about", ""), arrays):
-        raise InputError(f"The tasks in {path} do not have the hash it names: get the file again.")
+        raise InputError(f"The tasks in {path} do not match the hash in the file: get the file again.")
     if header.get("labels") != labels_hash(y):
         raise InputError(
             f"The tasks in {path} were drawn from other labels: pass the samples they were drawn from, in order."
@@ -386,7 +386,7 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
         _need(isinstance(about["shots"], list) and about["shots"], "it names no shots")
         _need(
             all(type(n) is int and n >= 0 for n in (tasks, ways, queries, seed, *about["shots"])),
-            "its sizes are no whole numbers",
+            "its sizes are not whole numbers",
         )
         frozen = {}
         for k in about["shots"]:
@@ -394,8 +394,10 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
             _check_rows(support, query, labels, tasks, ways, queries, k)
             frozen[k] = FrozenEpisodes(names[labels], support, query, ways, seed)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        reason = error if type(error) is ValueError else "what it should hold is missing or of another kind"
-        raise InputError(f"The tasks in {path} cannot be used ({reason}): write them anew with freeze_tasks.") from None
+        reason = error if type(error) is ValueError else "an entry is missing or of the wrong type"
+        raise InputError(
+            f"The tasks in {path} cannot be used ({reason}): write them again with freeze_tasks."
+        ) from None
     return frozen, header["tasks"]
 
 
@@ -410,11 +412,11 @@ def _check_rows(
     """Raise ValueError unless all tasks have as many classes and samples as they should, and no sample twice."""
     _need(min(tasks, shots, queries) >= 1 and ways >= 2, "a size is too small")
     for rows, per_class in ((support, shots), (query, queries)):
-        _need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has not the size it should")
-        _need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside of the samples")
+        _need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has the wrong size")
+        _need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside the samples")
         # Class by class, as they are drawn.
         by_class = labels[rows].reshape(tasks, ways, per_class)
-        _need((by_class == by_class[:, :, :1]).all(), "a task has not as many samples of each class as it should")
+        _need((by_class == by_class[:, :, :1]).all(), "a task has the wrong number of samples of a class")
     classes = np.sort(labels[support[:, ::shots]], axis=1)
     _need((np.diff(classes, axis=1) > 0).all(), "a task has a class twice")
     _need((labels[query[:, ::queries]] == labels[support[:, ::shots]]).all(), "support and query have other classes")

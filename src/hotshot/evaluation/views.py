@@ -33,10 +33,14 @@ def _table(table: Table) -> str:
 
 
 def as_figure(found: Evaluation) -> Figure:
-    """A panel for each number of shots: the lead of the reference over each other method, with its intervals."""
-    others = [method for method in found.methods if method != found.reference]
+    """A panel for each number of shots: the lead of the reference over each other method, with its intervals.
+
+    Methods are sorted by the lead at the first number of shots, the largest on top.
+    """
+    leads = found.leads(found.shots[0])
+    others = sorted(leads, key=lambda method: -leads[method].mean)
     if not others:
-        raise InputError("There is one method alone, and differences are plotted: evaluate it beside another.")
+        raise InputError("A plot shows differences between methods, and there is only one: evaluate at least two.")
     with new_figure(1.0 + 0.25 * len(others), [1] * len(found.shots), share_y=True) as (figure, panels):
         for panel, shots in zip(panels, found.shots, strict=True):
             _differences(panel, found, others, shots)
@@ -45,7 +49,7 @@ def as_figure(found: Evaluation) -> Figure:
         what = found.setting.measures.get(found.setting.compared, "accuracy")
         thin = "tasks" if found.setting.compared else "classes (thin) and over tasks (thick)"
         figure.supxlabel(
-            f"{shortened(found.reference, LONGEST, 'ends')} minus it: {what} in points, paired, 95% over {thin}",
+            f"lead of {shortened(found.reference, LONGEST, 'ends')}: {what} in points, paired, 95% over {thin}",
             fontsize="medium",
         )
     return figure

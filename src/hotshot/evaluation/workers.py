@@ -72,9 +72,7 @@ def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
         for record in records:  # noqa: UP028 - not "yield from", which would close it out of sight
             yield record
     except TerminatedWorkerError:
-        raise RunError(
-            "A worker process was killed, most often for want of memory: take fewer jobs and run the same again."
-        ) from None
+        raise RunError("A worker process was killed, usually for lack of memory: use fewer jobs and rerun.") from None
     finally:
         stopped = True
         _let_finish(records)
@@ -165,4 +163,4 @@ def _on_client(work: Work, client: Any) -> Generator[Record, None, None]:
                 raise future.exception()
         if not waiting:
             return
-    raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times over: look at the logs of its workers.")
+    raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times: check the logs of its workers.")

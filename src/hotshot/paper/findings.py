@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
-from hotshot.paper.figures import save
+from hotshot.paper.figures import grouped_bars, save
 from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:
@@ -202,14 +202,15 @@ def claim(text: str, differences: Mapping[str, Number]) -> Claim:
     Returns
     -------
     Claim
-        It "holds" if all intervals are above 0, "does not hold" if one is below 0, and is "undecided" otherwise.
+        It "holds" if all intervals are above 0, "does not hold" if one is below 0, and is "undecided" otherwise. A
+        difference without an interval, or with one of 0, decides nothing.
 
     Examples
     --------
     >>> claim("A is ahead of B.", {"": Number(1.5, 0.2, signed=True)})
     Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
-    widths = {name: math.inf if d.half_width is None else d.half_width for name, d in differences.items()}
+    widths = {name: d.half_width or math.inf for name, d in differences.items()}
     if any(d.mean + widths[name] < 0 for name, d in differences.items()):
         verdict = FAILS
     elif all(d.mean - widths[name] > 0 for name, d in differences.items()):
@@ -243,6 +244,19 @@ def shared_accuracies(*results: MethodResult) -> list[np.ndarray]:
 def gap(result: MethodResult, other: MethodResult) -> Number:
     """`paired`, in points of percent."""
     return percent(paired(result, other), signed=True)
+
+
+def points(difference: Number) -> tuple[float, float | None]:
+    """A difference as figures take it."""
+    return difference.mean, difference.half_width
+
+
+def leads(differences: Mapping[str, Sequence[Number]], series: Sequence[str], over: str, where: str) -> Figure:
+    """A figure of the differences of H-OT to each method, one for each of the series, the largest on top."""
+    order = sorted(differences, key=lambda name: -differences[name][0].mean)
+    shown = {label: [points(differences[name][i]) for name in order] for i, label in enumerate(series)}
+    title = f"Lead of H-OT over each {over}, {where}"
+    return grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
 
 
 def bar(result: MethodResult) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Single tasks looked into: which base classes lent to which class, which queries went wrong, and why."""
+"""Single tasks in detail: which base classes lent to which class, which queries went wrong, and why."""
 
 import warnings
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What samples on a page were taken of: ids, texts and thumbnails, each once, and within what a page can hold."""
+"""What the page shows of samples: ids, texts and thumbnails, each once, and within what a page can hold."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The page as one file: from folders to its parts, and these in a template with data that can be nothing but data."""
+"""The page as one file: from folders to its parts, rendered by a template that escapes all text."""
 
 import base64
 import hashlib
@@ -81,14 +81,14 @@ def make_report(
     >>> write_report("report.html", page)  # doctest: +SKIP
     """
     if not folders:
-        raise ParameterError("Name at least one run folder.")
+        raise ParameterError("A report needs at least one run folder.")
     check_numbers(threshold=threshold)
     check_number("tasks", tasks, 0, MOST_EXPLORED)
     parts: list[Part] = []
     inputs = PageInputs()
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
-        # What its `run.json` says may be anything.
+        # Its `run.json` may hold anything.
         with refuse_damage(folder, "run", HotshotError):
             if is_reproduction(folder):
                 source = _moved(source_of(about_reproduction(folder)), data)
@@ -105,10 +105,7 @@ def make_report(
     for part in parts:
         if tasks and tell is not None and part.explorer is None:
             tell(f"{part.heading}: the task explorer is left out. {part.why_not}")
-    alone = parts[0] if len(parts) == 1 else None
-    heading = alone.heading if alone else f"{len(parts)} runs"
-    lead = alone.lead if alone else ", ".join(part.heading for part in parts)
-    return render(title or heading, lead, parts, inputs.values)
+    return render(title, parts, inputs.values)
 
 
 def write_report(path: str | Path, text: str) -> None:
@@ -134,13 +131,13 @@ def write_report(path: str | Path, text: str) -> None:
 
 
 def check_report(path: str | Path) -> None:
-    """Raise unless a page can be written there: to be said before the work, not after it."""
+    """Raise unless a page can be written there, before the work and not after it."""
     path = Path(path)
     try:
         if path.exists():
             with opened(path) as file:
                 if GENERATOR.encode() not in file.read(2000):
-                    raise InputError(f"{path} is there already and no report: choose another name.")
+                    raise InputError(f"{path} exists and is not a report: choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
@@ -148,7 +145,7 @@ def check_report(path: str | Path) -> None:
 
 
 def _moved(source: Source, data: Source | None) -> Source:
-    """The source with what is said to be elsewhere now."""
+    """The source with the data where they are now."""
     if data is None:
         return source
     if data.bank is not None:
@@ -157,17 +154,19 @@ def _moved(source: Source, data: Source | None) -> Source:
     return replace(source, bank=None, **named) if named else source
 
 
-def render(title: str, lead: str, parts: Sequence[Any], inputs: Sequence[str]) -> str:
-    """The HTML of a report. Whatever is text stays text: the template escapes it, and a policy in its head lets the
-    browser run this package's script and load nothing at all.
+def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> str:
+    """The HTML of a report; without a title, the page opens with what was found.
+
+    All text stays text: the template escapes it, and a policy in its head lets the browser run the script of this
+    package and load nothing.
     """
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(as_data=as_data, broken=broken, typeset=typeset)
+    environment.filters.update(as_data=as_data, breakable=breakable, typeset=typeset)
     script = _file("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     text = environment.from_string(_file("report.html")).render(
         title=title,
-        lead=lead,
+        name=title or (parts[0].heading if len(parts) == 1 else f"{len(parts)} runs"),
         parts=parts,
         inputs=inputs,
         generator=f"{GENERATOR} {__version__}",
@@ -194,7 +193,7 @@ def typeset(text: str) -> str:
     return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
-def broken(text: str) -> Markup:
+def breakable(text: str) -> Markup:
     """A name that may be broken where people read a gap, as in `names_of_classes`, and anywhere once it is long."""
     pieces = re.findall(r"[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+", text)
     # After a space it breaks by itself.

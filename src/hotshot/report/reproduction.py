@@ -1,4 +1,4 @@
-"""What the page says of a reproduction of the paper: a section for each of its experiments."""
+"""What the page shows of a reproduction of the paper: a verdict for each table and figure, with its details."""
 
 import json
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
 from hotshot.files.source import opened
+from hotshot.formatting import count, listed
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.inputs import PageInputs
@@ -26,7 +27,7 @@ def is_reproduction(folder: Path) -> bool:
 
 
 def about_reproduction(folder: Path) -> dict[str, Any]:
-    """What `run.json` of a reproduction says, if there is one."""
+    """The content of `run.json` of a reproduction, if there is one."""
     path = folder / "run.json"
     return (read_object(path) if path.exists() else None) or {}
 
@@ -41,31 +42,49 @@ def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, 
     explorer, why_not = explorer_or_reason(
         lambda: reproduction_explorer(folder, about, source, read, most, inputs), most
     )
+    data = about.get("data") or source.name
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return Part(
         kind="reproduction",
         id=part_id,
-        heading=f"The paper on {about.get('data') or source.name}",
-        lead=f"{len(experiments)} experiments of the paper; numbers marked “{PUBLISHED}” are its own, all others were "
-        "measured.",
+        heading=f"The paper on {data}",
+        finding=_finding(experiments, data),
+        lead=f"{count(len(experiments), 'experiment')} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
+        "others were measured here. A claim holds if the 95% intervals of all its differences lie above 0, and does "
+        "not hold if one lies below.",
         explorer=explorer,
         why_not=why_not,
         facts={"Folder": folder.name, **shown},
         command=source.command,
         details={},
-        content={"verdicts": _verdicts(experiments), "experiments": experiments},
+        content={"experiments": experiments},
     )
 
 
-def _verdicts(experiments: list[dict[str, Any]]) -> str:
-    """How many of the paper's claims hold."""
+def _finding(experiments: list[dict[str, Any]], data: str) -> str:
+    """How many claims of the paper hold, in one sentence."""
     counts = Counter(claim.verdict for experiment in experiments for claim in experiment["claims"])
     if not counts:
-        return ""
-    return (
-        f"Of {counts.total()} claims of the paper {counts[HOLDS]} hold on these features, {counts[FAILS]} do not, and "
-        f"{counts[UNDECIDED]} are undecided: a claim holds where the 95% intervals of all its differences lie above 0, "
-        "and does not where one lies below."
+        return f"{count(len(experiments), 'experiment')} of the paper on {data}, without a claim to check."
+    return f"Of {counts.total()} claims of the paper, {_counted(counts)} on {data}."
+
+
+def _verdict(claims: list[Claim]) -> dict[str, str]:
+    """The verdict on a table or figure of the paper in a few words, and its kind, for the style."""
+    counts = Counter(claim.verdict for claim in claims)
+    if not counts:
+        return {"kind": "", "text": "no claim"}
+    if len(counts) == 1:
+        (only,) = counts
+        return {"kind": only, "text": only if counts.total() == 1 else f"{only} ({counts.total()} claims)"}
+    return {"kind": "", "text": _counted(counts)}
+
+
+def _counted(counts: Counter[str]) -> str:
+    """`2 hold, 1 does not hold and 3 are undecided`, without the verdicts that no claim has."""
+    verbs = {HOLDS: ("holds", "hold"), FAILS: (FAILS, "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
+    return listed(
+        [f"{counts[kind]} {one if counts[kind] == 1 else more}" for kind, (one, more) in verbs.items() if counts[kind]]
     )
 
 
@@ -81,6 +100,7 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
             "title": title,
             "paper": str(document.get("paper", "")),
             "claims": [Claim(*claim) for claim in claims],
+            "verdict": _verdict([Claim(*claim) for claim in claims]),
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
             "figures": [

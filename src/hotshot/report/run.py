@@ -1,4 +1,4 @@
-"""What the page says of one run: words, tables, figures, and how to run it again."""
+"""What the page shows of one run: sentences, tables, figures, and how to run it again."""
 
 import json
 from dataclasses import dataclass, replace
@@ -8,31 +8,28 @@ import numpy as np
 from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
+from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import Table, measure_table, recall_table, result_table, transport_table
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
-from hotshot.paper.figures import histogram
+from hotshot.paper.figures import grouped_bars, histogram
 from hotshot.paper.figures.style import file_content
 from hotshot.report.inputs import PageInputs
-from hotshot.report.sentences import beyond_the_mean, beyond_the_measures, measure_summary, summary
+from hotshot.report.sentences import all_converged, beyond_the_mean, summary
 from hotshot.report.sources import Reader, Source
 from hotshot.report.svg import inline_svg
 from hotshot.report.task_explorer import explorer_or_reason, run_explorer
 
 # Width of a bin of the histogram, in percent.
 STEP = 5
-RESULTS_NOTE = (
-    "Every method saw the same tasks, so differences are paired task by task. Intervals are 95%. Ahead and behind are "
-    "decided by the differences over classes and corrected for the number of methods (Holm), so that an interval may "
-    "leave out 0 and the difference still be undecided. Click a heading to sort."
+SORT_NOTE = "Click a heading to sort."
+HOLM_NOTE = (
+    "“Ahead” and “behind” are corrected for the number of methods (Holm): a difference may be undecided although its "
+    f"interval excludes 0. {SORT_NOTE}"
 )
-MEASURES_NOTE = (
-    "Every method saw the same tasks, so differences are paired task by task. Intervals are 95%, over tasks. Ahead and "
-    "behind are corrected for the number of methods (Holm), so that an interval may leave out 0 and the difference "
-    "still be undecided. Click a heading to sort."
-)
+LEVEL_NOTE = "“Level” means no significant difference."
 # Entries of a request, and what the page calls them.
 REQUESTED = {
     "setting": "Setting",
@@ -49,13 +46,15 @@ REQUESTED = {
 class Part:
     """One folder on the page.
 
-    `explorer` is data for the browser, or None and then `why_not` says why; `facts`, `command` and `details`, texts of
-    several lines under a title, say what was run. `content` is what the template shows of a part of this `kind`.
+    `finding` is its result in one sentence and `lead` what was run in a few. `explorer` is data for the browser, or
+    None and then `why_not` is the reason; `facts`, `command` and `details`, texts of several lines under a title,
+    document the run. `content` is what the template shows of a part of this `kind`.
     """
 
     kind: str
     id: str
     heading: str
+    finding: str
     lead: str
     explorer: dict[str, Any] | None
     why_not: str
@@ -75,12 +74,12 @@ def run_part(
     reference: str | None,
     threshold: float,
 ) -> Part:
-    """The part of a run; its explorer is left out, and why is said, where its data cannot be had."""
+    """The part of a run; without the data it has no explorer, but the reason for that."""
     found = run.evaluation
     if reference is not None:
         found = replace(found, reference=check_reference(reference, found.methods))
     if found.setting == GENERALISED:
-        explorer, why_not = None, "Tasks of the generalised setting have none."
+        explorer, why_not = None, "It does not exist for the generalised setting."
     else:
         explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most, inputs), most)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
@@ -89,7 +88,8 @@ def run_part(
         kind="run",
         id=part_id,
         heading=f"{methods} on {source.name}",
-        lead=_lead(run),
+        finding=finding(found),
+        lead=_lead(run, source.name),
         explorer=explorer,
         why_not=why_not,
         facts=_facts(run),
@@ -100,43 +100,46 @@ def run_part(
 
 
 def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, threshold: float) -> dict[str, Any]:
-    """What the template shows of a run; settings with measures of their own have other words and tables."""
-    if found.setting.compared:
-        return {
-            "summaries": {title: measure_summary(found, k) for k, title in titles.items()},
-            "beyond": beyond_the_measures(found),
-            "note": MEASURES_NOTE,
-            "results": [measure_table(found, k) for k in found.shots],
-            "sorted_by": None,
-            "histograms": {},
-            "transport": transport_table(found),
-            "recall": [recall_table(found, k) for k in found.shots],
-        }
+    """What the template shows of a run; settings with measures of their own have other tables."""
+    closed = not found.setting.compared
+    several = len(found.methods) > 1
     return {
         "summaries": {title: summary(found, k) for k, title in titles.items()},
         "beyond": beyond_the_mean(found, threshold),
-        "note": RESULTS_NOTE,
-        "results": [result_table(found, k, threshold) for k in found.shots],
-        "sorted_by": 1,
-        "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()},
+        "note": HOLM_NOTE if several else SORT_NOTE,
+        "results": _notes_once(
+            [result_table(found, k, threshold) if closed else measure_table(found, k) for k in found.shots]
+        ),
+        "sorted_by": 1 if closed else None,
+        "differences": _differences(found, f"{part_id}-lead-") if several and found.tasks > 1 else None,
+        "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()} if closed else {},
+        "converged": all_converged(found),
         "transport": transport_table(found),
         "recall": [recall_table(found, k) for k in found.shots],
     }
 
 
-def _lead(run: StoredRun) -> str:
+def _notes_once(tables: list[Table]) -> list[Table]:
+    """The tables, without notes that the last one repeats."""
+    *first, last = tables
+    return [*(replace(own, notes=()) if own.notes == last.notes else own for own in first), last]
+
+
+def _lead(run: StoredRun, data: str) -> str:
     found, request = run.evaluation, run.request
     ways = (
-        f"{found.ways}-way tasks" if isinstance(found.ways, int) else f"Tasks of {found.ways.replace('-', ' to ')} ways"
+        f"{found.ways}-way tasks" if isinstance(found.ways, int) else f"tasks of {found.ways.replace('-', ' to ')} ways"
     )
     shots = listed([str(k) if isinstance(k, int) else k.replace("-", " to ") for k in found.shots])
+    each = " per number of shots" if len(found.shots) > 1 else ""
+    same = ", the same for every method" if len(found.methods) > 1 else ""
     text = (
-        f"{ways} with {shots} shot{'s' * (found.shots != [1])}, {count(found.tasks, 'task')} each; "
-        "every method saw the same ones."
+        f"{listed(found.methods)} on {data}: {ways} with {shots} shot{'s' * (found.shots != [1])}, "
+        f"{count(found.tasks, 'task')}{each}{same}."
     )
     if "seed" in request:
         text += f" {queries_in_words(check_queries(request['queries']))}, seed {request['seed']}."
-    return text
+    return f"{text} {LEVEL_NOTE}" if "level with" in finding(found) else text
 
 
 def _facts(run: StoredRun) -> dict[str, str]:
@@ -162,6 +165,21 @@ def _described(method: dict[str, Any]) -> str:
     return "\n  ".join([str(method["class"]), *parameters])
 
 
+def _differences(found: Evaluation, prefix: str) -> Markup:
+    """Leads of the reference with their intervals, the largest at the first number of shots on top."""
+    leads = {k: compared_leads(found, k) for k in found.shots}
+    first = leads[found.shots[0]]
+    order = sorted(first, key=lambda method: -first[method].mean)
+    series = {
+        shots_in_words(k): [(100 * own[m].mean, 100 * own[m].half_width) for m in order] for k, own in leads.items()
+    }
+    what = found.setting.measures.get(found.setting.compared, "accuracy")
+    over = "classes" if holds_for_new_classes(found) else "tasks"
+    title = f"Lead of {found.reference} over each method"
+    figure = grouped_bars(order, series, label=f"difference in {what}, points, 95% over {over}", zero=True, title=title)
+    return inline_svg(file_content(figure, "svg").decode(), prefix, f"{title}, with 95% intervals")
+
+
 def _histogram(found: Evaluation, shots: int | str, prefix: str) -> Markup:
     """Tasks by accuracy: the reference beside the best of the others."""
     others = [method for method in found.methods if method != found.reference]
@@ -169,6 +187,6 @@ def _histogram(found: Evaluation, shots: int | str, prefix: str) -> Markup:
     values = {method: 100 * found[method, shots].accuracies for method in (found.reference, *best)}
     lowest = min(each.min() for each in values.values())
     edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
-    figure = histogram(values, edges=edges, x_label="accuracy in %", label="tasks")
-    label = f"Tasks by accuracy at {shots_in_words(shots)}: {' beside '.join(values)}"
-    return inline_svg(file_content(figure, "svg").decode(), prefix, label)
+    title = f"Tasks by accuracy, {shots_in_words(shots)}"
+    figure = histogram(values, edges=edges, x_label="accuracy of a task in %", label="number of tasks", title=title)
+    return inline_svg(file_content(figure, "svg").decode(), prefix, f"{title}: {' beside '.join(values)}")

@@ -1,10 +1,9 @@
 """What an evaluation found, in sentences that say as plainly where a method loses as where it wins."""
 
-import math
-
 import numpy as np
 
 from hotshot.evaluation import Estimate, Evaluation, mean_interval
+from hotshot.evaluation.finding import compared_leads, holds_for_new_classes
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, verdicts
 from hotshot.evaluation.tables import LONGEST_NAME, percent, unsolved
 from hotshot.formatting import in_words, listed, milliseconds, percentage, shortened, shots_in_words
@@ -12,48 +11,35 @@ from hotshot.transport import Status
 
 # Methods named in one sentence.
 MOST_NAMED = 4
-OPENINGS = {AHEAD: "It is ahead of", BEHIND: "It is behind", UNDECIDED: "No significant difference from"}
+OPENINGS = {AHEAD: "Ahead of", BEHIND: "Behind", UNDECIDED: "No significant difference from"}
 
 
 def summary(found: Evaluation, shots: int | str) -> list[str]:
-    """How the reference compares to every other method at one number of shots, for new classes of the same kind."""
-    reference = found.reference
-    own = found[reference, shots].accuracy_over_classes
-    sentences = [f"{reference} is right in {percent(own)}% of all queries."]
-    others = [name for name in found.methods if name != reference]
-    if not others:
-        return sentences
-    if found.tasks == 1:
-        return [*sentences, "One task cannot show a difference between methods."]
-    if not math.isfinite(own.half_width):
-        return [*sentences, "Every task has all classes, which cannot show a difference on others."]
-    sentences += _compared(found.leads(shots), others)
-    best = max(found.methods, key=lambda name: found[name, shots].accuracy.mean)
-    if best != reference:
-        highest = percent(found[best, shots].accuracy_over_classes)
-        sentences.append(f"The highest mean is that of {best}: {highest}%.")
-    return sentences
+    """How the reference compares with every other method at one number of shots.
 
-
-def measure_summary(found: Evaluation, shots: int | str) -> list[str]:
-    """How the reference compares to every other method by the measure of the setting, on these classes."""
+    By accuracy and for new classes of the same kind if the run has intervals over classes, else by what the setting
+    compares by and for these classes.
+    """
     reference, measure = found.reference, found.setting.compared
-    means = {name: mean_interval(found[name, shots].measures[measure]) for name in found.methods}
-    what = found.setting.measures[measure]
+    means = {
+        name: mean_interval(result.measures[measure]) if measure else result.accuracy_over_classes
+        for name in found.methods
+        for result in [found[name, shots]]
+    }
+    what = found.setting.measures[measure] if measure else "accuracy"
     sentences = [f"{what[:1].upper()}{what[1:]} of {reference}: {percent(means[reference])}%."]
     others = [name for name in found.methods if name != reference]
     if not others:
         return sentences
     if found.tasks == 1:
         return [*sentences, "One task cannot show a difference between methods."]
-    sentences += _compared(found.leads(shots), others)
+    if not measure and not holds_for_new_classes(found):
+        sentences.append("Every task has all classes: these differences hold for these classes only.")
+    sentences += _compared(compared_leads(found, shots), others)
     best = max(found.methods, key=lambda name: means[name].mean)
-    return sentences if best == reference else [*sentences, f"The highest is that of {best}: {percent(means[best])}%."]
-
-
-def beyond_the_measures(found: Evaluation) -> list[str]:
-    """Time, and whether every problem was solved."""
-    return [_time(found), *_all_solved(found), *unsolved(found)]
+    if best != reference:
+        sentences.append(f"The highest {what} is that of {best}: {percent(means[best])}%.")
+    return sentences
 
 
 def _compared(differences: dict[str, Estimate], others: list[str]) -> list[str]:
@@ -62,7 +48,7 @@ def _compared(differences: dict[str, Estimate], others: list[str]) -> list[str]:
     standing = verdicts(differences)
     for which, opening in OPENINGS.items():
         names = [name for name in others if standing[name] == which]
-        # How far away the nearest is says most.
+        # The smallest difference says most.
         names.sort(key=lambda name: abs(differences[name].mean))
         if names:
             every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
@@ -71,9 +57,9 @@ def _compared(differences: dict[str, Estimate], others: list[str]) -> list[str]:
 
 
 def beyond_the_mean(found: Evaluation, threshold: float) -> list[str]:
-    """Bad tasks, time, and whether every problem was solved."""
+    """Bad tasks and classes in the closed setting, time, and transport problems that did not converge."""
     sentences = []
-    for shots in found.shots:
+    for shots in found.shots if not found.setting.compared else ():
         own = found[found.reference, shots]
         low = int(np.sum(own.accuracies < threshold))
         how_many = f"{low:,} of {found.tasks:,} tasks" if low else "no task"
@@ -84,10 +70,11 @@ def beyond_the_mean(found: Evaluation, threshold: float) -> list[str]:
             f"“{shortened(worst, LONGEST_NAME, keep='ends')}”: {percentage(own.recall[worst], 0)} of its queries are "
             "right."
         )
-    return [*sentences, _time(found), *_all_solved(found), *unsolved(found)]
+    return [*sentences, _time(found), *unsolved(found)]
 
 
-def _all_solved(found: Evaluation) -> list[str]:
+def all_converged(found: Evaluation) -> list[str]:
+    """That every transport problem converged, if it did."""
     statuses = [result.statuses for result in found.results if result.statuses]
     if not statuses or any(set(own) != {Status.CONVERGED} for own in statuses):
         return []
@@ -99,13 +86,13 @@ def _time(found: Evaluation) -> str:
     shots = found.shots[0]
     times = {name: found[name, shots].seconds_per_task for name in found.methods}
     own = times.pop(found.reference)
-    text = f"At {shots_in_words(shots)} a task takes {found.reference} {milliseconds(own)} ms of one core"
+    text = f"At {shots_in_words(shots)}, {found.reference} takes {milliseconds(own)} ms per task on one core"
     if not times:
         return f"{text}."
     fastest = min(times, key=lambda name: times[name])
     if times[fastest] > own:
         return f"{text}, less than any other method."
-    return f"{text}; {fastest}, the fastest, takes {milliseconds(times[fastest])} ms."
+    return f"{text}; the fastest method, {fastest}, takes {milliseconds(times[fastest])} ms."
 
 
 def _with_distances(names: list[str], differences: dict[str, Estimate], which: str) -> str:

@@ -43,7 +43,7 @@ class Source:
     @property
     def name(self) -> str:
         """What people call the data: the bank, or the file of the novel classes."""
-        return self.bank or (self.novel.name if self.novel is not None else "features of its own")
+        return self.bank or (self.novel.name if self.novel is not None else "unnamed features")
 
 
 # Base classes, features and labels of the novel classes, and what these were taken of, which a reader may leave out.
@@ -64,7 +64,7 @@ def source_of(about: dict[str, Any]) -> Source:
 def read_source(source: Source, read: Reader) -> Data:
     """The data, or one sentence on why they cannot be had."""
     if source.bank is None and (source.base is None or source.novel is None):
-        raise InputError("The folder does not say where the data are: pass them with --base and --novel.")
+        raise InputError("The folder does not record where the data are: pass them with --base and --novel.")
     try:
         base, X, y, *rest = read(source)
     except InputError as error:
@@ -72,5 +72,7 @@ def read_source(source: Source, read: Reader) -> Data:
     X = check_features(X, "X_novel")
     kept = rest[0] if rest else Kept.numbered(len(X))
     if len(kept) != len(X):
-        raise InputError(f"The reader gives {len(X)} novel samples and ids of {len(kept)}: it must give one for each.")
+        raise InputError(
+            f"`read` returned {len(X)} novel samples and {len(kept)} ids: it must return one id per sample."
+        )
     return base, X, np.asarray(y), kept

@@ -1,4 +1,4 @@
-"""Figures inside the page: SVG of others taken apart and put together again, with names of its own.
+"""Figures inside the page: SVG parsed and written again from a list of harmless elements, with own ids.
 
 What is not on the lists below does not come through: no script, no style sheet that would reach the page, no address.
 """

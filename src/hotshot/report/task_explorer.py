@@ -1,4 +1,4 @@
-"""The data of the task explorer: the worst, the middling and the best tasks of a run, looked into."""
+"""The data of the task explorer: the worst, the middle and the best tasks of a run."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ KINDS: dict[str, type[CalibratedClassifier]] = {
 def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[dict[str, Any] | None, str]:
     """What `make` makes, or None and a sentence on why there is none: the data are gone, or no task was asked for."""
     if not most:
-        return None, "No tasks were asked for."
+        return None, "No tasks were requested."
     try:
         return make(), ""
     except HotshotError as error:
@@ -50,7 +50,7 @@ def reproduction_explorer(
 ) -> dict[str, Any]:
     """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
     if not {"ways", "queries", "seed"} <= set(about):
-        raise InputError("The folder does not say which tasks were drawn.")
+        raise InputError("The folder does not record which tasks were drawn.")
     base, X, y, kept = read_source(source, read)
     found = _gathered(folder, about, base, X, y)
     shots = found.shots if found is not None else [1]
@@ -166,10 +166,10 @@ def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int | str, 
     if "frozen" not in run.request:
         return {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
     if source.tasks is None:
-        raise InputError("The folder does not say where its frozen tasks are.")
+        raise InputError("The folder does not record where its frozen tasks are.")
     kept, digest = load_tasks(source.tasks, y)
     if digest != run.request["frozen"]:
-        raise InputError(f"The tasks in {source.tasks} are not those of the run, by their hash.")
+        raise InputError(f"The tasks in {source.tasks} are not those of the run: their hash differs.")
     return dict(kept.items())
 
 
@@ -207,13 +207,13 @@ def _method_to_explore(request: dict[str, Any]) -> str:
     for name, described in request["methods"].items():
         if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None:
             return str(name)
-    raise InputError("None of its methods borrows from base classes: there is no transport to look into.")
+    raise InputError("None of its methods borrows from base classes, so there is no transport to show.")
 
 
 def _check_novel(request: dict[str, Any], X: np.ndarray, y: np.ndarray) -> None:
     """Raise unless these are the novel samples of the run."""
     if request["data"] != {"X_novel": array_hash(X), "y_novel": labels_hash(y)}:
-        raise InputError("The novel samples are not those of the run by their hash: pass the file of the run.")
+        raise InputError("The novel samples are not those of the run (their hash differs): pass the file of the run.")
 
 
 def _has_base(described: dict[str, Any], base: BaseClasses) -> bool:
@@ -225,7 +225,7 @@ def _has_base(described: dict[str, Any], base: BaseClasses) -> bool:
 def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) -> CalibratedClassifier:
     """The estimator that `estimator_to_json` described, with the base classes it had."""
     if not _has_base(described, base):
-        raise InputError("The base classes are not those of the run by their hash: pass the file of the run.")
+        raise InputError("The base classes are not those of the run (their hash differs): pass the file of the run.")
     try:
         # As they were chosen then, which another machine need not repeat.
         given, chosen = described["parameters"], described["chosen"]
@@ -234,7 +234,7 @@ def _restored_method(described: dict[str, Any], base: BaseClasses, name: str) ->
         estimator._validate_params()
         restored = {"class": described["class"], "parameters": parameters, "chosen": {}}
         if estimator_to_json(estimator) != json.loads(json.dumps(restored)):
-            raise ValueError("its description is another")
+            raise ValueError("its description differs")
     except (TypeError, ValueError, LookupError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"The parameters of {name} cannot be restored from the run ({reason}).") from None

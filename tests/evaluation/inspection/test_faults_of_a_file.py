@@ -96,7 +96,7 @@ def nearly_the_same_name(X, y):
     y[:15] = "Class_0"
 
 
-@fault("warning", "one-class", "nothing to tell apart")
+@fault("warning", "one-class", "nothing to classify")
 def a_single_class(X, y):
     y[:] = "all"
 

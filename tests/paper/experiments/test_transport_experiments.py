@@ -96,7 +96,7 @@ def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypa
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
         # A query in 72 may fall on the other side.
         assert many == pytest.approx(limit, abs=1.5)
-    assert set(found.figures) == {"generated"}
+    assert set(found.figures) == {"generated", "generated-differences"}
 
 
 @pytest.mark.parametrize("name", ["banking77", "omniglot"])
@@ -130,7 +130,7 @@ def test_mixtures_are_of_the_means_and_weights_are_distributions():
         assert (weights >= 0).all()
 
 
-def test_a_plan_is_told_by_how_many_lend():
+def test_a_plan_is_described_by_its_number_of_lenders():
     weights = np.array([[0.25] * 4, [1.0, 0, 0, 0], [0.5, 0.5, 0, 0]])
     np.testing.assert_allclose(effective_number(weights), [4, 1, 2])
 

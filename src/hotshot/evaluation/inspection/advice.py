@@ -34,16 +34,19 @@ SMALLEST = "Class '{classes[smallest][name]:name}' has {classes[smallest][sample
 PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
 TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
 SIGNED = {
-    "signed-novel": (REFUSED, "Power 'auto' is 0.5 after the base file, and the novel file is signed: pass power=1.")
+    "signed-novel": (
+        REFUSED,
+        "Power 'auto' is 0.5 by the base file, but the novel file has negative entries: pass power=1.",
+    )
 }
 RULES = {
     NORMALISED: {
         **SIGNED,
-        "uniform-plan": (CARE, "All base classes lend about the same to all: a smaller epsilon may help."),
+        "uniform-plan": (CARE, "All base classes lend about equally to all classes: a smaller epsilon may help."),
         "hard-plan": (CARE, "Each base class lends to one novel class only: a larger epsilon may help."),
         "": (FINE, "Power {chosen_power}, centring and unit norm make them independent of the scale."),
     },
-    WEIGHTED: {**SIGNED, "": (FINE, "As the other transports, after training a classifier on all base samples.")},
+    WEIGHTED: {**SIGNED, "": (FINE, "Like the other transports, after a classifier is trained on all base samples.")},
     FREE_LUNCH: {
         **SIGNED,
         "scale": (CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
@@ -59,8 +62,8 @@ RULES = {
     RIVALS: {**SIGNED, "": (FINE, "They normalise the features; settings left open are chosen on the base classes.")},
     CENTROID: {"": (FINE, "Its predictions do not depend on the scale.")},
     DIRECTIONS: {
-        "zero-vectors": (CARE, "They can only guess at {norms[zero_vectors]:sample} without direction."),
-        "": (FINE, "Only directions count, whatever the scale."),
+        "zero-vectors": (CARE, "They can only guess for {norms[zero_vectors]:zero vector}."),
+        "": (FINE, "Only directions matter, not the scale."),
     },
     LINEAR: {
         "norms-small": (CARE, PENALTY.format("strong")),
@@ -69,8 +72,8 @@ RULES = {
     },
     EVALUATE: {
         "class-overlap": (REFUSED, "It refuses files that have classes in common."),
-        "one-class": (REFUSED, "It needs two novel classes at least."),
-        "no-query": (REFUSED, SMALLEST + ", where a shot and a query need two: leave it out."),
+        "one-class": (REFUSED, "It needs at least two novel classes."),
+        "no-query": (REFUSED, SMALLEST + ", but a shot and a query need two: leave it out."),
         "few-samples": (CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
         "repeated-rows": (CARE, TASKS + "; repeated rows make its results too good."),
         "few-classes": (CARE, TASKS + ": ask for --ways {classes[count]}."),
@@ -136,4 +139,4 @@ def _troubles(base: InspectedFile, codes: set[str], methods: tuple[str, ...]) ->
     if methods in (NORMALISED, WEIGHTED, FREE_LUNCH, PUBLISHED) and n_classes < FEW_BASE_CLASSES:
         yield f"{count(n_classes, 'base class', 'base classes')} can lend little."
     if set(methods) <= set(WITH_BASE) and codes & MISMATCHED:
-        yield "Base and novel features seem not to be of one kind."
+        yield "Base and novel features seem to be of different kinds."

@@ -27,7 +27,7 @@ USUAL_RATIO = 3.0
 # the JSON document of the file and from what comes with a problem.
 FAULT, WARNING, NOTE = "fault", "warning", "note"
 BAD = "{n:entry is|entries are} {kind}, in {samples:sample} and {features:feature}, {where}: {remedy}."
-ALIKE = "{n:class has|classes have} nearly the name of {whose}, such as '{second:name}' and '{first:name}'"
+ALIKE = "{n:class has|classes have} almost the same name as {whose}, such as '{second:name}' and '{first:name}'"
 ORIGIN = "The {key} is '{own:name}' in the base file and '{other:name}' in the novel file: use one kind of features."
 LENDERS = "effective number of lenders {costs[lenders]:.0f} of {costs[base_classes]} with epsilon {costs[epsilon]}"
 SENTENCES = {
@@ -35,7 +35,7 @@ SENTENCES = {
         "nan": BAD,
         "infinity": BAD,
         "missing-labels": "{n:sample has|samples have} no label (NaN or infinity): label or remove them.",
-        "fractional-labels": "Labels have fractions, so they are no classes: point at the column of labels.",
+        "fractional-labels": "Labels have fractions, so they are not classes: name the column of labels.",
         "all-constant": "All samples are the same, so no method can tell them apart: extract the features again.",
         "width-mismatch": "The base file has {own:feature} and the novel file {features}: use the same extractor.",
         "row-overlap": "{n:row|rows} of the novel file also in the base file, such as {row} ({twin} there): "
@@ -53,12 +53,12 @@ SENTENCES = {
         "scale": "Features deviate by {deviation_within_classes:2} within classes, where {low} to {high} is usual: for "
         "free-lunch and the published parameter sets, multiply the features by {factor:1}.",
         "blank-labels": "{n:sample has|samples have} an empty label, which counts as a class: label or remove them.",
-        "labels-like-ids": "There are {classes[count]} classes for {samples} samples: point at the column of classes.",
+        "labels-like-ids": "There are {classes[count]} classes for {samples} samples: name the column of classes.",
         "similar-names": ALIKE + ": if they are the same class, give them the same name.",
         "one-sample-classes": "{n:class has|classes have} one sample, such as '{name:name}', and as base class only "
         "the covariance of all classes together: add samples, or leave out.",
         "few-base-classes": "{n:base class|base classes} can lend little to novel classes: use {enough} or more.",
-        "one-class": "There are fewer than two classes, so there is nothing to tell apart: add classes.",
+        "one-class": "There are fewer than two classes, so there is nothing to classify: add classes.",
         "few-novel-samples": "Class '{name:name}' has {n:sample}, too few for one shot and {queries} queries: leave it "
         "out of evaluations, or ask for fewer --queries.",
         "power-mismatch": "The {signed} file has negative entries and the {plain} file has none, and power 'auto' "

@@ -10,7 +10,7 @@ from hotshot.evaluation import MethodResult, mean_interval, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.formatting import shots_in_words
 from hotshot.paper.figures import grouped_bars, histogram
-from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, paired, standing
+from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, leads, paired, standing
 from hotshot.paper.published import SHOTS, published_backbone, published_dataset, published_systems
 from hotshot.paper.setting import FeatureSet, Setting, hot_as_published
 
@@ -18,7 +18,7 @@ AUTHORS, TUNED = "hot, authors' set", "hot, tuned"
 # By the names of the command line, with what they stand for among the paper's systems.
 METHODS = {
     "hot": "H-OT",
-    AUTHORS: "H-OT with the authors' set",
+    AUTHORS: "H-OT, authors' parameters",
     "free-lunch": "Free-Lunch",
     "logistic-raw": "logistic regression (as RFS)",
     "ridge": "ridge (as R2D2)",
@@ -26,7 +26,7 @@ METHODS = {
     "centroid": "nearest centroid (as ProtoNet)",
     "matching": "soft nearest neighbour (as MatchNet)",
     "cosine": "cosine to the mean (as Baseline++)",
-    "logistic": "logistic regression after the power",
+    "logistic": "logistic regression after the power transform",
     "centroid-cl2n": "nearest centroid after centring and unit norm",
 }
 # These take up to a second a task.
@@ -56,11 +56,19 @@ def run_accuracy(setting: Setting) -> Findings:
             sentences.append(f"{features.title}, {shots_in_words(k)}: {standing(differences)}")
             claims += _claims(found, k, where)
         tables.append(_table(setting, features, found))
-        figures["accuracy" if number == 1 else f"accuracy-{number}"] = grouped_bars(
-            list(names.values()),
-            {shots_in_words(k): [bar(found[name, k]) for name in names] for k in SHOTS},
+        suffix = "" if number == 1 else f"-{number}"
+        order = sorted(names, key=lambda name: -found[name, SHOTS[0]].accuracy.mean)
+        figures[f"accuracy{suffix}"] = grouped_bars(
+            [names[name] for name in order],
+            {shots_in_words(k): [bar(found[name, k]) for name in order] for k in SHOTS},
             label="accuracy in %",
-            title=features.title,
+            title=f"Accuracy by method, {features.title}",
+        )
+        figures[f"accuracy-differences{suffix}"] = leads(
+            {names[name]: [gap(found["hot", k], found[name, k]) for k in SHOTS] for name in names if name != "hot"},
+            [shots_in_words(k) for k in SHOTS],
+            "method",
+            features.title,
         )
     return Findings(tuple(sentences), tuple(tables), figures, claims=tuple(claims))
 
@@ -86,35 +94,37 @@ def measure(setting: Setting, features: FeatureSet) -> Results:
 
 
 def _table(setting: Setting, features: FeatureSet, found: Results) -> Table:
-    columns, rows = ["method", "features", "from"], []
+    columns, rows = ["method"], []
     for k in SHOTS:
-        columns += [shots_in_words(k), f"H-OT minus it, {shots_in_words(k)}, paired"]
+        columns += [shots_in_words(k), f"lead of H-OT, {shots_in_words(k)}, paired"]
+    columns += ["features", "source"]
     for name, label in methods(setting).items():
-        row: list[Cell] = [label, features.backbone or "as given", "here"]
+        row: list[Cell] = [label]
         for k in SHOTS:
             difference = None if name == "hot" else gap(found["hot", k], found[name, k])
             row += [percent(found[name, k].accuracy), difference]
-        rows.append(tuple(row))
+        rows.append((*row, features.backbone or "as given", "measured"))
     for system in published_systems(features.name):
-        row = [system.name, system.backbone, f"published, by {system.source}"]
+        row = [system.name]
         for k in SHOTS:
             row += [system.accuracies[k], None]
-        rows.append(tuple(row))
+        rows.append((*row, system.backbone, f"published, by {system.source}"))
     title = f"{setting.ways}-way accuracy in %, {setting.tasks} tasks of {features.title}"
     return Table(title, tuple(columns), tuple(rows), _notes(setting, features))
 
 
 def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     notes = [
-        "The authors' set has the closed-form bound of the expected loss in place of 750 generated features a class."
+        "With the authors' parameters, the closed-form bound of the expected loss replaces 750 generated features per "
+        "class."
     ]
     if setting.few_tasks < setting.tasks:
         notes.append(
-            f"On the first {setting.few_tasks} tasks only, for their time: the authors' set, and Free-Lunch at 5 shots."
+            f"Slow methods ran on the first {setting.few_tasks} tasks only: authors' parameters, Free-Lunch at 5 shots."
         )
     if published_systems(features.name):
         notes.append(
-            "The published systems had other features and other tasks, of 5 ways: no difference is paired with them."
+            "The published systems used other features and other 5-way tasks: differences to them cannot be paired."
         )
     if published_dataset(features.name) == "CIFAR-FS":
         notes.append("For Free-Lunch on WRN28+RTloss at 1 shot, Table 3 of the paper prints 74.94 ± 0.64 instead.")
@@ -131,7 +141,7 @@ def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
     }
     return (
         claim(f"H-OT is ahead of Free-Lunch {where}.", {"": gap(hot, free_lunch)}),
-        claim(f"With the authors' set, H-OT is ahead of Free-Lunch {where}.", {"": gap(authors, free_lunch)}),
+        claim(f"With the authors' parameters, H-OT is ahead of Free-Lunch {where}.", {"": gap(authors, free_lunch)}),
         claim(f"H-OT is ahead of every other classifier {where}.", others),
     )
 
@@ -162,7 +172,7 @@ def run_backbones(setting: Setting) -> Findings:
     return Findings(
         (alone,) if len(sets) == 1 else (),
         (Table(title, BACKBONE_COLUMNS, tuple(rows)),),
-        claims=(claim("H-OT is ahead of Free-Lunch whatever the backbone.", differences),),
+        claims=(claim("H-OT is ahead of Free-Lunch with every backbone.", differences),),
     )
 
 
@@ -185,19 +195,19 @@ def run_histogram(setting: Setting) -> Findings:
                 (f"{low} to {high}", *(Number(float(own[i]), places=0) for own in counts.values()))
                 for i, (low, high) in enumerate(pairwise(EDGES))
             ),
-            ("A range holds its lower end; the last one holds both.",),
+            ("A range includes its lower end; the last includes both ends.",),
         ),
         Table(
             f"Tasks below {100 * THRESHOLD:.0f}%, in % of all, {what}",
-            ("method", "share of tasks", "it minus H-OT, paired"),
+            ("method", "share of tasks", "method minus H-OT, paired"),
             tuple((label, percent(mean_interval(own)), None if own is hot else fewer) for label, own in below.items()),
         ),
     )
     shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
     sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
     text = f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch."
-    title = setting.features.title
-    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="tasks", title=title)
+    title = f"Tasks by accuracy, {setting.features.title}"
+    figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="number of tasks", title=title)
     return Findings((sentence,), tables, {"histogram": figure}, claims=(claim(text, {"": fewer}),))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from hotshot.base import Space
 from hotshot.evaluation.tables import Table, interval
+from hotshot.formatting import readable
 from hotshot.paper.figures import weights
 from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
@@ -42,21 +43,21 @@ def run(setting: Setting) -> Findings:
         for score in (correlation, total_error)
     )
     table = Table(
-        f"Learned against true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
+        f"Learned and true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
         f"{len(mixtures[0].classes)} base means of {setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
             (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name])) for name in errors
         ),
-        ("The error is between 0 and 2. Means are those of the features as they are, without a power.",),
+        ("The error is between 0 and 2. Means are of the raw features, without a power transform.",),
     )
     first = mixtures[0]
     figures = {
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
             {FREE_LUNCH: first.learned[FREE_LUNCH][:, n], "high-level OT": first.learned[OT_SCALED][:, n]},
-            base.names[first.classes],
-            title=setting.features.title,
+            [readable(name) for name in base.names[first.classes]],
+            title=f"True and learned weights, mixture {n + 1}, {setting.features.title}",
         )
         for n in range(min(2, setting.ways))
     }
@@ -70,9 +71,9 @@ def run(setting: Setting) -> Findings:
     for epsilon, name in (("as published", OT_PUBLISHED), (SCALED_EPSILON, OT_SCALED)):
         closer = {
             "correlation": interval(correlations[name] - correlations[FREE_LUNCH], signed=True),
-            "error less by": interval(errors[FREE_LUNCH] - errors[name], signed=True),
+            "reduction of the error": interval(errors[FREE_LUNCH] - errors[name], signed=True),
         }
-        text = f"The weights of the high-level transport fit the truth better than Free-Lunch's, epsilon {epsilon}."
+        text = f"Weights of the high-level transport are closer to the truth than Free-Lunch's, epsilon {epsilon}."
         claims.append(claim(text, closer))
     return Findings((words,), (table,), figures, claims=tuple(claims))
 
@@ -110,4 +111,4 @@ def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
     return found
 
 
-TOY_WEIGHTS = Experiment("toy-weights", "Weights that are known", "Figure 7 (appendix)", run)
+TOY_WEIGHTS = Experiment("toy-weights", "Recovery of known weights", "Figure 7 (appendix)", run)

@@ -1,14 +1,22 @@
 """Figures 3 and 8 to 10: learned cost, plan and lenders of a task, and how much flatter plans are across domains."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation.tables import Number, Table, interval
+from hotshot.formatting import readable
 from hotshot.paper.experiments.cross_domain import NEARER, other_bases
 from hotshot.paper.experiments.known_weights import correlation
 from hotshot.paper.figures import heatmap, plans, ranking, sample_weights
 from hotshot.paper.findings import Experiment, Findings, claim
 from hotshot.paper.setting import Setting
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Tasks over which lenders are counted; the first is drawn.
 MOST_TASKS = 20
@@ -25,8 +33,8 @@ def run_cost(setting: Setting) -> Findings:
         ends = Number(float(own.min())), Number(float(own.max()))
         rows.append((str(label), str(model.base_names_[own.argmin()]), *ends))
     table = Table(
-        f"Learned cost times {setting.ways}, first {setting.ways}-way-1-shot task of {setting.features.name}",
-        ("novel class", "base class of least cost", "least", "largest"),
+        f"Learned cost times {setting.ways}, the first {setting.ways}-way-1-shot task of {setting.features.name}",
+        ("novel class", "base class of least cost", "least cost", "largest cost"),
         tuple(rows),
         ("Cosine distances are between 0 and 2; the cost of the transport is their mean under the plan.",),
     )
@@ -36,8 +44,7 @@ def run_cost(setting: Setting) -> Findings:
         "The smaller the cost of a base class, the larger its weight.",
         {"correlation of the logarithm of the weights with the negative cost": interval(np.array(follows))},
     )
-    title = setting.features.title
-    figure = heatmap(cost, model.base_names_, model.classes_, label="learned cost", title=title)
+    figure = _heatmap(cost, cost, model, "learned cost", f"Learned cost of a task, {setting.features.title}")
     return Findings((), (table,), {"cost": figure}, {"correlation": follows}, (smaller,))
 
 
@@ -53,7 +60,7 @@ def run_plan(setting: Setting) -> Findings:
     }
     table = Table(
         f"How many base classes lend, {number} {setting.ways}-way-1-shot tasks of {setting.features.name}",
-        ("base classes of", "base classes", "effective number of lenders", "largest weight in %"),
+        ("base classes from", "number of base classes", "effective number of lenders", "largest weight in %"),
         tuple(
             (
                 name,
@@ -68,13 +75,13 @@ def run_plan(setting: Setting) -> Findings:
     first = {name: each[0] for name, each in models.items()}
     model, title = first[own], setting.features.title
     weights = model.transfer_weights_.T
-    figures = {"plan": heatmap(weights, model.base_names_, model.classes_, label="transfer weight", title=title)}
+    figures = {"plan": _heatmap(weights, -weights, model, "transfer weight", f"Transfer weights of a task, {title}")}
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
             {name: each.transfer_weights_[0] for name, each in first.items()},
-            {name: each.base_names_ for name, each in first.items()},
-            label=f"transfer weight to {model.classes_[0]}",
-            title=title,
+            {name: [readable(b) for b in each.base_names_] for name, each in first.items()},
+            label="transfer weight",
+            title=f"Transfer weights to “{readable(model.classes_[0])}” by base classes used, {title}",
         )
     shares = {name: 100 * lenders[name] / len(banks[name].names) for name in banks}
     inside = NEARER if NEARER in banks else own
@@ -86,7 +93,7 @@ def run_plan(setting: Setting) -> Findings:
     largest = int(model.transfer_weights_[0].argmax())
     words = (
         f"{model.classes_[0]} borrows most from {model.base_names_[largest]}: "
-        f"{100 * model.transfer_weights_[0, largest]:.0f}%, where equal weights would be "
+        f"{100 * model.transfer_weights_[0, largest]:.0f}%. Equal weights would be "
         f"{100 / len(model.base_names_):.1f}%."
     )
     return Findings((words,), (table,), figures, claims=tuple(claims))
@@ -101,17 +108,17 @@ def run_nearest(setting: Setting) -> Findings:
         # Cells are empty where there are fewer lenders.
         rows.append((str(loan.label), *shown, *[""] * (TOP - len(shown))))
     table = Table(
-        f"Base classes that lend most, first {setting.ways}-way-1-shot task of {setting.features.name}",
+        f"Base classes that lend most, the first {setting.ways}-way-1-shot task of {setting.features.name}",
         ("novel class", *(f"{rank + 1}." for rank in range(TOP))),
         tuple(rows),
     )
     first = loans[0]
     names, values = zip(*first.lenders[:TOP], strict=True)
     figure = ranking(
-        names,
+        [readable(name) for name in names],
         [100 * value for value in values],
-        label=f"lends to {first.label}, % of its borrowed mean",
-        title=setting.features.title,
+        label="share of the borrowed mean in %",
+        title=f"Base classes that lend most to “{readable(first.label)}”, {setting.features.title}",
     )
     return Findings((first.in_words(TOP).replace("`", ""),), (table,), {"nearest": figure})
 
@@ -128,13 +135,13 @@ def run_sample_weights(setting: Setting) -> Findings:
     weights = setting.ways * np.asarray(plan).T
     name = str(base.names[largest])
     figure = sample_weights(
-        {str(label): row for label, row in zip(classes[:2], weights[:2], strict=True)},
-        label=f"weight of the samples of {name}",
-        title=setting.features.title,
+        {f"for {readable(label)}": row for label, row in zip(classes[:2], weights[:2], strict=True)},
+        label="weight",
+        title=f"Low-level weights of the samples of “{readable(name)}”, {setting.features.title}",
     )
     table = Table(
         f"Low-level weights within {name}, {weights.shape[1]} samples",
-        ("novel class", "effective number of samples", "largest over equal weight"),
+        ("novel class", "effective number of samples", "largest weight / equal weight"),
         tuple(
             (str(label), Number(float(number)), Number(float(row.max() * weights.shape[1])))
             for label, number, row in zip(classes, effective_number(weights), weights, strict=True)
@@ -142,14 +149,21 @@ def run_sample_weights(setting: Setting) -> Findings:
     )
     alike = float(np.corrcoef(weights[:2])[0, 1])
     words = (
-        f"{classes[0]} and {classes[1]} weigh the samples of {name} differently: the correlation of their weights is "
-        f"{alike:.2f}."
+        f"For {classes[0]} and {classes[1]}, the weights of the samples of {name} have a correlation of {alike:.2f}."
     )
     return Findings((words,), (table,), {"sample-weights": figure}, {"weights": weights.tolist()})
 
 
+def _heatmap(values: np.ndarray, costs: np.ndarray, model: HOTClassifier, label: str, title: str) -> Figure:
+    """Values (B, N), with base classes grouped by the novel class that they cost least, the cheapest first."""
+    nearest = costs.argmin(axis=1)
+    order = np.lexsort((costs.min(axis=1), nearest))
+    rows, columns = ([readable(name) for name in names] for names in (model.base_names_[order], model.classes_))
+    return heatmap(values[order], rows, columns, label=label, title=title)
+
+
 def effective_number(weights: np.ndarray) -> np.ndarray:
-    """Exp of the entropy of each row: so many equal weights are as uncertain."""
+    """The exponential of the entropy of each row: the number of equal weights with the same entropy."""
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.exp(-(weights * logs).sum(axis=1))
 

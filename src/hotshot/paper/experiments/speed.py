@@ -44,8 +44,8 @@ def run(setting: Setting) -> Findings:
         ("method", *heads, *(f"{head}, in the paper" for head in heads)),
         tuple(rows),
         (
-            f"As published: 750 generated features a class; {min(setting.tasks, FEW)} tasks.",
-            "The paper timed a Pentium PC of 3.7 GHz, another machine.",
+            f"As published: 750 generated features per class; {min(setting.tasks, FEW)} tasks.",
+            "The times of the paper are from a 3.7 GHz Pentium PC.",
         ),
     )
     milliseconds = {label: {str(k): ms for k, ms in own.items()} for label, own in measured.items()}
@@ -72,7 +72,7 @@ def _published(dataset: str, method: str, shots: int) -> Number | None:
 def _in_words(dataset: str, measured: dict[str, dict[int, float]], shots: int) -> str:
     own, published = measured[HOT][shots], measured[HOT_AS_PUBLISHED][shots]
     sentence = (
-        f"At {shots_in_words(shots)}, H-OT takes {_short(own)} ms a task. As published, it takes "
+        f"At {shots_in_words(shots)}, H-OT takes {_short(own)} ms per task. As published, it takes "
         f"{_short(published / own)} times as long on this machine."
     )
     in_paper = _published(dataset, "hot", shots)

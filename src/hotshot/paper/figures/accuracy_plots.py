@@ -10,13 +10,15 @@ import numpy as np
 from hotshot.errors import ParameterError
 from hotshot.paper.figures import text
 from hotshot.paper.figures.checks import arrays_of, estimates, names_of, numbers, padded, span
-from hotshot.paper.figures.style import COLUMN, HATCHES, POINTS, SOFT, TEXT, colour, drawing, marker, outlined
+from hotshot.paper.figures.style import COLUMN, HATCHES, INK, POINTS, SOFT, TEXT, colour, drawing, marker, outlined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Most points of height for each series of a group of dots; between two groups there is as much again.
 TALLEST = 7.5
+# Least points of height of a group: two lines of its name.
+SHORTEST = 17.5
 DOTS: dict[str, Any] = {"markeredgewidth": 0.9, "elinewidth": 1.1}
 # Of the axes of lines, in inches.
 HEIGHT = 1.75
@@ -25,18 +27,20 @@ LIMIT_DASHES = ((0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
 FILLED = 0.84
 
 
-def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, title: str = "") -> Figure:
-    """Means with their intervals, by group and series, as dots with bars of error.
+def grouped_bars(
+    groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, label: str, zero: bool = False, title: str = ""
+) -> Figure:
+    """Means with their intervals, by group and series, as dots with error bars.
 
     Dots, not bars from zero: the differences between methods are small against the values. Groups go down the page,
     so that their names are level. A series has a pair (mean, half width or None) for each group, None without a value;
-    `label` says what the values are.
+    `label` says what the values are. With `zero` there is a line at 0, for differences.
     """
     group_names = names_of(groups, None, "groups")
     estimated = estimates(series, len(group_names))
     n_groups, n_series = len(group_names), len(estimated)
     of_series = text.row_pitch(n_groups * (n_series + 1), TALLEST)
-    pitch = max(of_series * (n_series + 1), 13.0)
+    pitch = max(of_series * (n_series + 1), SHORTEST)
     with drawing(COLUMN, n_groups * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         handles = []
@@ -46,10 +50,14 @@ def grouped_bars(groups: Iterable[Any], series: Mapping[str, Sequence[Any]], *, 
             handles.append(axes.errorbar(means, places, xerr=half, fmt=marker(i), color=colour(i), **DOTS))
         for between in range(1, n_groups):
             axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
-        axes.set_xlim(*padded(*span(estimated.values())))
+        low, high = span(estimated.values())
+        if zero:
+            axes.axvline(0, color=INK, linewidth=0.7)
+            low, high = min(low, 0.0), max(high, 0.0)
+        axes.set_xlim(*padded(low, high))
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(text.wrapped(label, 2.2, TEXT))
+        axes.set_xlabel(text.wrapped(label, 1.8, TEXT))
         text.name_rows(axes, group_names, pitch=pitch, inches=1.35)
         text.add_header(figure, title, handles if n_series > 1 else (), estimated)
     return figure

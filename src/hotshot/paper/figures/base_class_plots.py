@@ -21,7 +21,7 @@ TALLEST = 13.0
 # Perceptually uniform, dark where there is much.
 COLOUR_MAP = "magma_r"
 # Inches: the least width of a column and of all, what the colour bar takes, its height, and the longest name.
-CELL, CELLS, BAR, BAR_HEIGHT, NAME = 0.18, 0.95, 0.62, 3.0, 2.1
+CELL, CELLS, BAR, BAR_HEIGHT, NAME = 0.18, 0.95, 0.8, 3.0, 2.1
 # Beyond so many cells an image replaces their outlines in vector files.
 MOST_OUTLINED = 6000
 
@@ -53,6 +53,7 @@ def heatmap(values: Any, rows: Iterable[Any], columns: Iterable[Any], *, label: 
         bar = figure.colorbar(mesh, ax=axes, aspect=share * body / 0.1, shrink=share, anchor=(0, 1), pad=0.02)
         bar.outline.set_visible(False)
         bar.set_label(text.wrapped(label, share * body, TEXT))
+        axes.set(xlabel="novel class", ylabel="base class")
         text.name_columns(axes, range(n_columns), column_names)
         axes.tick_params(axis="x", length=0)
         text.keep_height(axes, body)
@@ -122,9 +123,9 @@ def weights(truth: Any, learned: Mapping[str, Any], names: Iterable[Any], *, tit
         high = max(true.max(), *(each.max() for each in found.values()))
         axes.set_xlim(low - 0.02 * (high - low), high + 0.05 * (high - low) or 1)
         axes.grid(axis="x")
-        axes.set_xlabel("weight")
+        axes.set(xlabel="weight", ylabel="base class")
         text.name_rows(axes, [class_names[b] for b in order], pitch=pitch)
-        text.add_header(figure, title, handles, ["truth", *found])
+        text.add_header(figure, title, handles, ["true weight", *found])
     return figure
 
 
@@ -151,6 +152,7 @@ def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, labe
             axes.set_ylabel(text.wrapped(label, 1.0, TEXT))
             axes.set_xlim(-0.6, len(each) - 0.4)
             axes.set_ylim(low, high + 0.05 * (high - low))
+            axes.set_xlabel("base class, largest weight first")
         for axes, own_names, order in zip(all_axes, class_names, orders, strict=True):
             text.name_columns(axes, range(len(order)), [own_names[b] for b in order])
             axes.tick_params(axis="x", length=0)
@@ -159,20 +161,25 @@ def plans(panels: Mapping[str, Any], names: Mapping[str, Iterable[Any]], *, labe
 
 
 def sample_weights(panels: Mapping[str, Any], *, label: str, title: str = "") -> Figure:
-    """Weights (J,) of the samples within a base class, in their order, a panel for each novel sample on one scale."""
+    """Weights (J,) of the samples within a base class, a panel for each novel sample on one scale.
+
+    Samples have the same place in all panels: those with the largest weight in the first panel are on the left.
+    """
     given = arrays_of(panels, "panels", "J")
-    longest = max(map(len, given.values()))
+    if len(sizes := {len(each) for each in given.values()}) > 1:
+        raise ParameterError(f"panels must have weights of the same samples, got {sorted(sizes)} weights.")
+    order = np.argsort(-next(iter(given.values())), kind="stable")
     low, high = _range(given.values())
     with drawing(COLUMN, 1.05 * len(given) + 0.4) as figure:
         all_axes = figure.subplots(len(given), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        thickness = float(np.clip(0.75 * 2.7 * POINTS / longest, 0.25, 4))
+        thickness = float(np.clip(0.75 * 2.7 * POINTS / len(order), 0.25, 4))
         for axes, heading, each in zip(all_axes, text.fitted(given, 2.6, TEXT), given.values(), strict=True):
-            axes.vlines(np.arange(1, len(each) + 1), 0, each, color=COLOURS[0], linewidth=thickness)
+            axes.vlines(np.arange(1, len(each) + 1), 0, each[order], color=COLOURS[0], linewidth=thickness)
             equal = _equal_weights(axes, (0.5, len(each) + 0.5), each)
             axes.set_title(heading, pad=2)
-        axes.set_xlim(0.5, longest + 0.5)
+        axes.set_xlim(0.5, len(order) + 0.5)
         axes.set_ylim(low, high + 0.06 * (high - low))
-        axes.set_xlabel("sample of the base class")
+        axes.set_xlabel(text.wrapped("samples of the base class, in the order of the first panel", 2.6, TEXT))
         figure.supylabel(text.wrapped(label, 0.9 * figure.get_figheight(), TEXT), fontsize=TEXT)
         text.add_header(figure, title, [equal], ["equal weights"])
     return figure

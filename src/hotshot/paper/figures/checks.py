@@ -48,7 +48,7 @@ def named(values: Any, name: str) -> dict[str, Any]:
     """A dict by name that holds something."""
     if not isinstance(values, Mapping) or not values:
         got = "an empty one" if isinstance(values, Mapping) else type(values).__name__
-        raise ParameterError(f"{name} must be a dict by name with at least one entry, got {got}.")
+        raise ParameterError(f"{name} must be a dict from names to values with at least one entry, got {got}.")
     found = {str(key): value for key, value in values.items()}
     if len(found) < len(values):
         raise ParameterError(f"{name} must have different names, got {[*values]}: rename those that print alike.")

@@ -13,7 +13,7 @@ function element(tag, options, ...children) {
   return made;
 }
 
-function drawn(tag, attributes, title) {
+function svgElement(tag, attributes, title) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   if (title) {
@@ -107,7 +107,29 @@ function sortable(table) {
   });
 }
 
-/* One task, looked into */
+/* Tables that are wider than the window, and details that a link or the printer needs open */
+
+function hintAtScrolling(scroll) {
+  const hint = scroll.parentElement.querySelector(".hint");
+  const show = () => {
+    const more = scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 2;
+    scroll.classList.toggle("more", more);
+    if (hint) hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 2;
+  };
+  scroll.addEventListener("scroll", show, { passive: true });
+  new ResizeObserver(show).observe(scroll);
+}
+
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target && target.closest("details");
+  if (folded && !folded.open) {
+    folded.open = true;
+    target.scrollIntoView();
+  }
+}
+
+/* A single task */
 
 // Texts and thumbnails of all tasks on the page, which say by number which is theirs.
 const INPUTS = JSON.parse(document.getElementById("inputs").textContent);
@@ -119,7 +141,7 @@ function known(data, row) {
 }
 
 // What a sample is, in a few words.
-function called(data, row) {
+function described(data, row) {
   const { id, text } = known(data, row);
   return text ? `${short(text, 90)} (${id})` : id;
 }
@@ -148,7 +170,7 @@ function nearest(data, task, query) {
 
 function map(data, task, open) {
   const [width, height, edge] = [200, 130, 8];
-  const picture = drawn("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img",
+  const picture = svgElement("svg", { class: "map", viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": "Support samples and queries as the classifier sees them" });
   const x = (p) => edge + p[0] * (width - 2 * edge);
   const y = (p) => height - edge - p[1] * (height - 2 * edge);
@@ -157,8 +179,8 @@ function map(data, task, open) {
   task.queries.forEach((point, query) => {
     const [, , truth, chosen, row] = point;
     const wrong = truth !== chosen;
-    const hint = `${called(data, row)}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
-    const dot = drawn("circle", { class: wrong ? "query error" : "query", cx: x(point), cy: y(point), r: wrong ? 2.6 : 2.1,
+    const hint = `${described(data, row)}: ${label(truth)}` + (wrong ? `, taken for ${label(chosen)}` : "");
+    const dot = svgElement("circle", { class: wrong ? "query error" : "query", cx: x(point), cy: y(point), r: wrong ? 2.6 : 2.1,
       style: `fill:${colour(truth)}`, "data-query": query }, hint);
     dot.addEventListener("click", () => open(query));
     if (wrong) errors.push(dot);
@@ -167,8 +189,8 @@ function map(data, task, open) {
   picture.append(...errors);
   task.support.forEach((point) => {
     const [, , truth, row] = point;
-    picture.append(drawn("rect", { class: "support", x: x(point) - 2.8, y: y(point) - 2.8, width: 5.6, height: 5.6,
-      transform: `rotate(45 ${x(point)} ${y(point)})`, style: `fill:${colour(truth)}` }, `${called(data, row)}: support of ${label(truth)}`));
+    picture.append(svgElement("rect", { class: "support", x: x(point) - 2.8, y: y(point) - 2.8, width: 5.6, height: 5.6,
+      transform: `rotate(45 ${x(point)} ${y(point)})`, style: `fill:${colour(truth)}` }, `${described(data, row)}: support of ${label(truth)}`));
   });
   return picture;
 }
@@ -179,7 +201,7 @@ function overview(data, task, open) {
     element("li", {}, element("span", { class: "dot", "--colour": colour(c) }), name(short(data.classes[n], 40)))));
   legend.append(element("li", {}, element("span", { class: "dot support" }), "support"));
   if (task.n_wrong) legend.append(element("li", {}, element("span", { class: "dot error" }), "wrong: click to see why"));
-  const seen = element("div", { class: "card" }, element("h5", { text: "As the classifier sees it" }),
+  const seen = element("div", { class: "card" }, element("h5", { text: "Support and queries in the plane of the logits" }),
     map(data, task, open), legend);
   const cards = element("div", { class: "overview" }, seen);
   if (task.methods) {
@@ -190,7 +212,7 @@ function overview(data, task, open) {
         bar(task.methods[m]), element("span", { class: "value", text: percent(task.methods[m]) })));
     }
     cards.append(element("div", { class: "card others" }, element("h5", { text: "Methods on this task" }), bars,
-      element("p", { class: "fact", text: `Share of the ${task.asked} queries that were right, as the run recorded it.` })));
+      element("p", { class: "fact", text: `Share of the ${task.asked} queries that were right, as recorded by the run.` })));
   }
   (cards.querySelector(".others") || seen).append(...confusion(data, task));
   return cards;
@@ -213,7 +235,7 @@ function confusion(data, task) {
       "--share": percent(count / asked, 0), text: count || "·" })));
     body.append(line);
   });
-  return [element("h5", { class: "apart", text: "Right class in rows, answer in columns" }),
+  return [element("h5", { class: "apart", text: "Confusion: right class in rows, answer in columns" }),
     element("div", { class: "narrow" }, element("table", { class: "confusion" }, element("thead", {}, head), body))];
 }
 
@@ -227,7 +249,7 @@ function classCard(data, task, c, scale) {
   own.taken_for.forEach(([other, times], i) => right.append(i ? ", " : "; taken for ", name(short(label(other), 60)), ` ${times}×`));
   card.append(right);
   card.append(element("div", { class: "strip", "aria-hidden": "true" }, element("span", { "--share": percent(own.own_share, 1) })));
-  card.append(element("p", { class: "fact", text: `${percent(own.own_share, 0)} of its mean is its own, the rest borrowed from` }));
+  card.append(element("p", { class: "fact", text: `${percent(own.own_share, 0)} of the mean comes from its support; the rest is borrowed from` }));
   const bars = element("ol", { class: "bars" });
   for (const [b, weight] of own.lenders) {
     bars.append(element("li", {}, name(data.base[b], "name"), bar(weight / scale, colour(c)),
@@ -244,8 +266,8 @@ function classCard(data, task, c, scale) {
 const cosine = (similarity) => `similarity ${similarity.toFixed(2).replace("-", "−")}`;
 const signed = (number) => (number < 0 ? "−" : "+") + Math.abs(number).toFixed(2);
 
-function reasons(data, title, { examples, lenders }, chosen, right) {
-  const box = element("div", {}, element("h6", {}, "For ", name(short(title, 60))));
+function evidence(data, title, { examples, lenders }, chosen, right) {
+  const box = element("div", {}, element("h6", {}, "Evidence for ", name(short(title, 60))));
   box.append(element("p", { class: "fact", text: examples.length ? "Support samples:" : "Support samples: none" }),
     element("ul", { class: "samples" }, ...examples.map(([row, similarity, given]) => element("li", {},
       sample(data, row, element("span", { class: "fact", text: `${signed(given)}, ${cosine(similarity)}` }))))));
@@ -291,9 +313,9 @@ function errors(data, task, prefix) {
     const [gap, own, lent, rest] = wrong.parts.map(signed);
     const why = element("div", { class: "why" },
       element("div", { class: "near" }, element("h6", { text: "Nearest examples" }), nearest(data, task, wrong.query)),
-      element("p", { class: "fact", text: `Of the gap of ${gap}, support samples make ${own}, lent means ${lent}, the rest ${rest}.` }),
-      reasons(data, label(chosen), wrong.for_chosen, ...names),
-      reasons(data, label(truth), wrong.for_right, ...names));
+      element("p", { class: "fact", text: `Gap ${gap}: support samples ${own}, lent means ${lent}, rest ${rest}.` }),
+      evidence(data, label(chosen), wrong.for_chosen, ...names),
+      evidence(data, label(truth), wrong.for_right, ...names));
     const detail = element("details", { id: `${prefix}-query-${wrong.query}` }, heading, why);
     detail.hidden = i >= SHOWN_ERRORS;
     list.append(detail);
@@ -315,7 +337,7 @@ function errors(data, task, prefix) {
   return box;
 }
 
-function rights(data, task, prefix) {
+function rightQueries(data, task, prefix) {
   const right = task.queries.map((_, query) => query).filter((query) => task.queries[query][2] === task.queries[query][3]);
   if (!right.length) return [];
   const list = element("ul", { class: "right" }, ...right.map((query) => {
@@ -337,7 +359,7 @@ function explorer(root) {
   };
   const plural = (k) => `${k} shot${k === 1 ? "" : "s"}`;
   const [shotsLabel, shots] = select("Shots", data.settings.map((s, i) => [i, plural(s.shots)]));
-  const [orderLabel, order] = select("In order of", [["accuracy", "accuracy"], ["number", "number"]]);
+  const [orderLabel, order] = select("Sort by", [["accuracy", "accuracy"], ["number", "number"]]);
   const [taskLabel, choice] = select("Task", []);
   const previous = element("button", { type: "button", text: "‹ Previous", "aria-keyshortcuts": "ArrowLeft" });
   const next = element("button", { type: "button", text: "Next ›", "aria-keyshortcuts": "ArrowRight" });
@@ -385,13 +407,13 @@ function explorer(root) {
     };
     const parts = [element("h4", { text: title })];
     if (task.recorded !== undefined && Math.abs(task.recorded - task.accuracy) > 1e-9) {
-      parts.push(element("p", { class: "note", text: `The run recorded ${percent(task.recorded)}: what the method draws at random differs here.` }));
+      parts.push(element("p", { class: "note", text: `The run recorded ${percent(task.recorded)}: random draws of the method differ here.` }));
     }
     parts.push(overview(data, task, open));
     parts.push(element("div", { class: "classes" }, ...task.classes.map((_, c) => classCard(data, task, c, scale))));
     const rows = Object.values(data.inputs.rows).some(([id]) => id !== null) ? "" : ` Rows are those of the novel samples of ${data.data}, counted from 0.`;
-    parts.push(element("p", { class: "note", text: `Bars of base classes are drawn against the largest weight in this task, ${small(scale)}.${rows}` }));
-    parts.push(errors(data, task, root.id), ...rights(data, task, root.id));
+    parts.push(element("p", { class: "note", text: `Bars of base classes are relative to the largest weight in this task, ${small(scale)}.${rows}` }));
+    parts.push(errors(data, task, root.id), ...rightQueries(data, task, root.id));
     const held = place.contains(document.activeElement);
     place.replaceChildren(...parts);
     if (held) place.focus({ preventScroll: true });
@@ -424,5 +446,9 @@ function explorer(root) {
 }
 
 theme();
+document.querySelectorAll(".scroll").forEach(hintAtScrolling);
+window.addEventListener("hashchange", openTarget);
+window.addEventListener("beforeprint", () => document.querySelectorAll(".experiment").forEach((e) => { e.open = true; }));
+openTarget();
 document.querySelectorAll("table.sortable").forEach(sortable);
 document.querySelectorAll(".explorer").forEach(explorer);
