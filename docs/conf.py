@@ -13,6 +13,7 @@ os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
 os.environ["EXAMPLES"] = str(HERE.parent / "examples")
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
 os.environ["COLUMNS"] = "100"
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 project = "hotshot"
 author = "The hotshot developers"
