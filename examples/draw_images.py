@@ -1,8 +1,8 @@
-"""Draw characters as PNG files: old/CLASS and new/CLASS to learn from, inbox/CLASS to be answered.
+"""Draw characters as PNG files: old/CLASS and new/CLASS to learn from, inbox/CLASS to answer.
 
     python draw_images.py characters
 
-The characters are hotshot's own synthetic ones, drawn with the fonts that matplotlib brings.
+They are hotshot's own synthetic characters, drawn with the fonts that matplotlib brings.
 """
 
 import sys
@@ -16,19 +16,19 @@ SIZE, OLD_CLASSES, NEW_CLASSES, STRANGE_CLASSES = 64, 20, 4, 2
 OLD_IMAGES, NEW_IMAGES, ASKED = 12, 3, 4
 
 
-def save(folder: Path, images) -> None:
+def save(folder, images):
     """Write images (images, size, size, 3) as numbered PNG files."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, pixels in enumerate(images):
         Image.fromarray(pixels).save(folder / f"{number:02d}.png")
 
 
-def main(out: Path) -> None:
+def main(out):
     """Write all three folders and print how many images each has."""
     per_class = OLD_IMAGES + ASKED
     splits = make_glyphs(SIZE, per_class, most_classes=OLD_CLASSES, seed=0)
 
-    def classes(split: str, most: int):
+    def classes(split, most):
         """Some classes of a split, evenly spaced: name and drawings of each."""
         drawings = splits[split].images.reshape(-1, per_class, SIZE, SIZE, 3)
         names = [name.rpartition("/")[2].lower() for name in splits[split].names]
@@ -45,8 +45,8 @@ def main(out: Path) -> None:
     strange = [images[:ASKED] for _, images in classes("val", STRANGE_CLASSES)]
     save(out / "inbox" / "none of these", [image for some in strange for image in some])
     for part in ("old", "new", "inbox"):
-        folders = [path for path in (out / part).iterdir() if path.is_dir()]
-        print(f"{out / part}: {len(list((out / part).rglob('*.png')))} images in {len(folders)} folders")
+        images = list((out / part).rglob("*.png"))
+        print(f"{out / part}: {len(images)} images of {len({p.parent for p in images})} classes")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ class Mine(ClassifierMixin, BaseEstimator):
     base : BaseClasses
         Base classes with their means.
     share : float
-        How much of a class mean comes from the closest base class: 0 is none, 1 is all of it.
+        How much of a class mean comes from the closest base class, from 0 to 1.
     """
 
     def __init__(self, base, share=0.3):
@@ -26,7 +26,7 @@ class Mine(ClassifierMixin, BaseEstimator):
         self.share = share
 
     def fit(self, X, y):
-        """Learn the mean of each class from support samples X (samples, features) with labels y."""
+        """Learn the mean of each class from support samples X (samples, features)."""
         self.centre_ = self.base.means.mean(axis=0)
         lenders = normalize(self.base.means - self.centre_)
         support = normalize(X - self.centre_)

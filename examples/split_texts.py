@@ -1,4 +1,4 @@
-"""Divide labelled texts: old classes with all their texts, new classes with three each, and what is left of these.
+"""Divide labelled texts: old classes, three texts of each new class, and the rest of these.
 
     python split_texts.py helpdesk.csv child_seat gift_voucher
 
@@ -11,14 +11,14 @@ import sys
 SHOTS = 3
 
 
-def main(path: str, new_classes: list[str]) -> None:
+def main(path, new_classes):
     """Write the three files and print how many texts each has."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     unknown = set(new_classes) - {row["label"] for row in rows}
     if unknown:
         raise SystemExit(f"{path} has no class {', '.join(sorted(unknown))}.")
-    files: dict[str, list[dict[str, str]]] = {"old.csv": [], "new.csv": [], "rest.csv": []}
+    files = {"old.csv": [], "new.csv": [], "rest.csv": []}
     seen = dict.fromkeys(new_classes, 0)
     for row in rows:
         label = row["label"]
