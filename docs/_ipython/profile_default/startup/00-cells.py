@@ -21,5 +21,6 @@ def run(command: str) -> None:
 # The kernel sets it, and commands would take this for a terminal and draw progress bars.
 os.environ.pop("FORCE_COLOR", None)
 get_ipython().system = run
-set_matplotlib_formats("svg")
+# As they are, not cut to what they hold: titles of hotshot's figures would be cut off.
+set_matplotlib_formats("svg", bbox_inches=None)
 matplotlib.rcParams["figure.dpi"] = 100
