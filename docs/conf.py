@@ -12,7 +12,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")
 os.environ["EXAMPLES"] = str(HERE.parent / "examples")
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
-os.environ["COLUMNS"] = "100"
+os.environ["COLUMNS"] = "92"  # what a block of the page holds without scrolling
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 project = "hotshot"
