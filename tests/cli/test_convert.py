@@ -64,10 +64,10 @@ def test_provenance_is_kept_in_the_header(features, tmp_path, suffix):
     [
         (".safetensors", ""),
         (".parquet", ""),
-        (".csv", "thumbnail of each"),
-        (".npz", "thumbnail and file of each"),
-        (".mat", "id, text, thumbnail and file of each"),
-        (".bank", "id, text, thumbnail and file of each"),
+        (".csv", "column thumbnail"),
+        (".npz", "columns thumbnail and file"),
+        (".mat", "columns id, text, thumbnail and file"),
+        (".bank", "columns id, text, thumbnail and file"),
     ],
 )
 def test_what_is_kept_of_each_sample_is_carried_over_or_said_to_be_lost(tmp_path, capsys, suffix, lost):
@@ -77,7 +77,7 @@ def test_what_is_kept_of_each_sample_is_carried_over_or_said_to_be_lost(tmp_path
     out = tmp_path / f"out{suffix}"
     convert(tmp_path / "birds.safetensors", out)
     said = capsys.readouterr().out
-    assert (f"has no place for {lost} sample: write .safetensors to keep them." in said) == bool(lost)
+    assert (f"cannot hold the {lost}: write .safetensors to keep them." in said) == bool(lost)
     if suffix not in (".mat", ".bank"):
         found = read_features(out)
         assert (list(found.ids), list(found.texts)) == (ids, ids[::-1])
@@ -101,7 +101,7 @@ def test_json_is_one_document(features, tmp_path, capsys):
 @pytest.mark.parametrize("suffix", [".csv", ".npy"])
 def test_formats_without_a_header_are_told_of(features, tmp_path, suffix, capsys):
     convert(features, tmp_path / f"birds{suffix}", extractor="DINO")
-    assert f"A {suffix} file has no place for source, extractor and transform" in capsys.readouterr().out
+    assert f"A {suffix} file has no header: source, extractor and transform were not written" in capsys.readouterr().out
 
 
 def test_parts_and_files_of_labels(tmp_path):
@@ -135,7 +135,7 @@ def test_files_are_overwritten_only_by_force(features, tmp_path):
 def test_a_file_is_not_converted_to_itself(features, tmp_path):
     (tmp_path / "link.npz").hardlink_to(features)
     for out in (features, tmp_path / "link.npz"):
-        with pytest.raises(ParameterError, match="is what is to be converted"):
+        with pytest.raises(ParameterError, match="is both input and output"):
             convert(features, out, force=True)
     with pytest.raises(ParameterError, match="is a folder"):
         convert(features, tmp_path, force=True)

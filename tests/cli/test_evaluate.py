@@ -49,7 +49,7 @@ def test_evaluate_prints_tables_and_goes_on_with_its_own_folder(hotshot, files, 
     for text in ("3-way-1-shot, 45 tasks", "3-way-3-shot", "±", "beyond the mean", "Run folder: runs"):
         assert text in first.stdout
     second = hotshot(*arguments)
-    assert "180 tasks were in" in second.stdout
+    assert "180 tasks were already in" in second.stdout
     assert [line for line in second.stdout.splitlines() if "±" in line] == [
         line for line in first.stdout.splitlines() if "±" in line
     ]
@@ -75,7 +75,7 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     rows = json.loads(second.stdout)["results"]
     assert [row["setting"] for row in rows] == [setting] * 2
     third = hotshot(*arguments)
-    assert "4 tasks were in" in third.stdout
+    assert "4 tasks were already in" in third.stdout
     assert hotshot(*arguments[:-2]).stdout != third.stdout
 
 
@@ -83,7 +83,7 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     ("arguments", "message"),
     [
         (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
-        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks are for the closed setting"),
+        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks need --setting closed"),
         (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
     ],
 )
@@ -206,8 +206,8 @@ def test_features_of_another_kind_are_noted_once(hotshot, tmp_path):
         (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 76: ask for fewer"),
         (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
-        (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
-        (["--bank", "banking77", "--methods", "hot="], "different names"),
+        (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),
+        (["--bank", "banking77", "--methods", "hot="], "different comma-separated names"),
         (["--bank", "banking77", "--reference", ""], "reference must be one of"),
         (["--bank", "banking77", "--methods", "hot=nowhere.json"], "There is no file nowhere.json"),
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
@@ -267,7 +267,7 @@ def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
         "--grid", "epsilon=0.01,0.1", "--grid", "mix=auto,0.2", "--out", tuned,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert "gain: over the defaults in points, paired." in " ".join(run.stdout.split())
+    assert "gain: points over the defaults, paired." in " ".join(run.stdout.split())
     again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout

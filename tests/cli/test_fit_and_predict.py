@@ -40,7 +40,7 @@ def test_three_commands_and_a_reason(hotshot, here):
         "fit", "--base", "old.csv", "--support", "new.csv", "--encoder", "words.py:embed", "-o", "birds.model"
     )
     assert fitted.returncode == 0, fitted.stderr
-    assert fitted.stdout == "birds.model: answers 20 old classes and 3 new classes, from 9 samples of the new.\n"
+    assert fitted.stdout == "birds.model: 20 old classes and 3 new classes (9 samples).\n"
     answered = hotshot("predict", "birds.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
     assert answered.returncode == 0, answered.stderr
     asked, answers = read_table(here / "inbox.csv"), read_table(here / "answers.csv")
@@ -59,7 +59,7 @@ def test_classes_are_added_and_removed(hotshot, here):
     assert found["new_classes"] == sorted([*NEW, "gull"])
     assert found["samples"] == 11
     found = hotshot("remove", "birds.model", "wren", "lark")
-    assert "answers 20 old classes and 2 new classes, from 5 samples of the new." in found.stdout
+    assert "20 old classes and 2 new classes (5 samples)." in found.stdout
     left = InputClassifier.load(here / "birds.model")
     assert left.predict(["Gull0 gull1"]).tolist() == ["gull"]
     failed = hotshot("remove", "birds.model", "wren")
@@ -109,7 +109,7 @@ MISTAKES = [
     ("predict newer.model inbox.csv", "newer.model is a model of version 99"),
     ("predict birds.model inbox.csv --encoder missing.py:embed", "There is no file"),
     ("explain birds.model Kite --html old.csv", "exists: pass --force"),
-    ("explain birds.model --html page.html", "--html shows inputs"),
+    ("explain birds.model --html page.html", "--html needs inputs"),
     ("fit --base old.csv --support new.csv", "features"),
     ("fit --base old.csv", "Pass --base OLD and --support NEW"),
     ("fit all.csv --base old.csv", "Pass --base OLD and --support NEW"),

@@ -12,18 +12,17 @@ import pytest
 torch = pytest.importorskip("torch", reason="train and extract need the extra images")
 Image = pytest.importorskip("PIL.Image")
 
-from hotshot.cli import images
 from hotshot.files import read_features
 from hotshot.files.atomic import LOCK, locked
 from hotshot.images import extraction
 from hotshot.images.backbones import create
-from hotshot.images.datasets import decoding
+from hotshot.images.datasets import decoding, glyphs
 from hotshot.images.datasets.glyphs import make_glyphs
 
 
 @pytest.fixture
 def few_glyphs(monkeypatch):
-    monkeypatch.setattr(images, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
+    monkeypatch.setattr(glyphs, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
 
 
 def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_path):
@@ -83,7 +82,7 @@ def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot,
     torch.save(create("conv4").state_dict(), tmp_path / "w.pt")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "base.safetensors exists, of other images or another encoder: pass --force" in other.stderr
+    assert "base.safetensors exists, from other images or another encoder: pass --force" in other.stderr
     assert hotshot(*flags, "--force").returncode == 0
 
 
@@ -110,7 +109,7 @@ def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_pat
         patched.setattr(extraction, "extract_texts", None)
         again = hotshot(*flags)
     assert again.returncode == 0, again.stderr
-    assert "a.safetensors: extracted before." in again.stderr
+    assert "a.safetensors: already extracted." in again.stderr
     assert again.stdout == first.stdout
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "2.0"))
     assert "a.safetensors exists, of other texts or another encoder: pass --force" in hotshot(*flags).stderr
@@ -146,7 +145,7 @@ def test_decoded_images_are_removed_when_all_features_are_written(hotshot, pictu
         patched.setattr(decoding, "_make", None)
         again = hotshot(*pictures)
     assert again.returncode == 0, again.stderr
-    assert "all.safetensors: extracted before." in again.stdout
+    assert "all.safetensors: already extracted." in again.stdout
     assert hotshot(*pictures, "--force", "--cache", "kept").returncode == 0
     assert list(tmp_path.glob("kept/*/images.npy"))
 
@@ -207,7 +206,7 @@ def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
     assert "1 corrupt images, first b/1.png" in hotshot(*flags).stderr
     run = hotshot(*flags, "--skip-corrupt")
     assert run.returncode == 0, run.stderr
-    assert "Note: 1 corrupt images of 'all' are left out, b/1.png first." in run.stdout
+    assert "Note: left out 1 corrupt images of 'all', first b/1.png." in run.stdout
 
 
 def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
@@ -226,7 +225,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
     [
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
-        (["train", "--filters", "few"], "--filters must be whole numbers"),
+        (["train", "--filters", "few"], "--filters must be comma-separated whole numbers"),
         (["train", "--filters", "4,5"], "filters must be an integer from 1 to 2,048"),
         (["train", "--backbone", "resnet12", "--filters", "8"], "filters must be 1 to 8 numbers"),
         (["train", "--filters", "-1"], "filters must be an integer from 1 to 2,048"),
@@ -236,7 +235,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["train", "--batch-size", "1"], "batch_size must be an integer from 2 to"),
         (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
         (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, and --weights"),
-        (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
+        (["extract", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
         (
             ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
@@ -245,7 +244,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
         (["extract", "--encoder", "minlm"], "got 'minlm'. Did you mean 'minilm'?"),
-        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass one of --encoder NAME"),
+        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass exactly one of --encoder NAME"),
         (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a size of its own, or none"),
     ],
 )

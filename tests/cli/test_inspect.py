@@ -45,7 +45,7 @@ def test_a_fine_file_is_said_to_be_fine_first(hotshot, files):
     assert run.returncode == 0, run.stderr
     first = run.stdout.splitlines()[0]
     assert first.endswith("base.npz is fine.")
-    for text in ("360", "30 in every class", "20, float32", "rank of covariance", "What follows", "hot, ot-cosine"):
+    for text in ("360", "30 in every class", "20, float32", "rank of covariance", "Advice", "hot, ot-cosine"):
         assert text in run.stdout
     assert "Findings" not in run.stdout
     assert run.stderr == ""

@@ -44,7 +44,7 @@ def test_questions_of_old_intents_new_ones_and_none(hotshot, tmp_path):
     write_table(tmp_path / "inbox.csv", queries, header=("text", "truth"))
 
     fitted = hotshot("fit", "questions.csv", "--encoder", "minilm", "-o", "intents.model")
-    assert "20 old classes and 4 new classes, from 12 samples of the new. 12 rows without a label" in fitted.stdout
+    assert "20 old classes and 4 new classes (12 samples). Ignored 12 rows without a label." in fitted.stdout
     answered = hotshot("predict", "intents.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
     assert answered.returncode == 0, answered.stderr
     answers = read_table(tmp_path / "answers.csv")

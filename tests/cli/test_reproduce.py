@@ -55,7 +55,7 @@ def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path, monkeypa
 def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     run = hotshot("reproduce", "nearest", "--bank", "omniglot")
     assert run.returncode == 0, run.stderr
-    assert "40 tasks where 2000 is usual" in run.stdout
+    assert "40 tasks per evaluation instead of 2000" in run.stdout
     assert "20-way-1-shot task of omniglot" in run.stdout
 
 
@@ -84,7 +84,7 @@ def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
 
 def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
     for named, other, message in (
-        (("--name", "birds"), "birds=base.npz,novel.npz", "'birds' is there twice"),
+        (("--name", "birds"), "birds=base.npz,novel.npz", "got 'birds' twice"),
         (("--name", "birds", "--backbone", "Conv4"), "birds=base.npz,novel.npz,Conv4", "'birds, Conv4' is there"),
     ):
         run = hotshot("reproduce", "backbones", *files, *named, "--other", other)
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_written_is_said_first(hotshot, files, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--bank", "banking77"], "Name experiments, or pass --all: accuracy"),
+        (["--bank", "banking77"], "Pass names of experiments, or --all: accuracy"),
         (["magic", "--bank", "banking77"], "experiment must be one of accuracy"),
         (["costs"], "Pass --base FILE and --novel FILE, or --bank NAME"),
         (["costs", "--bank", "banking77", "--other", "x"], "--other must be NAME=BASE,NOVEL"),

@@ -123,7 +123,7 @@ def test_each_warning_about_scale_is_one_note():
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
-        (None, "Interrupted in costs. Nothing was kept without a run folder."),
+        (None, "Interrupted in costs. Without a run folder, nothing was saved."),
         (Path("here"), "Interrupted in costs. here holds 1,200 finished tasks: rerun the command to resume."),
     ],
 )

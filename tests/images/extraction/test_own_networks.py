@@ -477,8 +477,8 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
         (["--network", "their_networks:pool", "--backbone", "conv4"], "or else --network NAME"),
         (["--network", "their_networks:pool", "--pretrained", "minilm"], "or else --network NAME"),
         (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be one that PyTorch has here"),
-        (["--backbone", "conv4"], "--weights FILE and --backbone NAME go together"),
-        (["--checkpoint", "c", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
+        (["--backbone", "conv4"], "Pass --weights FILE and --backbone NAME together"),
+        (["--checkpoint", "c", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
     ],
 )  # fmt: skip
 def test_mistakes_on_the_command_line_are_one_sentence_and_exit_code_2(hotshot, networks, arguments, message):

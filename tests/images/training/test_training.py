@@ -133,7 +133,7 @@ def test_a_handful_of_images_is_learned_by_heart(tmp_path):
     recipe = Recipe(**{**SMALL, "options": {"filters": 32}}, epochs=40, augment=False)
     split = coloured(side=20)
     epochs = []
-    train(split, None, recipe, tmp_path / "run", told=epochs.append)
+    train(split, None, recipe, tmp_path / "run", after_epoch=epochs.append)
     # Batch statistics of ten images a class make single epochs waver.
     assert max(epoch.accuracy for epoch in epochs[-5:]) > 0.95
     assert epochs[-1].loss < epochs[0].loss / 2
@@ -229,7 +229,7 @@ def test_validation_classes_may_come_after_an_interruption(tmp_path):
         raise StopError
 
     with pytest.raises(StopError):
-        train(coloured(), None, recipe, tmp_path / "run", told=killed)
+        train(coloured(), None, recipe, tmp_path / "run", after_epoch=killed)
     train(coloured(), coloured(seed=1), recipe, tmp_path / "run")
     first, *others = (epoch["validation"] for epoch in read_checkpoint(tmp_path / "run" / "last")[0]["history"])
     assert first is None

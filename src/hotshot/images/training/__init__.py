@@ -65,7 +65,7 @@ def train(
     *,
     device: str = "cpu",
     watch: Watch = None,
-    told: Callable[[Epoch], None] | None = None,
+    after_epoch: Callable[[Epoch], None] | None = None,
 ) -> nn.Module:
     """Train on the base classes; the checkpoints `last` and `best` in `folder` are written after every epoch.
 
@@ -80,7 +80,7 @@ def train(
         PyTorch device, such as "cuda".
     watch : function of batches done, batches in all, and the mean loss
         Called after every batch.
-    told : function of an Epoch
+    after_epoch : function of an Epoch
         Called after every epoch.
 
     Returns
@@ -125,8 +125,8 @@ def train(
             if _best_epoch(history) == len(history):
                 save_checkpoint(place / BEST, {"backbone": network}, None, about)
             save_checkpoint(place / LAST, modules, optimiser, about)
-            if told is not None:
-                told(epoch)
+            if after_epoch is not None:
+                after_epoch(epoch)
         return load_backbone(place / BEST)[0]
 
 
