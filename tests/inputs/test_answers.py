@@ -90,7 +90,7 @@ def test_formats_and_names_that_cannot_be_are_refused(tmp_path):
         format_of(tmp_path / "a.xlsx", None)
     with pytest.raises(ParameterError, match="must be one of"):
         format_of(None, "xlsx")
-    with pytest.raises(ParameterError, match="goes to a file"):
+    with pytest.raises(ParameterError, match="cannot be written to standard output"):
         format_of(None, "parquet")
-    with pytest.raises(InputError, match=r"a column called 'class'.*--prefix"):
+    with pytest.raises(InputError, match=r"already has a column 'class'.*--prefix"):
         check_columns(["text", "class"], ["class", "probability"], "a.csv")

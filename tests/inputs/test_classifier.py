@@ -104,7 +104,7 @@ def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, fo
     texts = sentences("lark", 3, seed=2)
     np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
     assert str(found.explain(texts)) == str(fitted.explain(texts))
-    for few, said in ((12, "only classes of at most 12"), (2, "no class of at most 2")):
+    for few, said in ((12, "only classes with at most 12"), (2, "no class with at most 2")):
         with pytest.raises(InputError, match=said):
             InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv", few=few)
 
@@ -130,7 +130,7 @@ def test_features_are_inputs_with_what_they_were_made_of(fitted, folder, tmp_pat
     assert found.support.texts == tuple(texts)
     other = FeatureFile(X, None, {"extractor": "another"})
     write_features(tmp_path / "other.safetensors", other)
-    with pytest.raises(InputError, match="features of 'another' where this model takes those of"):
+    with pytest.raises(InputError, match="features from 'another', but this model needs those of"):
         found.predict(tmp_path / "other.safetensors")
 
 
@@ -151,15 +151,20 @@ def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
         loaded.predict(["Wren0"])
 
 
-def test_inputs_that_cannot_be_are_refused(fitted, folder, tmp_path):
+def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
     write_table(tmp_path / "bare.csv", [("one",)], header=("text",))
     write_table(tmp_path / "empty.csv", [("one", "")])
-    for path, said in (("bare.csv", "no column of labels"), ("empty.csv", "no label in any row")):
+    for path, said in (
+        ("bare.csv", r"no column of labels: name it with .*label="),
+        ("empty.csv", "no label in any row"),
+    ):
         with pytest.raises(InputError, match=said):
             InputClassifier(fitted.encoder).fit(tmp_path / path)
+    with pytest.raises(ParameterError, match="A list of inputs has no labels: pass labels="):
+        InputClassifier(fitted.encoder).fit(["one", "two"])
     with pytest.raises(InputError, match="2 inputs and 1 labels"):
         InputClassifier(fitted.encoder).fit(["one", "two"], ["a"])
-    with pytest.raises(InputError, match="must be a path or a list of texts"):
+    with pytest.raises(InputError, match="must be a path or a non-empty list of texts"):
         fitted.predict(7)
     write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
     with pytest.raises(InputError, match="is a base class and a new class"):

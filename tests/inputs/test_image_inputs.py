@@ -98,12 +98,12 @@ def test_what_is_no_image_is_named(model, photographs):
     with pytest.raises(InputError, match=r"broken\.png is not a readable image.*replace or remove it"):
         model.predict(photographs / "inbox")
     (photographs / "empty").mkdir()
-    with pytest.raises(InputError, match="has no images in it"):
+    with pytest.raises(InputError, match="contains no images"):
         model.predict(photographs / "empty")
     (photographs / "list.txt").write_text("missing.png\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"There is no image .*missing\.png"):
         model.predict(photographs / "list.txt")
-    with pytest.raises(InputError, match="is no image"):
+    with pytest.raises(InputError, match="is not an image"):
         model.predict(photographs / "eyes.py")
-    with pytest.raises(InputError, match="has no column of labels: put the images into folders"):
+    with pytest.raises(InputError, match="has no labels: put images into one folder per class"):
         InputClassifier(model.encoder).fit(photographs / "new" / "blue")
