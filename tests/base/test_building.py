@@ -174,7 +174,7 @@ WRONG = {
     "no batch": (lambda: iter(()), InputError, "There was no batch"),
     "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
     "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
-    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features where 6 were expected"),
+    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features, but 6 were expected"),
     "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
     "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "mixes strings and numbers"),
     "longer floats later": (

@@ -112,12 +112,12 @@ def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_pat
     assert "a.safetensors: already extracted." in again.stderr
     assert again.stdout == first.stdout
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "2.0"))
-    assert "a.safetensors exists, of other texts or another encoder: pass --force" in hotshot(*flags).stderr
+    assert "a.safetensors exists, from other texts or another encoder: pass --force" in hotshot(*flags).stderr
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
     (tmp_path / "a.csv").write_text("text,label\nhello,y\nyou,y\n")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "a.safetensors exists, of other texts or another encoder: pass --force" in other.stderr
+    assert "a.safetensors exists, from other texts or another encoder: pass --force" in other.stderr
     assert "own.py:lengths needs a table of texts" in hotshot("extract", "--encoder", "own.py:lengths").stderr
 
 
@@ -231,10 +231,10 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["train", "--filters", "-1"], "filters must be an integer from 1 to 2,048"),
         (["train", "--epochs", "0"], "epochs must be an integer from 1 to 1,000,000, got 0"),
         (["train", "--size", "0"], "size must be an integer from 1 to 4,096, got 0"),
-        (["train", "--size", "10"], "size must leave the network a map after pooling, got 10"),
+        (["train", "--size", "10"], "size is too small for this network, got 10"),
         (["train", "--batch-size", "1"], "batch_size must be an integer from 2 to"),
-        (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
-        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, and --weights"),
+        (["train", "--device", "abacus"], "device must be available in PyTorch"),
+        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, --network NAME"),
         (["extract", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
         (
@@ -245,7 +245,7 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["extract", "--pretrained", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
         (["extract", "--encoder", "minlm"], "got 'minlm'. Did you mean 'minilm'?"),
         (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass exactly one of --encoder NAME"),
-        (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a size of its own, or none"),
+        (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a fixed size, or none"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, arguments, message):

@@ -85,7 +85,7 @@ def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
 def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
     for named, other, message in (
         (("--name", "birds"), "birds=base.npz,novel.npz", "got 'birds' twice"),
-        (("--name", "birds", "--backbone", "Conv4"), "birds=base.npz,novel.npz,Conv4", "'birds, Conv4' is there"),
+        (("--name", "birds", "--backbone", "Conv4"), "birds=base.npz,novel.npz,Conv4", "got 'birds, Conv4' twice"),
     ):
         run = hotshot("reproduce", "backbones", *files, *named, "--other", other)
         assert run.returncode == 2

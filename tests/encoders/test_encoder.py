@@ -139,7 +139,7 @@ def test_a_probe_tells_other_encoders_and_other_weights_apart_but_not_rounding(f
         ("letters", [b"a"], "got b'a'"),
         ("letters", 7, "encodes a list of texts, got 7"),
         ("nan_on_long", ["a" * 200], "gave NaN or infinity: check its weights and the texts"),
-        ("growing", ["a" * 200], r"must give features \(1, 44\) of 1 texts and gave float64 \(1, 200\)"),
+        ("growing", ["a" * 200], r"must return features \(1, 44\) of 1 texts and gave float64 \(1, 200\)"),
         ("means", np.zeros((2, 16, 16, 3)), r"encodes images \(n, 84, 84, 3\) of uint8, got float64 \(2, 16, 16, 3\)"),
         ("means", np.zeros((84, 84, 3), np.uint8), r"got uint8 \(84, 84, 3\): decode them with read_images"),
         ("means", ["a.png"], "encodes images"),
@@ -157,9 +157,9 @@ def test_what_cannot_be_encoded_is_one_sentence(functions, name, batch, message)
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("squeezed", InputError, r"must give features \(1, 40\) of 1 texts|gave float64 \(40,\)"),
-        ("raising", InputError, r"fails on texts \(RuntimeError: no. .*\): correct it"),
-        ("words", InputError, r"must give features .* gave <U"),
+        ("squeezed", InputError, r"must return features \(1, 40\) of 1 texts|gave float64 \(40,\)"),
+        ("raising", InputError, r"fails on texts \(RuntimeError: no. .*\): fix it"),
+        ("words", InputError, r"must return features .* gave <U"),
         ("nothing", InputError, r"gave float64 \(1, 0\)"),
         ("strange", ParameterError, "must have the kind 'texts' or 'images', got 'sounds'"),
         ("nowhere", ParameterError, "their_functions.py has no 'nowhere'"),

@@ -153,7 +153,7 @@ def test_a_model_that_says_nonsense_of_them_is_refused(name, value, tmp_path):
     content = json.loads(file.read_text())
     content["fitted"][name] = value
     file.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="is not a sound model"):
+    with pytest.raises(InputError, match="is not a valid model"):
         HOTClassifier.load(tmp_path / "one.model")
 
 

@@ -140,7 +140,7 @@ def test_new_features_are_never_found_beside_old_labels(tmp_path, monkeypatch):
         steps.append(target.name)
         found = sorted(name for name in os.listdir(tmp_path) if not name.startswith("."))
         assert found == ["a.npy"]
-        with pytest.raises(InputError, match="needs a file of labels beside it"):
+        with pytest.raises(InputError, match="has no file of labels beside it"):
             read_features(tmp_path / "a.npy")
         return replace(self, target)
 

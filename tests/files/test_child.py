@@ -78,7 +78,7 @@ def test_nothing_is_left_behind(path, room, content):
     [
         (-signal.SIGSEGV, r"crashes the program that reads such files \(SIGSEGV\)"),
         (-signal.SIGABRT, r"\(SIGABRT\)"),
-        (-signal.SIGKILL, "the system stopped it"),
+        (-signal.SIGKILL, "the system stopped the reader"),
         (-signal.SIGXCPU, "takes more than 60 seconds"),
         (3, r"cannot be read \(exit code 3\)"),
         (0, r"cannot be read \(exit code 0\)"),

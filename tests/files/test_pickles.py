@@ -305,7 +305,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({"a": np.empty((0, 4))}, "'a'"),
         ({0: [[]]}, r"an array \(1, 0\) of float64 in class 0: store numbers"),
         ({0: [X[0], X[1][:5]]}, r"vectors of different shapes in class 0, \(5,\) and \(12,\)"),
-        ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and of 5 in class 1"),
+        ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and 5 in class 1"),
         ({0: [X[0]], "a": [X[1]]}, "labels of different"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
         ({None: [X[0]]}, "label that is of type NoneType"),
@@ -320,10 +320,10 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({0: [[1, 2**64]]}, "of object in class 0"),
         ({0: [X[0], 3]}, "vectors of different shapes in class 0"),
         ({0: [X]}, r"an array \(1, 7, 12\) of float32 in class 0"),
-        ({0: 5}, "no list of vectors in class 0"),
+        ({0: 5}, "not a list of vectors in class 0"),
         ({"X": X}, "no labels"),
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
-        ({"X": X, "y": ["a\0"] * 7}, "labels that are no text"),
+        ({"X": X, "y": ["a\0"] * 7}, "labels that are not valid text"),
         ({0: [{1: 2}]}, "of object in class 0"),
         ({0: [np.array(["a"])]}, "an array .* in class 0"),
     ],
@@ -341,7 +341,7 @@ def test_every_truncation_is_said_to_be_one_or_refused(tmp_path):
     path = tmp_path / "a.plk"
     for length in range(2, len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(InputError, match=f"truncated: it ends at byte {length}, .*download it again"):
+        with pytest.raises(InputError, match=f"truncated, it ends at byte {length}, .*download it again"):
             open_pickle(path)
 
 
@@ -357,7 +357,7 @@ def test_files_that_go_on_after_the_first_pickle_are_refused(read):
         (b"\x00" * 50, "is not a pickle"),
         (b"", "is empty"),
         (b"\x80\x06N.", "unsupported pickle protocol: 6"),
-        (b"\x80", "truncated: it ends at byte 1"),
+        (b"\x80", "truncated, it ends at byte 1"),
     ],
 )
 def test_files_that_are_no_pickles(tmp_path, data, message):

@@ -143,5 +143,5 @@ def test_a_file_without_permission_is_named(tmp_path):
 
 def test_suffixes_that_nobody_reads_are_listed(tmp_path):
     (tmp_path / "features.xyz").write_bytes(b"label,a\nb,1\n")
-    with pytest.raises(InputError, match=r"no known format.*\.safetensors.*\.plk"):
+    with pytest.raises(InputError, match=r"unknown format.*\.safetensors.*\.plk"):
         read_features(tmp_path / "features.xyz")

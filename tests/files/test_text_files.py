@@ -91,7 +91,7 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("\n\n", "no rows", id="blank"),
         pytest.param("label,a\n", "no samples", id="names only"),
         pytest.param("1,2\n3,4\n", "one column of labels and has none among 'column 1', 'column 2'", id="no label"),
-        pytest.param("a,b\n1,2\n", "has none among 'a', 'b': call it 'label'", id="names, no label"),
+        pytest.param("a,b\n1,2\n", "has none among 'a', 'b': rename exactly one column to 'label'", id="names, no label"),
         pytest.param("label,y,a\nx,1,2\n", "has 'label', 'y' among", id="two labels"),
         pytest.param("a,b,c\nx,y,2\n", "has 'a', 'b' among", id="two columns of text"),
         pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data where the first row has 2", id="short row"),
@@ -105,9 +105,9 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("label,a\nx,1\n,2\n", "no label in row 2", id="no label in a row"),
         pytest.param("label,a\nx,1\0\n", "NUL character in line 2", id="NUL"),
         pytest.param(b"label,a\nx,1\n\xff\xfe,2\n", "not UTF-8", id="not UTF-8"),
-        pytest.param('label,a\n"x,1\ny,2\n', "not a sound table at line 3", id="open quote"),
-        pytest.param('label,a\n"x"z,1\n', "not a sound table at line 2", id="text after a quote"),
-        pytest.param("label,a\n" + "x" * 200_000 + ",1\n", "not a sound table.*field", id="long cell"),
+        pytest.param('label,a\n"x,1\ny,2\n', "not a valid table at line 3", id="open quote"),
+        pytest.param('label,a\n"x"z,1\n', "not a valid table at line 2", id="text after a quote"),
+        pytest.param("label,a\n" + "x" * 200_000 + ",1\n", "not a valid table.*field", id="long cell"),
         pytest.param("label,a\nx," + "1" * 2**24 + "\n", "more than 16777216 characters in line 2", id="long line"),
         pytest.param("label,,a\nx,1,2\n", "no name for column 2", id="column without a name"),
         pytest.param(",label,a\n7,x,1\n9,y,2\n", "does not number the rows", id="unnamed numbers"),
@@ -142,6 +142,6 @@ def test_one_long_label_cannot_fill_the_memory(save):
 
 def test_questions_are_text_and_not_features():
     with pytest.raises(
-        InputError, match=r"no column of numbers, only 'text', 'category': take features of texts first"
+        InputError, match=r"no column of numbers, only 'text', 'category': extract features from texts first"
     ):
         read_features(real_data("banking77/train.csv"))

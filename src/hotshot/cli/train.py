@@ -132,7 +132,7 @@ def _train(
 
 
 def _line(epoch: Epoch, recipe: Recipe) -> str:
-    recognised = "" if epoch.accuracy is None else f", {100 * epoch.accuracy:.1f}% of images recognised"
+    training = "" if epoch.accuracy is None else f", training accuracy {100 * epoch.accuracy:.1f}%"
     few_shot = "" if epoch.validation is None else f", 5-way few-shot accuracy {100 * epoch.validation:.1f}%"
     done = f"epoch {epoch.number} of {recipe.epochs}: loss {epoch.loss:.3f}"
-    return f"{done}{recognised}{few_shot}, {epoch.seconds:.0f} s"
+    return f"{done}{training}{few_shot}, {epoch.seconds:.0f} s"

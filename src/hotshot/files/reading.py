@@ -1,4 +1,4 @@
-"""Opening and reading feature files: which format a file is of, by its first bytes and then by its suffix."""
+"""Opening and reading feature files: the format is recognised by the first bytes, then by the suffix."""
 
 import os
 import zipfile
@@ -26,11 +26,11 @@ from hotshot.formatting import quoted
 
 @dataclass(frozen=True)
 class Format:
-    """A format of feature files; `name` is what sentences call it.
+    """A format of feature files; `name` is its name in messages.
 
-    `suffixes` tell it where the first bytes do not; `start` is what every such file begins with, if anything. `open`
-    takes a path and the name of a part, or None, and gives a FeatureSource; only where `has_parts` may a file hold
-    several sets of samples. `write` takes a path and a `Content`; None where hotshot does not write the format.
+    `start` are the first bytes of every such file, if fixed; otherwise `suffixes` identify the format. `open` takes a
+    path and the name of a part, or None, and returns a FeatureSource; files may hold several sets of samples only if
+    `has_parts` is true. `write` takes a path and a `Content`; None if hotshot does not write the format.
     """
 
     name: str
@@ -55,7 +55,7 @@ FORMATS = {
 
 
 def by_suffix(path: Path) -> Format | None:
-    """The format that the suffix of a path names."""
+    """The format with the suffix of this path."""
     return next((one for one in FORMATS.values() if path.suffix.lower() in one.suffixes), None)
 
 
@@ -86,9 +86,9 @@ _START = 2048
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """Features X (samples, V), labels y (samples,) and what their file says about them; `X, y = file` works.
+    """Features X (samples, V), labels y (samples,) and the header of their file; `X, y = file` works.
 
-    `y` is None where there are no labels. `kept` is what the samples are: ids, texts, thumbnails and columns.
+    `y` is None without labels. `kept` holds ids, texts, thumbnails and other columns of the samples.
     """
 
     X: np.ndarray
@@ -105,19 +105,19 @@ class FeatureFile:
 
     @property
     def ids(self) -> Sequence[str]:
-        """Path, given id or number of each sample."""
+        """Path, id or number of each sample."""
         return self.kept.ids
 
     @property
     def texts(self) -> Sequence[str] | None:
-        """The text of each sample, where features are of texts."""
+        """The text of each sample, if features are of texts."""
         return self.kept.texts
 
 
 def read_features(
     path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
 ) -> FeatureFile:
-    """Features and labels of a file in any format, checked; nothing that is in the file is ever run.
+    """Read and check the features and labels of a file in any format; code in the file is never run.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ def read_features(
         `.safetensors`, `.npz`, `.npy`, `.csv`, `.tsv`, `.parquet`, `.pt`, `.mat` or a pickle; `file.npz:part` chooses
         one of several sets of samples.
     part : str or None
-        The same as in the path.
+        One of several sets of samples, as in the path.
     labels : str, Path or None
-        The file of labels of an `.npy` file where it does not stand beside it under the usual name.
+        The file of labels of an `.npy` file, if it is not beside it under the usual name.
     labelled : bool
-        Whether a file without labels is an error; its `y` is None otherwise.
+        Whether a file without labels is an error; otherwise its `y` is None.
 
     Returns
     -------
@@ -165,14 +165,14 @@ def read_features(
 def open_features(
     path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
 ) -> FeatureSource:
-    """Look at a feature file of any format: its size, its type and what it says, and batches to go through it.
+    """Open a feature file of any format: its size, type and header, and an iterator over batches.
 
-    Parameters are those of `read_features`. Values are not checked, and stay in the type they are stored in.
+    Parameters are those of `read_features`. Values are not checked, and keep their stored type.
     """
     path, part = split_part(Path(path), part)
     kind = sniff(path)
     if labels is not None and kind is not FORMATS["npy"]:
-        raise ParameterError(f"labels is for .npy files only: {path} holds its own labels.")
+        raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
     if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
     source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
@@ -185,17 +185,17 @@ def open_features(
 
 
 def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
-    """`file.npz:part` in two, unless there is a file of that very name."""
+    """Split `file.npz:part` in two, unless a file of that name exists."""
     name, colon, own = str(path).rpartition(":")
     if not colon or os.path.exists(path) or not os.path.exists(name):
         return path, part
     if part not in (None, own):
-        raise ParameterError(f"The path asks for part {quoted(own)} and part= for {quoted(part)}: pass one.")
+        raise ParameterError(f"The path names part {quoted(own)} and part= names {quoted(part)}: pass one.")
     return Path(name), own
 
 
 def sniff(path: Path) -> Format:
-    """The format of a file; InputError where it is none of ours or cannot be read."""
+    """The format of a file; InputError if it is unknown or the file cannot be read."""
     with opened(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -223,9 +223,9 @@ def sniff(path: Path) -> Format:
     kind = by_suffix(path)
     if kind is None:
         known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
-        raise InputError(f"{path} is of no known format: hotshot reads {known}.")
+        raise InputError(f"{path} has an unknown format: convert it to one of {known}.")
     if not start.strip(b"\x00"):
-        raise damaged(f"{path} starts with zeros only")
+        raise damaged(f"{path} starts with only zeros")
     if kind in (FORMATS["npz"], FORMATS["npy"], FORMATS["parquet"]):
         article = "an" if kind.name.startswith(".n") else "a"
         raise damaged(f"{path} is not {article} {kind.name}, it starts with {start[:12]!r}")
@@ -233,7 +233,7 @@ def sniff(path: Path) -> Format:
 
 
 def _refuse_pages(start: bytes, path: Path) -> None:
-    """Text that a server sent in place of the file."""
+    """Refuse a text that a server sent instead of the file."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:64].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script")):
         raise InputError(f"{path} is a web page, not a feature file: download the file itself.")
@@ -246,7 +246,7 @@ def _refuse_pages(start: bytes, path: Path) -> None:
 
 
 def _kind_of_zip(path: Path) -> Format:
-    """Both `.npz` and torch files are zip archives; what is inside tells, and the suffix where that is unreadable."""
+    """The format of a zip archive, `.npz` or torch, by its members, or by the suffix if these are unreadable."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

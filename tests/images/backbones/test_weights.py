@@ -187,7 +187,7 @@ def test_a_file_that_would_run_something_is_refused(tmp_path):
     torch.save({"state_dict": {"a": Attack(tmp_path / "marker")}}, tmp_path / "a.pt")
     (tmp_path / "b.pt").write_bytes(pickle.dumps(Attack(tmp_path / "marker")))
     for name in ("a.pt", "b.pt"):
-        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a sound file of weights)"):
+        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a valid file of weights)"):
             load_weights(create("conv4", filters=4), tmp_path / name)
     assert not (tmp_path / "marker").exists()
 
@@ -268,7 +268,7 @@ PICKLES = {
 def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, write, trap):
     """Read by a process with limits, as users have it: this one takes next to nothing."""
     write(tmp_path / "a.pt", PICKLES[trap])
-    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a sound|is truncated|holds no|would take)"):
+    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a valid|is truncated|holds no|would take)"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")
 
 

@@ -111,7 +111,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
     (tmp_path / "linked" / "ant").symlink_to(tmp_path / "real" / "ant")
     assert len(open_dataset(tmp_path / "linked").splits["all"]) == 3
     (tmp_path / "linked" / "again").symlink_to(tmp_path / "linked")
-    with pytest.raises(InputError, match=r"again/again.* is nested too deep, or a link.*remove"):
+    with pytest.raises(InputError, match=r"again/again.* is nested too deeply, or a link.*remove"):
         open_dataset(tmp_path / "linked")
 
 

@@ -109,7 +109,7 @@ def broken(tmp_path):
 def test_corrupt_images_are_all_named(tmp_path):
     found = decode(split_of(broken(tmp_path), skip_corrupt=True), 16, tmp_path / "cache").corrupt
     assert [one.name for one in found] == ["ant/ant1.jpg", "bee/bee3.jpg"]
-    assert found[0] == Corrupt("ant/ant1.jpg", "it is of no format that is read here or its start is damaged")
+    assert found[0] == Corrupt("ant/ant1.jpg", "its format is unknown or its start is damaged")
     assert "runcated" in found[1].reason
 
 

@@ -86,11 +86,11 @@ def huge_png():
     ("data", "reason"),
     [
         pytest.param(b"", "it is empty", id="empty"),
-        pytest.param(b"<html>not found</html>", "of no format", id="html"),
+        pytest.param(b"<html>not found</html>", "format is unknown", id="html"),
         pytest.param(jpeg(1)[:-200], "(?i:truncated)", id="truncated jpeg"),
         pytest.param(encoded(pixels(1))[:-40], "", id="truncated png"),
         pytest.param(huge_png(), "pixels|Bomb", id="bomb"),
-        pytest.param(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "of no format", id="postscript"),
+        pytest.param(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "format is unknown", id="postscript"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_the_reason(data, reason):

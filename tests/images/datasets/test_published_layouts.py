@@ -117,9 +117,9 @@ class Runs:
             "class 'n01855672' in val, which val.csv does not name",
             id="list of other classes",
         ),
-        pytest.param(cache(class_dict={"a": [0, 1], "b": [1, 2]}), "names images twice", id="shared image"),
-        pytest.param(cache(class_dict={"a": [0, 4]}), "others than the 4", id="image beyond"),
-        pytest.param(cache(class_dict={"a": [0, -1]}), "others than the 4", id="negative"),
+        pytest.param(cache(class_dict={"a": [0, 1], "b": [1, 2]}), "lists images twice", id="shared image"),
+        pytest.param(cache(class_dict={"a": [0, 4]}), "not exactly the 4", id="image beyond"),
+        pytest.param(cache(class_dict={"a": [0, -1]}), "not exactly the 4", id="negative"),
         pytest.param(cache(class_dict={"a": []}), "1 classes without images, 'a' first", id="empty class"),
         pytest.param(cache(class_dict={"a": ["x"]}), "not a list of integers", id="text for numbers"),
         pytest.param(cache(class_dict=[1]), "not a dictionary", id="no dictionary"),
@@ -227,7 +227,7 @@ def without(files, name):
         pytest.param(tiered_arrays(lambda file, images: np.savez(file, images=images / 255)), "float64", id="floats"),
         pytest.param(
             tiered_arrays() | {"train_labels.pkl": pickle.dumps({"label_specific": [0], "label_specific_str": []})},
-            "no numbers of its 0 classes",
+            "not among its 0 classes",
             id="no names",
         ),
         pytest.param(
@@ -273,7 +273,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"),
         pytest.param(
             without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"),
-            "lacks 1 of the 16 images that its lists name, '002.Bird_1/Bird_1_0000.jpg' first",
+            "lacks 1 of the 16 images in its lists, first '002.Bird_1/Bird_1_0000.jpg'",
             id="an image is lost",
         ),
         pytest.param(

@@ -205,8 +205,8 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
         ("their_needs:net", InputError, r"their_needs cannot be imported \(ModuleNotFoundError: No module named 'no"),
         ("their_script.py:net", InputError, r"their_script.py cannot be imported \(SystemExit: 2\)"),
         ("their_networks.py:net", ParameterError, "their_networks.py has no 'net'"),
-        ("their_networks.py:numbers", ParameterError, "must be or make a torch.nn.Module, got dict"),
-        ("their_networks.py:nothing", ParameterError, "must be or make a torch.nn.Module, got NoneType"),
+        ("their_networks.py:numbers", ParameterError, "must be or return a torch.nn.Module, got dict"),
+        ("their_networks.py:nothing", ParameterError, "must be or return a torch.nn.Module, got NoneType"),
         ("their_networks.py:wide", ParameterError, "needs filters, depth: name a function without required"),
         ("torch.nn:Linear", ParameterError, "torch.nn:Linear needs in_features, out_features"),
         ("their_networks.py:broken", InputError, r"makes the network \(OSError: no disk. At all\): correct it"),
@@ -217,7 +217,7 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
         ("their_networks.py:empty", InputError, r"gave torch.float32 \(2, 0\)"),
         ("their_networks.py:one_row", InputError, r"gave torch.float32 \(1, 1176\)"),
         ("their_networks.py:squeezed", InputError, r"gave torch.float32 \(3,\) for images \(1, 3, 14, 14\)"),
-        ("their_networks.py:large", InputError, r"fails on images \(2, 3, 14, 14\) \(IndexError: .*: give the size"),
+        ("their_networks.py:large", InputError, r"fails on images \(2, 3, 14, 14\) \(IndexError: .*: pass the size"),
         ("their_networks.py:raising", InputError, r"fails on images \(2, 3, 14, 14\) \(ZeroDivisionError"),
         ("their_networks.py:ending", InputError, r"fails on images \(2, 3, 14, 14\) \(SystemExit: 3\)"),
         ("their_networks.py:coded", InputError, r"fails on images \(2, 3, 14, 14\) \(ValueError"),
@@ -239,8 +239,8 @@ def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, 
     [
         ({"size": 0}, "size must be an integer from 1 to 4,096, got 0"),
         ({"size": 10**9}, "size must be an integer from 1 to 4,096"),
-        ({"device": "abacus"}, "device must be one that PyTorch has here, such as cpu, got 'abacus'"),
-        ({"device": "meta"}, "device must be one that PyTorch has here"),
+        ({"device": "abacus"}, "device must be available in PyTorch, such as cpu, got 'abacus'"),
+        ({"device": "meta"}, "device must be available in PyTorch"),
         ({"mean": (0.5,)}, "mean and deviation must be three numbers"),
         ({"mean": "abc"}, "mean and deviation must be three numbers"),
         ({"deviation": (1, 0, 1)}, "deviations above 0"),
@@ -414,7 +414,7 @@ def test_weights_outside_the_folder_of_a_file_are_not_read(onnx, tmp_path):
 @pytest.mark.parametrize(("device", "has"), [("abacus", "PyTorch"), ("mps", ""), ("cpu:x", "PyTorch")])
 def test_a_device_that_is_not_there_is_said(onnx, device, has):
     path = onnx(POOL, IMAGES, {"y": ["n", 3]})
-    with pytest.raises(ParameterError, match=f"device must be one that {has}") as raised:
+    with pytest.raises(ParameterError, match=f"device must be {has}") as raised:
         onnx_extractor(path, device=device)
     one_sentence(raised)
 
@@ -474,9 +474,9 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
         (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
         (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),
         (["--network", "their_networks:pool", "--checkpoint", "c"], "one of --encoder NAME, --checkpoint FOLDER"),
-        (["--network", "their_networks:pool", "--backbone", "conv4"], "or else --network NAME"),
-        (["--network", "their_networks:pool", "--pretrained", "minilm"], "or else --network NAME"),
-        (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be one that PyTorch has here"),
+        (["--network", "their_networks:pool", "--backbone", "conv4"], "--network NAME, or --backbone"),
+        (["--network", "their_networks:pool", "--pretrained", "minilm"], "--network NAME, or --backbone"),
+        (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be available in PyTorch"),
         (["--backbone", "conv4"], "Pass --weights FILE and --backbone NAME together"),
         (["--checkpoint", "c", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
     ],

@@ -50,7 +50,7 @@ def _split(number: str) -> str:
 
 
 def _by_number(entry: Entry) -> dict[str, str]:
-    """What stands beside each number of a list, `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
+    """Values by number from a list with lines such as `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
     rows = [line.split(maxsplit=1) for line in text_lines(entry)]
     if not rows or any(len(row) != 2 or not _NUMBER.fullmatch(row[0]) for row in rows):
         raise damaged(f"{entry.name} is not a list of numbers and values")

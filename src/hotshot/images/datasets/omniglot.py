@@ -2,7 +2,7 @@
 
 `images_background` (30 alphabets) is the base split and `images_evaluation` (20) the novel one, each
 `alphabet/character/drawing.png`; as folders, as the two published zips, or both in one tar. A class is one character,
-called by its alphabet too, "Greek/character01".
+with a name such as "Greek/character01".
 """
 
 from hotshot.errors import InputError

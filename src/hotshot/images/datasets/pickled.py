@@ -1,4 +1,4 @@
-"""Values of pickled datasets: dictionaries, arrays, lists of integers and text, read as data and never run."""
+"""Values of pickled datasets: dictionaries, arrays, lists of integers and text; code in them is never run."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_dictionary(entry: Entry) -> dict[str, Any]:
 
 
 def read_value(entry: Entry) -> Any:
-    """What a pickle holds, read by a process that needs a file on the disk."""
+    """The value of a pickle, read by a child process, which needs a file on the disk."""
     if isinstance(entry, FileEntry):
         return load_pickle(entry.path, entry.name)
     buffer, start, end = entry.mapped()
@@ -36,7 +36,7 @@ def as_dictionary(value: Any, where: str) -> dict[str, Any]:
 
 
 def item(items: dict[str, Any], key: str, where: str) -> tuple[Any, str]:
-    """One value of a dictionary, and where it stands, for the functions below."""
+    """One value of a dictionary, and its position for messages."""
     if key not in items:
         shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
         raise damaged(f"{where} has no '{key}', only {shown or 'nothing'}")

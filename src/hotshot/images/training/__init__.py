@@ -1,4 +1,4 @@
-"""Backbones from scratch, on base classes; an interrupted training loses at most one epoch (extra `images`)."""
+"""Training of backbones on base classes; an interrupted training loses at most one epoch (extra `images`)."""
 
 import math
 import random
@@ -45,9 +45,9 @@ Modules = dict[str, nn.Module]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to: mean loss, share of images recognised, few-shot accuracy on validation classes.
+    """Results of an epoch: mean loss, training accuracy, few-shot accuracy on validation classes.
 
-    With mixup no image is shown as it is, and none is counted as recognised.
+    With mixup there is no training accuracy.
     """
 
     number: int
@@ -69,8 +69,8 @@ def train(
 ) -> nn.Module:
     """Train on the base classes; the checkpoints `last` and `best` in `folder` are written after every epoch.
 
-    Where `folder` holds a checkpoint of the same recipe, training goes on from it and ends with the same weights as if
-    it had never stopped: an epoch depends on the seed and its number only.
+    If `folder` holds a checkpoint of the same recipe, training resumes and ends with the same weights as without the
+    interruption: an epoch depends only on the seed and its number.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def train(
     Returns
     -------
     module
-        The backbone of the best epoch; of the last one where there are no validation classes.
+        The backbone of the best epoch, or of the last one without validation classes.
     """
     with locked(folder) as place:
         torch.manual_seed(recipe.seed)
@@ -131,7 +131,7 @@ def train(
 
 
 def _best_epoch(history: list[dict[str, Any]]) -> int:
-    """The number of the epoch to keep: the best on validation classes, and of equal ones the last."""
+    """The number of the best epoch on validation classes; the last of equal ones."""
     return max(range(1, len(history) + 1), key=lambda number: (history[number - 1]["validation"] or 0.0, number))
 
 
@@ -144,7 +144,7 @@ def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str 
 
 
 def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
-    """Mean accuracy of centred and scaled nearest centroids over tasks that are the same for every epoch."""
+    """Mean accuracy of nearest centroids (centred, unit norm) on tasks that are the same for every epoch."""
     smallest = int(np.bincount(labels).min())
     ways = min(WAYS, len(np.unique(labels)))
     shots = max(1, min(SHOTS, smallest - 1))
@@ -163,7 +163,7 @@ def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarr
 def _epoch(
     base: DecodedSplit, recipe: Recipe, modules: Modules, optimiser: Optimizer, number: int, device: str, watch: Watch
 ) -> tuple[float, float | None]:
-    """One pass over the images, in an order and with augmentation that depend on the seed and the epoch only."""
+    """One pass over the images; order and augmentation depend only on the seed and the epoch."""
     generator = torch.Generator().manual_seed(recipe.seed + 1_000_003 * number)
     rng = random.Random(f"{recipe.seed} {number}")
     torch.manual_seed(rng.getrandbits(32))
@@ -215,7 +215,7 @@ def _optimiser(recipe: Recipe, modules: Modules) -> Optimizer:
 
 
 def _rate(recipe: Recipe, epochs_done: float) -> float:
-    """The learning rate after so many epochs, whole or not."""
+    """The learning rate after so many epochs, which may be a fraction."""
     share = epochs_done / recipe.epochs
     if recipe.schedule == "cosine":
         return recipe.learning_rate * (1 + math.cos(math.pi * share)) / 2
@@ -229,7 +229,7 @@ def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folde
     wanted = {**recipe.as_json(), "names": list(base.names)}
     different = [name for name in wanted if found.get(name) != wanted[name]]
     if different:
-        raise InputError(f"{folder} holds a training that differs in {', '.join(different)}: choose another folder.")
+        raise InputError(f"{folder} holds a training with another {', '.join(different)}: choose another folder.")
 
 
 __all__ = ["Epoch", "Recipe", "features_of", "load_backbone", "train"]
