@@ -72,7 +72,8 @@ def test_help_names_the_banks_methods_and_settings_of_the_library():
     flags = {param.name: param for param in load_command("evaluate").params}
     assert inputs.BANKS.split(" or ") == list(BANK_NAMES)
     assert flags["methods"].help.removeprefix("Comma-separated methods: ").split(";")[0].split(", ") == [*METHOD_NAMES]
-    assert [part.split()[0] for part in flags["setting"].help.replace(" or ", ", ").split(", ")] == [*SETTINGS]
+    settings = flags["setting"].help.removeprefix("Evaluation setting: ").replace(" or ", ", ")
+    assert [part.split()[0] for part in settings.split(", ")] == [*SETTINGS]
 
 
 def test_defaults_of_flags_are_those_of_the_library():

@@ -91,7 +91,7 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("\n\n", "no rows", id="blank"),
         pytest.param("label,a\n", "no samples", id="names only"),
         pytest.param("1,2\n3,4\n", "one column of labels and has none among 'column 1', 'column 2'", id="no label"),
-        pytest.param("a,b\n1,2\n", "has none among 'a', 'b': rename exactly one column to 'label'", id="names, no label"),
+        pytest.param("a,b\n1,2\n", "none among 'a', 'b': rename exactly one column to 'label'", id="names, no label"),
         pytest.param("label,y,a\nx,1,2\n", "has 'label', 'y' among", id="two labels"),
         pytest.param("a,b,c\nx,y,2\n", "has 'a', 'b' among", id="two columns of text"),
         pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data where the first row has 2", id="short row"),

@@ -44,7 +44,8 @@ def evaluate(
     setting: Annotated[
         str,
         typer.Option(
-            help="closed, generalised (queries of base classes too) or open (queries of unknown classes too).",
+            help="Evaluation setting: closed, generalised (queries of base classes too) or open (queries of unknown "
+            "classes too).",
             autocompletion=inputs.one_of(_setting_names),
         ),
     ] = "closed",

@@ -112,7 +112,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document inst
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
 Reference = Annotated[str | None, typer.Option(help="Method to compare the others with. Default: the first.")]
-Threshold = Annotated[float, number("Accuracy below which tasks are counted.")]
+Threshold = Annotated[float, number("Report the share of tasks with an accuracy below this.")]
 RESUME = "Rerun the command to resume."
 
 

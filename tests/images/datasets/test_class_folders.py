@@ -96,7 +96,7 @@ def test_a_list_beside_the_classes_of_a_split_does_not_matter(tmp_path):
 def test_images_outside_the_splits_are_noted(tmp_path):
     files = split_folders({"train": ("a",), "test": ("b",)}) | class_folders(("c",), prefix="holdout/")
     dataset = open_dataset(as_folder(tmp_path, files))
-    assert dataset.about["notes"] == ["3 images outside the splits are left out, 'holdout/c/c0.jpg' first."]
+    assert dataset.about["notes"] == ["left out 3 images outside the splits, first 'holdout/c/c0.jpg'."]
     assert dataset.about["ignored"] == 3
 
 
@@ -130,12 +130,10 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
         pytest.param(class_folders() | {"cow/x.txt": b"x"}, "1 classes without images, 'cow' first", id="empty"),
         pytest.param(
             split_folders({"train": ("a", "b"), "test": ("b", "c")}),
-            "1 classes in both 'base' and 'novel', 'b' first: a class belongs to one split",
+            "1 classes in both 'base' and 'novel', 'b' first: keep each class in one split",
             id="shared class",
         ),
-        pytest.param(
-            class_folders(prefix="val/") | class_folders(prefix="valid/"), "two splits that mean 'val'", id="two"
-        ),
+        pytest.param(class_folders(prefix="val/") | class_folders(prefix="valid/"), "two splits for 'val'", id="two"),
         pytest.param(
             class_folders(prefix="one/") | class_folders(prefix="two/"), "deeper than in the folders", id="odd splits"
         ),

@@ -69,7 +69,7 @@ def test_miniimagenet_is_recognised(tmp_path, files):
     assert dataset.name == "miniimagenet"
     assert classes(dataset) == MINI
     assert "research" in dataset.about["licence"]
-    assert "Split 'base' has 2 classes where 64 were published." in dataset.about["notes"]
+    assert "Split 'base' has 2 classes, but 64 were published." in dataset.about["notes"]
 
 
 def test_miniimagenet_by_its_numbers_of_classes_alone(tmp_path):
@@ -77,7 +77,7 @@ def test_miniimagenet_by_its_numbers_of_classes_alone(tmp_path):
     files = split_folders({"train": wnids[:64], "val": wnids[64:]}, each=1)
     dataset = open_dataset(as_folder(tmp_path, files))
     assert dataset.name == "miniimagenet"
-    assert dataset.about["notes"] == ["Split 'novel' (test) is not there."]
+    assert dataset.about["notes"] == ["Split 'novel' (test) is missing."]
 
 
 def test_cached_images_are_the_arrays_of_their_classes(tmp_path):
@@ -108,7 +108,7 @@ class Runs:
         pytest.param(ravi_lists(), "it has no images: give the folder", id="lists only"),
         pytest.param(
             {k: v for k, v in (ravi_images() | ravi_lists()).items() if not k.endswith("n018556720.jpg")},
-            "lacks 1 of the 8 images that its lists name, 'n018556720.jpg' first",
+            "lacks 1 of the 8 images in its lists, first 'n018556720.jpg'",
             id="an image is lost",
         ),
         pytest.param(ravi_images() | {"train.csv": b"name;class\n"}, "not a list of 'filename,label'", id="other list"),
@@ -202,7 +202,7 @@ def test_tieredimagenet_in_folders(tmp_path):
     dataset = open_dataset(as_folder(tmp_path, split_folders()), "tieredimagenet")
     assert dataset.name == "tieredimagenet"
     assert classes(dataset) == MINI
-    assert dataset.about["notes"][0] == "Split 'base' has 2 classes where 351 were published."
+    assert dataset.about["notes"][0] == "Split 'base' has 2 classes, but 351 were published."
 
 
 def without(files, name):
@@ -402,7 +402,7 @@ def test_one_alphabet_is_enough(tmp_path):
     pack_zip(tmp_path / "images_background.zip", files)
     dataset = open_dataset(tmp_path)
     assert dataset.splits["base"].names == ("Greek/character01", "Greek/character02")
-    assert dataset.about["notes"][-1] == "Split 'novel' (images_evaluation) is not there."
+    assert dataset.about["notes"][-1] == "Split 'novel' (images_evaluation) is missing."
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def _check_same(about: dict[str, Any], recipe: Recipe, base: DecodedSplit, folde
     wanted = {**recipe.as_json(), "names": list(base.names)}
     different = [name for name in wanted if found.get(name) != wanted[name]]
     if different:
-        raise InputError(f"{folder} holds a training with another {', '.join(different)}: choose another folder.")
+        raise InputError(f"{folder} holds a training that differs in {', '.join(different)}: choose another folder.")
 
 
 __all__ = ["Epoch", "Recipe", "features_of", "load_backbone", "train"]
