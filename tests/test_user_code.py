@@ -81,20 +81,20 @@ SMALL = {"ways": 3, "shots": 1, "queries": 5, "tasks": 20, "n_jobs": 1}
 
 
 @pytest.mark.parametrize("place", ["my_methods.py", "my_methods"])
-def test_a_method_of_ones_own_stands_beside_the_others(own, place):
+def test_a_method_of_user_code_is_evaluated_like_the_others(own, place):
     found = evaluate({"centroid": "centroid", "mine": f"{place}:Mine"}, X, y, **SMALL)
     np.testing.assert_array_equal(found["mine", 1].accuracies, found["centroid", 1].accuracies)
     assert list(resolve_methods(["ridge", f"{place}:Mine"], None)) == ["ridge", "Mine"]
 
 
-def test_what_takes_base_gets_it(own):
+def test_user_code_with_a_parameter_base_gets_the_base_classes(own):
     assert named_method("my_methods.py:Banked", BASE).base is BASE
     assert named_method("my_methods.py:from_base", BASE).k == 3
     assert named_method("my_methods.py:from_base", None).k == 2
     assert type(named_method("my_methods.py:bayes", BASE)).__name__ == "GaussianNB"
 
 
-def test_other_processes_know_it_too(own):
+def test_a_method_of_user_code_works_in_other_processes(own):
     methods = {"file": "my_methods.py:Mine", "module": "my_methods:Mine"}
     # Those that other tests have started know no folder of this one.
     get_reusable_executor().shutdown()
@@ -129,7 +129,7 @@ def test_a_mistake_is_one_sentence(own, name, error, message):
     assert isinstance(caught.value, HotshotError)
 
 
-def test_the_command_line_takes_it_without_base_classes_and_sees_a_change(hotshot, own):
+def test_user_code_works_without_base_classes_and_its_changes_are_noticed(hotshot, own):
     arguments = ["evaluate", "--novel", "novel.npz", "--ways", "3", "--queries", "5", "--tasks", "20", "--jobs", "1"]
     arguments += ["--shots", "1", "--methods", "centroid,mine=my_methods.py:Mine,my_methods.py:Mine"]
     first = hotshot(*arguments)

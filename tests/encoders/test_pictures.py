@@ -63,7 +63,7 @@ def png(width, height):
     ],
     ids=["empty", "page", "program", "large", "bomb", "no pixels", "absent"],
 )
-def test_files_that_are_no_images_are_named(pictures, tmp_path, content, message):
+def test_files_that_are_not_images_are_named(pictures, tmp_path, content, message):
     path = tmp_path / "hostile.png"
     if content is not None:
         path.write_bytes(content)

@@ -351,7 +351,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_feature_file_has_is_refused(name, tmp_path):
+def test_objects_that_no_feature_file_needs_are_refused(name, tmp_path):
     for carrier in CARRIERS.values():
         with pytest.raises(InputError) as caught:
             carrier(REFUSED[name], tmp_path / "a.pt").read()
@@ -504,7 +504,7 @@ def test_the_readers_import_and_call_nothing_that_could_run_a_file(path):
             assert node.attr != "load" or of.startswith("Unpickler(")
 
 
-def test_what_stands_for_a_call_is_one_of_a_few_functions_of_our_own():
+def test_calls_in_a_pickle_are_replaced_by_a_few_safe_functions():
     tables = (unpickling.NAMES, torch_files.TORCH_NAMES)
     made = {known.make for table in tables for known in table.values() if known.make is not None}
     assert {function.__module__ for function in made} == {"hotshot.files.unpickling", "hotshot.files.torch_files"}

@@ -28,7 +28,7 @@ def as_lists(kept):
     return list(kept.ids), None if kept.texts is None else list(kept.texts), thumbnails, columns
 
 
-def test_the_native_form_gives_back_what_was_kept(tmp_path):
+def test_the_native_format_stores_all_columns(tmp_path):
     path = tmp_path / "a.safetensors"
     write_features(path, FeatureFile(X, Y, kept=KEPT))
     found = read_features(path)
@@ -68,7 +68,7 @@ def test_some_numbered_rows_keep_their_numbers(tmp_path):
     assert list(read_features(tmp_path / "a.safetensors").ids) == ["5", "6"]
 
 
-def test_what_was_read_can_be_sent_to_another_process(tmp_path):
+def test_features_that_were_read_can_be_pickled(tmp_path):
     write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
     found = pickle.loads(pickle.dumps(read_features(tmp_path / "a.safetensors")))
     assert as_lists(found.kept) == as_lists(KEPT)
@@ -93,7 +93,7 @@ def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ALL)
-def test_files_without_labels_are_read_where_none_are_needed(tmp_path, suffix):
+def test_files_without_labels_are_read_if_none_are_needed(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     write_features(path, (X, None))
     found = read_features(path, labelled=False)
@@ -178,7 +178,7 @@ def test_ids_that_do_not_fit_their_file_are_one_sentence(tmp_path, changes, mess
     "kept",
     [Kept(["a"] * 3), Kept(["a"] * 4, ["t"] * 5), Kept(["a"] * 4, columns={"file": ["f"]}), Kept(["\ud800"] * 4)],
 )
-def test_what_does_not_fit_the_samples_is_not_written(tmp_path, kept):
+def test_columns_that_do_not_match_the_samples_are_not_written(tmp_path, kept):
     with pytest.raises(InputError, match=r"another number of ids|that is not valid text"):
         write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=kept))
     assert not list(tmp_path.iterdir())

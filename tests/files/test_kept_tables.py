@@ -106,7 +106,7 @@ KEPT = Kept(["a", "", "ü"], ['so "b"', "7", "x\ny"], [b"\xff", b"", b"a"], {"fi
 
 @pytest.mark.parametrize("y", [["u", "v", "u"], [2, 7, 2], None])
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".csv", ".tsv"])
-def test_what_is_kept_comes_back_from_every_format_with_a_place_for_it(tmp_path, suffix, y):
+def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suffix, y):
     path = tmp_path / f"a{suffix}"
     write_features(path, FeatureFile(X, y, kept=KEPT))
     found = read_features(path, labelled=False)

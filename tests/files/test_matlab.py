@@ -91,7 +91,7 @@ def test_parts(read):
         read(variables)
 
 
-def test_what_the_file_says_of_its_features_is_kept(tmp_path):
+def test_the_header_of_the_file_is_read(tmp_path):
     about = {"extractor": "wrn28_10", "größe": [1, 2]}
     savemat(tmp_path / "a.mat", {"X": X, "y": CODES, "about": json.dumps(about, ensure_ascii=False)})
     assert open_matlab(tmp_path / "a.mat").about == about
@@ -130,7 +130,7 @@ def test_big_endian_files(tmp_path):
     ],
     ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
 )
-def test_variables_that_are_no_features(read, variables, message):
+def test_variables_that_are_not_features(read, variables, message):
     with pytest.raises(InputError, match=message):
         read(variables)
 

@@ -150,7 +150,7 @@ def test_stacks_are_parts(save):
         ({"X": X, "y": np.array([b"\xff\xfe"] * 4)}, "not UTF-8"),
     ],
 )
-def test_what_could_be_two_things_or_none_is_one_sentence(save, arrays, message):
+def test_ambiguous_arrays_are_one_sentence(save, arrays, message):
     with pytest.raises(InputError, match=message):
         read_features(save(**arrays))
 
@@ -174,7 +174,7 @@ def test_what_could_be_two_things_or_none_is_one_sentence(save, arrays, message)
         ({2**70: [[1.0]]}, "more than 64 bits"),
     ],
 )
-def test_classes_that_are_no_features_are_one_sentence(tmp_path, classes, message):
+def test_classes_that_are_not_features_are_one_sentence(tmp_path, classes, message):
     with pytest.raises(InputError, match=message):
         features_from_classes(classes, tmp_path / "features.plk")
 

@@ -25,7 +25,7 @@ def write(path, X=X, y=(0, 1, 0, 1), **changes):
     write_tensors(path, {"X": np.asarray(X), "y": np.asarray(y)}, {"hotshot": json.dumps(header)})
 
 
-def test_the_header_tells_what_a_reader_wants_to_know(path):
+def test_the_header_describes_the_features(path):
     write_features(path, (X, ["b", "a", "b", "b"]), about={"extractor": "DINO"})
     file = map_tensors(path)
     header = json.loads(file.metadata["hotshot"])
@@ -95,7 +95,7 @@ def test_a_header_that_does_not_fit_is_refused(path, changes, message):
 
 
 @pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, '"hotshot features 1"'])
-def test_a_header_that_is_no_object_is_refused(path, header):
+def test_a_header_that_is_not_an_object_is_refused(path, header):
     write_tensors(path, {"X": X, "y": np.zeros(4, int)}, {"hotshot": header})
     assert_refused(path, "not JSON")
 

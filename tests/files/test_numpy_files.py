@@ -116,7 +116,7 @@ def test_pickles_inside_are_never_run(path, tmp_path):
 @pytest.mark.parametrize(
     "name", ["../X.npy", "a/../../X.npy", "/X.npy", "\\X.npy", "..\\X.npy", "C:/X.npy", "X.npy\0.txt", "a/.."]
 )
-def test_names_that_point_elsewhere_are_refused(path, name):
+def test_names_that_lead_outside_are_refused(path, name):
     def rename(infos):
         infos[0].filename = name
 
@@ -261,13 +261,13 @@ HEADERS = [
 
 
 @pytest.mark.parametrize(("content", "message"), HEADERS)
-def test_lying_headers_are_refused_in_archives(path, content, message):
+def test_false_headers_are_refused_in_archives(path, content, message):
     write_zip(path, [("X.npy", content), GOOD[1]])
     assert_refused(path, message)
 
 
 @pytest.mark.parametrize(("content", "message"), HEADERS)
-def test_lying_headers_are_refused_in_files(tmp_path, content, message):
+def test_false_headers_are_refused_in_files(tmp_path, content, message):
     (tmp_path / "a.npy").write_bytes(content)
     np.save(tmp_path / "a.labels.npy", Y)
     assert_refused(tmp_path / "a.npy", message)
@@ -342,7 +342,7 @@ def test_a_stack_takes_names_of_classes(tmp_path):
         ("a.labels.csv", b'"a\nb\n', "not a valid CSV"),
     ],
 )
-def test_labels_that_do_not_serve_are_one_sentence(tmp_path, beside, content, message):
+def test_invalid_labels_are_one_sentence(tmp_path, beside, content, message):
     np.save(tmp_path / "a.npy", X)
     if beside:
         (tmp_path / beside).write_bytes(content)

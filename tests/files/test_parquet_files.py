@@ -124,7 +124,7 @@ V = lists(pa.list_(pa.float32()))
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("whole", [parquet.WHOLE, 0], ids=["at once", "in a stream"])
-def test_what_is_no_set_of_features_is_one_sentence(path, columns, message, whole, monkeypatch):
+def test_a_value_without_features_is_one_sentence(path, columns, message, whole, monkeypatch):
     monkeypatch.setattr(parquet, "WHOLE", whole)
     pq.write_table(pa.table(columns), path, row_group_size=4)
     with pytest.raises(InputError, match=message):

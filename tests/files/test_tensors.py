@@ -57,7 +57,7 @@ def test_the_library_reads_what_is_written(tmp_path_factory, tensors, metadata):
 
 
 @given(tensors=st.dictionaries(NAMES, ARRAYS, max_size=4), metadata=st.dictionaries(NAMES, NAMES, max_size=3))
-def test_what_the_library_writes_is_read(tmp_path_factory, tensors, metadata):
+def test_files_of_the_safetensors_library_are_read(tmp_path_factory, tensors, metadata):
     path = tmp_path_factory.mktemp("t") / "file.safetensors"
     safetensors.numpy.save_file(tensors, path, metadata or None)
     file = map_tensors(path)
@@ -179,14 +179,14 @@ def test_any_changed_byte_of_the_header_is_an_error_or_another_sound_file(path):
         ),
     ],
 )  # fmt: skip
-def test_a_lying_header_is_one_sentence(path, content, message):
+def test_a_false_header_is_one_sentence(path, content, message):
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         map_tensors(path)
 
 
 @pytest.mark.parametrize("name", ["nowhere.safetensors", ".", "a\0b"])
-def test_what_is_no_file_is_one_sentence(tmp_path, name):
+def test_a_path_that_is_not_a_file_is_one_sentence(tmp_path, name):
     with pytest.raises(InputError, match=r"no file|is a folder|cannot be read"):
         map_tensors(tmp_path / name)
 
@@ -218,7 +218,7 @@ def test_types_that_the_format_lacks_are_refused_and_leave_nothing(path, array):
 
 
 @pytest.mark.parametrize(("names", "metadata"), [(["\ud800"], {}), (["X"], {"a": "\udfff"})])
-def test_names_that_are_no_text_are_refused_and_leave_nothing(path, names, metadata):
+def test_names_that_are_not_text_are_refused_and_leave_no_file(path, names, metadata):
     with pytest.raises(InputError, match="is not valid text"):
         write_tensors(path, dict.fromkeys(names, np.zeros(1)), metadata)
     assert os.listdir(path.parent) == []

@@ -65,7 +65,7 @@ def test_layouts_of_columns(save, text):
         (['"a,""b"""', '"new\nline"', "é"], ['a,"b"', "new\nline", "é"]),
     ],
 )
-def test_labels_are_integers_only_where_all_look_so(save, labels, read):
+def test_labels_are_integers_only_if_all_look_like_integers(save, labels, read):
     found = read_features(save("label,a\n" + "".join(f"{label},1\n" for label in labels)))
     assert found.y.tolist() == read
 
@@ -119,13 +119,13 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("label,a\nx,1e999\n", "NaN or infinity", id="overflow"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_by_row_and_column(save, text, message):
+def test_errors_name_row_and_column(save, text, message):
     with pytest.raises(InputError, match=message) as caught:
         read_features(save(text))
     assert len(str(caught.value)) < 500
 
 
-def test_values_are_read_exactly_and_short_where_that_is_exact(save):
+def test_values_are_read_exactly_and_as_float32_if_that_is_exact(save):
     short = np.float32(0.1)
     assert read_features(save(f"label,a\nx,{float(short)!r}\n")).X.dtype == np.float32
     found = read_features(save("label,a,b\nx,0.1,1e300\n")).X

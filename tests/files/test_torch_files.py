@@ -166,13 +166,13 @@ def test_storages_within_storages_of_very_old_files(tmp_path):
     ids=["alone", "no labels", "few labels", "module", "weights", "sparse", "complex"],
 )
 @pytest.mark.filterwarnings("ignore:Sparse invariant")
-def test_values_that_are_no_features(read, value, message):
+def test_values_that_are_not_features(read, value, message):
     with pytest.raises(InputError, match=message):
         read(value)
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_a_program_is_told_from_features(tmp_path):
+def test_a_torchscript_program_is_refused(tmp_path):
     torch.jit.trace(torch.nn.Linear(2, 2), torch.zeros(1, 2)).save(tmp_path / "a.pt")
     with pytest.raises(InputError, match="TorchScript program, not features"):
         open_torch(tmp_path / "a.pt")

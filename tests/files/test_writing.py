@@ -83,7 +83,7 @@ def test_other_suffixes_are_refused(tmp_path, name):
         (X.astype(np.longdouble), Y, {}, InputError, "float64"),
     ],
 )
-def test_what_cannot_be_written_is_one_sentence(tmp_path, X, y, options, error, message):
+def test_features_that_cannot_be_written_are_one_sentence(tmp_path, X, y, options, error, message):
     for suffix in FORMATS:
         with pytest.raises(error, match=message):
             write_features(tmp_path / f"features{suffix}", (X, y), **options)
@@ -108,7 +108,7 @@ def test_integers_that_text_would_round_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_was_read_can_be_written(tmp_path):
+def test_features_that_were_read_can_be_written(tmp_path):
     write_features(tmp_path / "a.npz", (X, Y), about={"extractor": "DINO"})
     file = read_features(tmp_path / "a.npz")
     write_features(tmp_path / "b.safetensors", file)
@@ -117,7 +117,7 @@ def test_what_was_read_can_be_written(tmp_path):
     np.testing.assert_array_equal(again.X, X)
 
 
-def test_what_was_read_and_then_changed_is_not_taken_for_damage(tmp_path):
+def test_changed_features_are_written_with_a_new_hash(tmp_path):
     write_features(tmp_path / "a.npz", (X, Y))
     X_read, y, about = (file := read_features(tmp_path / "a.npz")).X, file.y, file.about
     write_features(tmp_path / "b.npz", FeatureFile(2 * X_read, y, about))

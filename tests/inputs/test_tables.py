@@ -83,7 +83,7 @@ def test_standard_input_is_a_table_json_lines_or_bare_lines(monkeypatch, content
         ("a.docx", "text\none\n", "not a table of texts"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(tmp_path, name, content, said):
+def test_an_invalid_table_is_one_sentence(tmp_path, name, content, said):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         rows_of(tmp_path / name)
@@ -97,7 +97,7 @@ def test_other_encodings_and_missing_files_are_refused(tmp_path):
         rows_of(tmp_path / "b.csv")
 
 
-def test_a_column_that_is_not_there_is_named_with_the_nearest(tmp_path):
+def test_a_missing_column_is_reported_with_the_closest_name(tmp_path):
     (tmp_path / "a.csv").write_text("utterances,label\none,x\n", encoding="utf-8")
     with pytest.raises(ParameterError, match=r"no column 'utterance'.*Did you mean 'utterances'"):
         open_inputs(tmp_path / "a.csv", TEXTS, Columns(text="utterance"))

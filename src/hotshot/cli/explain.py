@@ -48,9 +48,9 @@ def explain(
         loans = found.model.explain(names=found.support.names())
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
         return
-    with models.Working(console, "encoding") as working:
+    with models.InputProgress(console, "encoding") as progress:
         explained = found.explain(given, rows)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     if json:
         print(dumps(explained.to_dict(), indent=2, ensure_ascii=False))
     if html is not None:

@@ -60,14 +60,14 @@ def fit(
     prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
     model = InputClassifier(encoder, base, new_only=new_only, device=device)
-    with models.Working(console, "encoding") as working:
+    with models.InputProgress(console, "encoding") as progress:
         if data is not None:
-            model.fit_together(data, few, columns=columns, watch=working.watch)
+            model.fit_together(data, few, columns=columns, watch=progress.watch)
         else:
             assert support is not None
-            model.fit(support, columns=columns, watch=working.watch)
+            model.fit(support, columns=columns, watch=progress.watch)
         model.save(out, overwrite=force)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     found = summary(model, out)
     if json:
         print(dumps(found, indent=2))

@@ -32,10 +32,10 @@ def add(
     from hotshot.inputs.rows import Columns
 
     console, found = Console(stderr=True), models.load(model, device, encoder)
-    with models.Working(console, "encoding") as working:
-        found.add(support, columns=Columns(text, label, id_), watch=working.watch)
+    with models.InputProgress(console, "encoding") as progress:
+        found.add(support, columns=Columns(text, label, id_), watch=progress.watch)
         found.save(model, overwrite=True)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     _print_summary(found, model, json)
 
 
@@ -46,10 +46,10 @@ def remove(
 ) -> None:
     """Remove new classes from a model."""
     console, found = Console(stderr=True), models.load(model, "cpu")
-    with models.Working(console, "removing") as working:
+    with models.InputProgress(console, "removing") as progress:
         found.remove(classes)
         found.save(model, overwrite=True)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     _print_summary(found, model, json)
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.progress import TaskID
 
 from hotshot.cli.images import prepare_process
-from hotshot.cli.terminal import Console, Noting, bar
+from hotshot.cli.terminal import Console, ProgressWithNotes, bar
 from hotshot.errors import ParameterError
 from hotshot.formatting import shortened
 
@@ -44,7 +44,7 @@ def refuse_existing(out: Path, force: bool) -> None:
         raise ParameterError(f"{out} exists: pass --force to overwrite it.")
 
 
-class Working(Noting):
+class InputProgress(ProgressWithNotes):
     """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
 
     def __init__(self, console: Console, doing: str) -> None:

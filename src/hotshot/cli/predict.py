@@ -65,13 +65,17 @@ def predict(
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)
     rows_done = rejected = right = labelled = 0
-    with models.Working(console, "classifying") as working, writing(out, form) as write, ThreadPoolExecutor(1) as pool:
+    with (
+        models.InputProgress(console, "classifying") as working,
+        writing(out, form) as write,
+        ThreadPoolExecutor(1) as pool,
+    ):
 
         def answered(some: tuple[Rows, np.ndarray]) -> tuple[Rows, dict[str, list[Any]]]:
             return some[0], answer(found.model, some[1], reject, unknown)
 
         # While some rows are written, the next ones are classified.
-        for rows, answers in one_ahead(pool, answered, found.batches(inputs, working.watch)):
+        for rows, answers in computed_ahead(pool, answered, found.batches(inputs, progress.watch)):
             write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
             rows_done += len(rows)
             rejected += sum(p is None for p in answers["probability"])
@@ -79,7 +83,7 @@ def predict(
                 pairs = [pair for pair in zip(rows.labels, answers[CLASS], strict=True) if pair[0]]
                 labelled += len(pairs)
                 right += sum(label == str(given) for label, given in pairs)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     none = f", of which {rejected:,} {quoted(unknown)}" if reject is not None else ""
     sentences = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
     if labelled:
@@ -89,7 +93,7 @@ def predict(
     console.print(" ".join(sentences), markup=False, soft_wrap=True)
 
 
-def one_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:
+def computed_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:
     """Results of `work` on items, in order; work on the next item starts before a result is yielded."""
     waiting: Future[S] | None = None
     for item in items:

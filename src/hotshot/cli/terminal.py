@@ -160,7 +160,7 @@ def reading(console: Console) -> Iterator[Callable[..., Watch]]:
         yield begin
 
 
-class Noting:
+class ProgressWithNotes:
     """Progress in a `with` statement that collects warnings as `notes` and turns Ctrl-C into one sentence.
 
     Subclasses show what is being chosen on the base classes, and end that sentence.
@@ -200,7 +200,7 @@ class Noting:
         raise NotImplementedError
 
 
-class Watching(Noting):
+class Watching(ProgressWithNotes):
     """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
 
     `total` is the number of tasks over all methods and shots; None if unknown. After Ctrl-C, one sentence names `out`,

@@ -162,7 +162,7 @@ def recover(path: str | Path) -> Path:
     """The path; a folder that a dead process had moved away while replacing it is moved back first."""
     path = Path(path)
     # A name with a NUL character is refused by the reader.
-    for old in () if os.path.exists(path) or "\0" in str(path) else _left(real(path), "old"):
+    for old in () if os.path.exists(path) or "\0" in str(path) else _leftovers(real(path), "old"):
         with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
             if free is not False:
                 old.rename(real(path))
@@ -232,14 +232,14 @@ def _locked_now(path: Path) -> Iterator[bool | None]:
         os.close(descriptor)
 
 
-def _left(path: Path, suffix: str) -> list[Path]:
+def _leftovers(path: Path, suffix: str) -> list[Path]:
     """Unfinished files and folders beside `path`, of living and dead processes."""
     return list(path.parent.glob(f".{glob.escape(path.name[:60])}.{'[0-9a-f]' * 8}.{suffix}"))
 
 
-def remove_left(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove the unfinished files that dead processes left beside `path`; every writer of that name does this."""
-    for other in (*_left(path, "part"), *(_left(path, "old") if path.exists() else ())):
+    for other in (*_leftovers(path, "part"), *(_leftovers(path, "old") if path.exists() else ())):
         with suppress(OSError), _locked_now(other) as free:
             if free:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
@@ -247,7 +247,7 @@ def remove_left(path: Path) -> None:
 
 def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
     """A new hidden file or folder beside `path`, open and locked by this process."""
-    remove_left(path)
+    remove_leftovers(path)
     while True:
         # A short name, so that it is valid wherever the path is.
         part = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"

@@ -196,7 +196,7 @@ class _File:
 
 
 @contextmanager
-def _sound(name: str) -> Iterator[None]:
+def _readable_errors(name: str) -> Iterator[None]:
     """Turn the errors of Arrow, which are of every type, into one sentence about the file."""
     try:
         yield
@@ -209,7 +209,7 @@ def _sound(name: str) -> Iterator[None]:
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
     """Shape and type of the features (and the features if they are few), labels, other columns, and the header."""
-    with _sound(name):
+    with _readable_errors(name):
         file = _File(path, name)
         first = next(file.features(rows=1))
         # As long as the longest numbers: features are converted to these.
@@ -222,7 +222,7 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
 
 def read_rows(path: Path, name: str) -> Iterator[np.ndarray]:
     """The features, some rows at a time."""
-    with _sound(name):
+    with _readable_errors(name):
         yield from _File(path, name).features()
 
 

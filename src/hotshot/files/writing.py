@@ -61,7 +61,7 @@ def write_features(
     if kind is FORMATS["matlab"] and dtype is None and source.dtype == np.float16:
         # MATLAB has no half precision, and single precision holds it exactly.
         dtype = "float32"
-    kind.write(path, survey(source, dtype, about))
+    kind.write(path, check_content(source, dtype, about))
 
 
 def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> FeatureSource:
@@ -131,7 +131,7 @@ class Content:
             raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
 
 
-def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
+def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
     """Read features once; raises if they cannot be written, or if the source does not match its header."""
     try:
         json.dumps(about)

@@ -230,7 +230,7 @@ def test_hostile_files_are_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"abc", b"<html>", b"PK\x03\x04junk", b"\x80\x02}.", b"words\n" * 99])
-def test_what_holds_no_weights_is_one_sentence(tmp_path, content):
+def test_a_file_without_weights_is_one_sentence(tmp_path, content):
     (tmp_path / "a.pt").write_bytes(content)
     with pytest.raises(InputError, match=r"a[.]pt"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")
@@ -273,7 +273,7 @@ def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, wri
 
 
 @pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}], ids=["archive", "stream"])
-def test_what_programs_save_beside_the_weights_does_not_matter(tmp_path, form):
+def test_other_objects_saved_with_the_weights_are_ignored(tmp_path, form):
     theirs, ours = create("conv4", filters=4), create("conv4", filters=4)
     optimiser = torch.optim.Adam(theirs.parameters())
     theirs(torch.zeros(2, 3, 32, 32)).sum().backward()

@@ -139,7 +139,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(tmp_path, files, message):
+def test_errors_are_one_sentence(tmp_path, files, message):
     folder = tmp_path / "data"
     folder.mkdir()
     write_files(folder, files)
@@ -156,7 +156,7 @@ def test_an_empty_class_folder_is_refused(tmp_path):
         open_dataset(folder)
 
 
-def test_paths_that_lead_nowhere_and_unknown_kinds_are_refused(tmp_path):
+def test_missing_paths_and_unknown_kinds_are_refused(tmp_path):
     with pytest.raises(InputError, match="There is no folder or archive"):
         open_dataset(tmp_path / "absent")
     with pytest.raises(InputError, match=r"There is no folder or archive|cannot be read"):

@@ -83,7 +83,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
         open_dataset(path)
 
 
-def test_a_full_disk_is_said_with_the_remedy(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_remedy(tmp_path, monkeypatch):
     class Full(io.BytesIO):
         def write(self, data):
             raise OSError(28, "No space left on device")

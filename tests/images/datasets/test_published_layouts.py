@@ -131,7 +131,7 @@ class Runs:
         pytest.param({"mini-imagenet-cache-val.pkl": b""}, "empty", id="empty"),
     ],
 )
-def test_what_is_not_miniimagenet_is_said(tmp_path, files, message):
+def test_what_is_not_miniimagenet_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "miniimagenet", message)
 
 
@@ -238,7 +238,7 @@ def without(files, name):
         ),
     ],
 )
-def test_what_is_not_tieredimagenet_is_said(tmp_path, files, message):
+def test_what_is_not_tieredimagenet_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "tieredimagenet", message)
 
 
@@ -291,7 +291,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         ),
     ],
 )
-def test_what_is_not_cub_is_said(tmp_path, files, message):
+def test_what_is_not_cub_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "cub", message)
 
 
@@ -363,7 +363,7 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
         ),
     ],
 )
-def test_what_is_not_cifar_fs_is_said(tmp_path, files, message):
+def test_what_is_not_cifar_fs_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "cifar-fs", message)
 
 
@@ -421,7 +421,7 @@ def test_one_alphabet_is_enough(tmp_path):
         ),
     ],
 )
-def test_what_is_not_omniglot_is_said(tmp_path, files, message):
+def test_what_is_not_omniglot_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "omniglot", re.escape(message))
 
 

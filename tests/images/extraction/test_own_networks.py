@@ -122,7 +122,7 @@ def one_sentence(error):
 
 
 @pytest.mark.parametrize("which", ["pool", "maps"])
-def test_features_of_a_module_are_what_it_gives_and_maps_are_averaged(networks, which):
+def test_features_of_a_module_are_its_output_and_maps_are_averaged(networks, which):
     extractor, report = module_extractor(networks(which), 14)
     assert report is None
     assert extractor.size == 16
@@ -174,7 +174,7 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
 
 
 @pytest.mark.parametrize(("which", "first_done"), [("seeded", 8), ("Convolution", 4)])
-def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, monkeypatch, which, first_done):
+def test_an_extraction_resumes_only_with_the_same_weights(networks, tmp_path, monkeypatch, which, first_done):
     monkeypatch.setattr(writing, "IMAGES_AT_ONCE", 4)
     pixels = np.random.default_rng(0).integers(0, 255, size=(12, 16, 16, 3)).astype(np.uint8)
     split = DecodedSplit(pixels, np.arange(12) % 2, ("a", "b"), fingerprint="sha256:1")
@@ -287,7 +287,7 @@ POOL = [("GlobalAveragePool", "x", "p", {}), ("Flatten", "p", "y", {})]
 
 @pytest.mark.parametrize("batch", ["n", 1, 2, 3, 8])
 @pytest.mark.parametrize("side", [14, "side"])
-def test_an_onnx_file_gives_the_features_of_the_same_module(onnx, networks, batch, side):
+def test_an_onnx_file_returns_the_features_of_the_same_module(onnx, networks, batch, side):
     path = onnx(POOL, {"x": [batch, 3, side, side]}, {"y": [batch, 3]})
     extractor = onnx_extractor(path, 14 if side == "side" else None)
     assert (extractor.name, extractor.size) == ("net.onnx", 16)
@@ -299,7 +299,7 @@ def test_an_onnx_file_gives_the_features_of_the_same_module(onnx, networks, batc
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "FLOAT16"])
-def test_a_convolution_gives_the_features_that_pytorch_gives_and_maps_are_averaged(onnx, networks, kind):
+def test_a_convolution_returns_the_features_of_pytorch_and_maps_are_averaged(onnx, networks, kind):
     extractor, _ = module_extractor(networks("seeded"), 14)
     torch.manual_seed(0)
     convolution = torch.nn.Conv2d(3, 4, 3)
@@ -364,7 +364,7 @@ def test_whole_numbers_are_no_images(onnx):
         onnx_extractor(path)
 
 
-def test_the_size_is_needed_where_the_file_leaves_it_open_and_must_be_that_of_the_file(onnx):
+def test_the_size_is_needed_if_the_file_does_not_fix_it_and_must_match_the_file(onnx):
     path = onnx(POOL, {"x": ["n", 3, "h", "w"]}, {"y": ["n", 3]}, name="open.onnx")
     with pytest.raises(ParameterError, match=r"open.onnx does not fix the size of its images: pass size"):
         onnx_extractor(path)
@@ -412,7 +412,7 @@ def test_weights_outside_the_folder_of_a_file_are_not_read(onnx, tmp_path):
 
 
 @pytest.mark.parametrize(("device", "has"), [("abacus", "PyTorch"), ("mps", ""), ("cpu:x", "PyTorch")])
-def test_a_device_that_is_not_there_is_said(onnx, device, has):
+def test_an_unavailable_device_is_refused(onnx, device, has):
     path = onnx(POOL, IMAGES, {"y": ["n", 3]})
     with pytest.raises(ParameterError, match=f"device must be available in {has}") as raised:
         onnx_extractor(path, device=device)

@@ -245,7 +245,7 @@ def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
         train(coloured(n_classes=5), None, recipe, tmp_path / "run")
 
 
-def test_a_loss_that_runs_away_is_said(tmp_path):
+def test_a_diverging_loss_is_reported(tmp_path):
     with pytest.raises(InputError, match="smaller learning rate"):
         train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e12), tmp_path / "run")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Classes, Found, absences
+from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Classes, Found, missing_splits
 from hotshot.images.datasets.entries import Tree, is_image
 from hotshot.images.datasets.pixels import EncodedImage
 from hotshot.images.datasets.trees import subtree
@@ -50,7 +50,7 @@ def splits_of(tree: Tree, trees: dict[str, Tree], name: str, counts: Mapping[str
     splits, ignored = images_by_folder(tree, trees, DISK_NAMES, 1, _WANTED)
     used = {id(entry) for inside in trees.values() for entry in inside.files.values()}
     outside = [path for path, entry in tree.files.items() if is_image(path) and id(entry) not in used]
-    notes = absences(splits, counts)
+    notes = missing_splits(splits, counts)
     if outside:
         notes = (f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}.", *notes)
     return Found(name, "split/class/image", splits, ignored + len(outside), licence, notes)

@@ -9,7 +9,7 @@ import re
 from hotshot.errors import InputError
 from hotshot.files.source import damaged
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines
+from hotshot.images.datasets.dataset import Found, listed_images, missing_splits, text_lines
 from hotshot.images.datasets.entries import Entry, Tree
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
@@ -42,7 +42,7 @@ def open_layout(tree: Tree) -> Found:
     splits = listed_images(lists, tree.below("images").files, tree)
     for number, name in classes.items():
         splits[_split(number)].setdefault(name, [])
-    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, absences(splits, _COUNTS))
+    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, missing_splits(splits, _COUNTS))
 
 
 def _split(number: str) -> str:

@@ -158,7 +158,7 @@ def listed_images(
     return splits
 
 
-def absences(
+def missing_splits(
     splits: Mapping[str, Any], counts: Mapping[str, int], shown: Mapping[str, str] = DISK_NAMES
 ) -> tuple[str, ...]:
     """Notes on splits that are missing or do not have the published number of classes."""

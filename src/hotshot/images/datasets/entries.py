@@ -140,7 +140,7 @@ def make_tree(path: Path, members: Members) -> Tree:
     return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {""}, ignored)
 
 
-def is_litter(name: str) -> bool:
+def is_system_file(name: str) -> bool:
     """Whether a file or folder of this name was created by the system, such as .DS_Store."""
     return name.startswith(".") or name.lower() in _LITTER
 

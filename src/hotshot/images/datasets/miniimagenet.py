@@ -16,7 +16,7 @@ from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
-from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, listed_images, text_lines
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, listed_images, missing_splits, text_lines
 from hotshot.images.datasets.entries import Entry, Tree, is_image
 from hotshot.images.datasets.pixels import ArrayImage
 from hotshot.images.datasets.trees import subtree
@@ -64,7 +64,7 @@ def open_layout(tree: Tree) -> Found:
             f"{tree.path} is not miniImageNet, it has {what}: give the folder with train, val and test as folders or "
             "tars, with images and the three lists, or with the mini-imagenet-cache files."
         )
-    return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
+    return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, missing_splits(splits, COUNTS))
 
 
 def _cached(entry: Entry) -> Classes:

@@ -16,7 +16,7 @@ from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
-from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, missing_splits
 from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree
 from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage, ImageReference
@@ -46,7 +46,7 @@ def open_layout(tree: Tree) -> Found:
                     f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
                 )
             splits[split] = _archived(entry, tree.files[name], split)
-        notes = absences(splits, COUNTS)
+        notes = missing_splits(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
     trees = split_trees(tree)
     if not trees:

@@ -20,7 +20,7 @@ from typing import Any
 from hotshot.errors import InputError
 from hotshot.files.source import check_size, damaged, map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_system_file, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep, and archives may have more around them.
@@ -109,7 +109,7 @@ def _folder_members(path: Path) -> Members:
                 raise InputError(f"{path / prefix} is nested too deeply, or a link to a folder around it: remove it.")
             for item in os.scandir(path / prefix):
                 name = f"{prefix}{item.name}"
-                if is_litter(item.name) or not (item.is_dir() or item.is_file()):
+                if is_system_file(item.name) or not (item.is_dir() or item.is_file()):
                     yield None, None
                 elif item.is_dir():
                     waiting.append(f"{name}/")
@@ -128,7 +128,7 @@ def _member_path(name: str, archive: Path) -> str | None:
         raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
     if len(pieces) > _DEEPEST_IN_ARCHIVE:
         raise InputError(f"{archive} holds {quoted(name)}, nested {len(pieces)} deep: pack the folder of images alone.")
-    return None if any(map(is_litter, pieces)) else "/".join(pieces)
+    return None if any(map(is_system_file, pieces)) else "/".join(pieces)
 
 
 class _TarMember(tarfile.TarInfo):

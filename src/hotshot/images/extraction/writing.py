@@ -50,7 +50,7 @@ def extract_split(
         raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
     with file:
         hold(file, str(out))
-        done, width, first = _begun(file, header)
+        done, width, first = _resumable(file, header)
         while done < len(split):
             rows = slice(done, min(done + IMAGES_AT_ONCE, len(split)))
             pixels = torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
@@ -104,7 +104,7 @@ def _thumbnails(split: DecodedSplit, out: Path) -> Sequence[bytes]:
     return packer.rows(THUMBNAIL, out)
 
 
-def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
+def _resumable(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
     """The number of images already done by the same extraction, the width of its features, and where these begin."""
     file.seek(0)
     line = file.readline(LONGEST_LINE)

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from hotshot.arrays import slices, unit_vectors
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
-from hotshot.files.atomic import locked, recover, remove_left
+from hotshot.files.atomic import locked, recover, remove_leftovers
 from hotshot.images.backbones import create, feature_width
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.training.augmentation import as_input, augment
@@ -107,7 +107,7 @@ def train(
             restore_optimiser(optimiser, about, tensors)
             history = about["history"]
             # Where all epochs are done, no checkpoint is written that would do it.
-            remove_left(place / LAST)
+            remove_leftovers(place / LAST)
         for number in range(len(history), recipe.epochs):
             start = time.perf_counter()
             loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
