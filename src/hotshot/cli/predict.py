@@ -66,7 +66,7 @@ def predict(
     check_columns(inputs.columns, added, inputs.name)
     rows_done = rejected = right = labelled = 0
     with (
-        models.InputProgress(console, "classifying") as working,
+        models.InputProgress(console, "classifying") as progress,
         writing(out, form) as write,
         ThreadPoolExecutor(1) as pool,
     ):
