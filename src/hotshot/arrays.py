@@ -285,7 +285,7 @@ def check_numbers(**values: Any) -> None:
 
 
 def check_number(name: str, value: Any, least: float, most: float) -> None:
-    """Raise unless `value` is a number from `least` to `most`, whole where these are."""
+    """Raise unless `value` is a number from `least` to `most`, and an integer if these are integers."""
     kind: Any
     kind, noun = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
     if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:

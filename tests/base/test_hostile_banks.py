@@ -132,7 +132,7 @@ def test_a_pipe_does_not_hold_up_loading(sound_banks, tmp_path, name):
 
 def test_an_endless_description_is_not_read(sound_banks, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "LONGEST_DOCUMENT", 1000)
-    check_refused(sound_banks / "full", "where 1 kB are allowed")
+    check_refused(sound_banks / "full", "at most 1 kB are allowed")
     monkeypatch.undo()
     shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
     (tmp_path / "one.bank" / "bank.json").unlink()

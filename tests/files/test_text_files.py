@@ -94,7 +94,7 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("a,b\n1,2\n", "none among 'a', 'b': rename exactly one column to 'label'", id="names, no label"),
         pytest.param("label,y,a\nx,1,2\n", "has 'label', 'y' among", id="two labels"),
         pytest.param("a,b,c\nx,y,2\n", "has 'a', 'b' among", id="two columns of text"),
-        pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data where the first row has 2", id="short row"),
+        pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data, but the first row has 2", id="short row"),
         pytest.param("label,a\nx,1\ny,2,3\n", "3 cells in row 2", id="long row"),
         pytest.param("label,a,b\nx,1\n", "2 cells below 3 names", id="names too many"),
         pytest.param("label,a\nx,1\ny,two\n", "text, not numbers, in column 'a' .row 2: 'two'", id="word"),

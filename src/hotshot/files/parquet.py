@@ -122,7 +122,7 @@ class _File:
             row = int(np.argmax(lengths != width))
             raise InputError(
                 f"{self.path} has {lengths[row]} features in row {first + row} of column "
-                f"{quoted(self.columns.features[0])} where its first row has {width}: extract all features with the "
+                f"{quoted(self.columns.features[0])} but its first row has {width}: extract all features with the "
                 "same model."
             )
         flat = column.flatten()

@@ -138,7 +138,7 @@ def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, lis
     for number, row in enumerate(rows, 1):
         if len(row) != len(layout.columns):
             raise InputError(
-                f"{path} has {len(row)} cells in row {number} of the data where the first row has "
+                f"{path} has {len(row)} cells in row {number} of the data, but the first row has "
                 f"{len(layout.columns)}: repair this row."
             )
         yield number, row

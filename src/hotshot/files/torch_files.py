@@ -242,7 +242,7 @@ def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
         if count == -1 or len(root.data) < size:
             raise EOFError
         if count != root.count:
-            raise InvalidPickleError(f"it has {count} numbers where {root.count} should be")
+            raise InvalidPickleError(f"it has {count} numbers instead of {root.count}")
     if rest := len(file.read()):
         raise InvalidPickleError(f"it has {rest} bytes that belong to no tensor")
     for view, root in views:

@@ -123,9 +123,9 @@ class Runs:
         pytest.param(cache(class_dict={"a": []}), "1 classes without images, 'a' first", id="empty class"),
         pytest.param(cache(class_dict={"a": ["x"]}), "not a list of integers", id="text for numbers"),
         pytest.param(cache(class_dict=[1]), "not a dictionary", id="no dictionary"),
-        pytest.param(cache(image_data=np.zeros((4, 84, 84))), "float64 .* where uint8", id="floats"),
+        pytest.param(cache(image_data=np.zeros((4, 84, 84))), "float64 .* instead of uint8", id="floats"),
         pytest.param(cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) where", id="flat"),
-        pytest.param(cache(image_data=[1, 2]), "int64 .* where uint8", id="list"),
+        pytest.param(cache(image_data=[1, 2]), "int64 .* instead of uint8", id="list"),
         pytest.param(cache(image_data=Runs()), "eval.*nothing of it was run", id="hostile"),
         pytest.param({"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "has no 'image_data'", id="other"),
         pytest.param({"mini-imagenet-cache-val.pkl": b""}, "empty", id="empty"),
@@ -353,7 +353,7 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
         ),
         pytest.param(
             cifar_pickles("") | {"train": pickle.dumps({"fine_labels": [0], "data": np.zeros((1, 5), np.uint8)})},
-            r"uint8 \(1, 5\) and 1 labels where uint8 \(images, 3072\)",
+            r"uint8 \(1, 5\) and 1 labels instead of uint8 \(images, 3072\)",
             id="shape",
         ),
         pytest.param(

@@ -113,7 +113,7 @@ def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     flat = pickled.array(*pickled.item(items, "data", entry.name))
     if flat.dtype != np.uint8 or flat.shape != (len(labels), 3 * _SIDE**2) or not len(labels):
         found = f"{flat.dtype} {flat.shape} and {len(labels)} labels"
-        raise damaged(f"{entry.name} holds {found} where uint8 (images, 3072) was published")
+        raise damaged(f"{entry.name} holds {found} instead of uint8 (images, 3072)")
     if labels.min() < 0 or labels.max() >= n_classes:
         raise damaged(f"{entry.name} has labels beyond its {n_classes} classes")
     return flat.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

@@ -37,7 +37,9 @@ def open_layout(tree: Tree) -> Found:
     for image, file in files.items():
         number = numbers.get(image, "")
         if number not in classes:
-            raise damaged(f"{tree.path} gives image {quoted(file)} no class in image_class_labels.txt and classes.txt")
+            raise damaged(
+                f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
+            )
         lists[_split(number)][file] = classes[number]
     splits = listed_images(lists, tree.below("images").files, tree)
     for number, name in classes.items():

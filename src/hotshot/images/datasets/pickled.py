@@ -47,7 +47,7 @@ def pixels(value: Any, where: str) -> np.ndarray:
     """An array uint8 (images, height, width, 3), a view of the file."""
     found = array(value, where)
     if found.dtype != np.uint8 or found.ndim != 4 or found.shape[3] != 3 or 0 in found.shape:
-        raise damaged(f"{where} is {found.dtype} {found.shape} where uint8 (images, height, width, 3) was published")
+        raise damaged(f"{where} is {found.dtype} {found.shape} instead of uint8 (images, height, width, 3)")
     return found
 
 
