@@ -51,7 +51,7 @@ def of_another_kind(folder):
 @pytest.mark.parametrize(
     ("spoil", "out", "message"),
     [
-        (newer, "a.onnx", "one.model is a model of version 2 but this hotshot reads version 1: use the hotshot that"),
+        (newer, "a.onnx", "one.model is a model of version 2, but this hotshot reads version 1: use the hotshot that"),
         (of_another_kind, "a.onnx", "one.model holds a 'CentroidClassifier': load it with the class of that name."),
         (lambda folder: None, "a.pt", "a.pt must end in .onnx or .json, got '.pt'"),
         (lambda folder: None, ".", "must end in .onnx or .json"),

@@ -104,7 +104,7 @@ MISTAKES = [
     ("predict birds.model inbox.csv -o answers.xlsx", "must end in .csv"),
     ("predict birds.model inbox.csv --reject 2", "reject must be a number from 0.001 to 0.5"),
     ("predict birds.model answered.csv", "--prefix"),
-    ("predict birds.model other.safetensors", "features of 'another'"),
+    ("predict birds.model other.safetensors", "features from 'another'"),
     ("predict birds.model wide.npz", "features"),
     ("predict newer.model inbox.csv", "newer.model is a model of version 99"),
     ("predict birds.model inbox.csv --encoder missing.py:embed", "There is no file"),
