@@ -165,7 +165,7 @@ def test_ambiguous_arrays_are_one_sentence(save, arrays, message):
         ({"a": []}, "no samples in class 'a'"),
         ({"a": [[1.0], [1.0, 2.0]]}, "different shapes in class 'a'"),
         ({"a": [[1.0]], "b": [[1.0, 2.0]]}, "1 features in class 'a' and 2 in class 'b'"),
-        ({"a": 7}, "not a list of vectors in class 'a'"),
+        ({"a": 7}, "no list of vectors in class 'a'"),
         ({"a": [1.0, 2.0]}, r"\(2,\).*in class 'a'"),
         ({"a": [["x"]]}, "store numbers"),
         ({"a": [[None]]}, "store numbers"),

@@ -353,7 +353,7 @@ def test_invalid_labels_are_one_sentence(tmp_path, beside, content, message):
 def test_named_labels_that_cannot_be_are_one_sentence(tmp_path, path):
     np.save(tmp_path / "a.npy", X)
     np.savez(path, X=X, y=Y)
-    for labels, message in (("nowhere.npy", "no file"), ("nowhere.txt", "no file"), ("a.pkl", "no file of labels")):
+    for labels, message in (("nowhere.npy", "no file"), ("nowhere.txt", "no file"), ("a.pkl", "not a file of labels")):
         with pytest.raises(InputError, match=message):
             read_features(tmp_path / "a.npy", labels=tmp_path / labels)
     with pytest.raises(ParameterError, match=r"labels= is only for \.npy files"):

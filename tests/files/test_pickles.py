@@ -320,7 +320,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({0: [[1, 2**64]]}, "of object in class 0"),
         ({0: [X[0], 3]}, "vectors of different shapes in class 0"),
         ({0: [X]}, r"an array \(1, 7, 12\) of float32 in class 0"),
-        ({0: 5}, "not a list of vectors in class 0"),
+        ({0: 5}, "no list of vectors in class 0"),
         ({"X": X}, "no labels"),
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
         ({"X": X, "y": ["a\0"] * 7}, "labels that are not valid text"),
