@@ -522,7 +522,7 @@ def test_names_of_the_table_cannot_be_changed_by_a_pickle(tmp_path):
     """BUILD sets attributes of most objects, such as the defaults of a function."""
     for name in ("numpy\ndtype", "collections\nOrderedDict", "numpy.core.multiarray\n_reconstruct"):
         for state in (b"(dV__defaults__\n(I1\nts", b"(N(dVmake\nNst"):
-            with pytest.raises(InputError, match="not a valid pickle of features, it changes"):
+            with pytest.raises(InputError, match="not a valid pickle of features, it modifies"):
                 plain(b"c" + name.encode() + b"\n" + state + b"b.", tmp_path / "a.plk")
 
 
