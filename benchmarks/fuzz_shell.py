@@ -414,7 +414,7 @@ def judge(line: Line, outcome: Outcome) -> str | None:
         return f"killed by {signal.Signals(-outcome.code).name}"
     if outcome.code not in EXIT_CODES | MORE_EXIT_CODES.get(line.command, set()):
         return f"exit code {outcome.code}"
-    if "more memory than there is" in outcome.stderr:
+    if "hotshot: Not enough memory" in outcome.stderr:
         return "too much memory"
     if outcome.code == 2 and not outcome.stderr.strip():
         return "refused without a word"

@@ -48,7 +48,7 @@ def test_bad_features_are_refused_by_name(X, message):
 
 
 def test_another_width_is_refused():
-    with pytest.raises(InputError, match=r"X has 2 features where 5 were expected.*same model"):
+    with pytest.raises(InputError, match=r"X has 2 features, but 5 were expected.*same model"):
         check_features(GOOD, width=5)
 
 

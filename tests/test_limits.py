@@ -77,7 +77,7 @@ def test_a_file_of_tasks_has_limits(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_so_many_processes_are_never_started():
+def test_a_huge_number_of_jobs_starts_few_processes():
     most = MOST_PER_CORE * joblib.cpu_count()
     assert count_jobs(10**7) == count_jobs(DIGITS) == most
     assert [count_jobs(n) for n in (1, 2, -(10**9))] == [1, 2, 1]

@@ -82,7 +82,7 @@ def assert_one_sentence(read, path):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_file_is_one_sentence(tmp_path, name):
+def test_a_path_that_is_not_a_file_is_one_sentence(tmp_path, name):
     read = READERS[name]
     file = name.removesuffix(":part")
     os.mkfifo(tmp_path / file)
@@ -146,7 +146,7 @@ def test_labels_that_are_a_pipe_are_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["\x1b[31mred\x07", "a\nb", "\x9b2J"])
-def test_names_from_files_reach_no_terminal_as_they_are(name):
+def test_control_characters_in_names_from_files_are_escaped(name):
     """Whatever sentence a name stands in, an escape code in it is shown and not obeyed."""
     assert str(InputError(f"Class '{name}' has no samples.")).isprintable()
     assert str(InputError("Plain ‘words’ — and ± numbers.")) == "Plain ‘words’ — and ± numbers."

@@ -81,20 +81,20 @@ SMALL = {"ways": 3, "shots": 1, "queries": 5, "tasks": 20, "n_jobs": 1}
 
 
 @pytest.mark.parametrize("place", ["my_methods.py", "my_methods"])
-def test_a_method_of_ones_own_stands_beside_the_others(own, place):
+def test_a_method_of_user_code_is_evaluated_like_the_others(own, place):
     found = evaluate({"centroid": "centroid", "mine": f"{place}:Mine"}, X, y, **SMALL)
     np.testing.assert_array_equal(found["mine", 1].accuracies, found["centroid", 1].accuracies)
     assert list(resolve_methods(["ridge", f"{place}:Mine"], None)) == ["ridge", "Mine"]
 
 
-def test_what_takes_base_gets_it(own):
+def test_user_code_with_a_parameter_base_gets_the_base_classes(own):
     assert named_method("my_methods.py:Banked", BASE).base is BASE
     assert named_method("my_methods.py:from_base", BASE).k == 3
     assert named_method("my_methods.py:from_base", None).k == 2
     assert type(named_method("my_methods.py:bayes", BASE)).__name__ == "GaussianNB"
 
 
-def test_other_processes_know_it_too(own):
+def test_a_method_of_user_code_works_in_other_processes(own):
     methods = {"file": "my_methods.py:Mine", "module": "my_methods:Mine"}
     # Those that other tests have started know no folder of this one.
     get_reusable_executor().shutdown()
@@ -110,10 +110,10 @@ def test_other_processes_know_it_too(own):
         ("my_methods.py:", ParameterError, "method must be package.module:name or file.py:name, got 'my_methods.py:'"),
         (":Mine", ParameterError, "method must be package.module:name or file.py:name"),
         ("yours.py:Mine", InputError, "There is no file yours.py: name the Python file that defines the method"),
-        ("yours:Mine", ParameterError, "There is no module yours: install it, or run in its folder"),
+        ("yours:Mine", ParameterError, "There is no module yours: install it, or run the command in its folder"),
         ("my_methods.py:needs_more", ParameterError, "my_methods.py:needs_more needs depth: name a function without"),
         ("my_methods.py:Banked", ParameterError, "my_methods.py:Banked needs base: pass it"),
-        ("my_methods.py:fails", InputError, r"fails while it makes the method \(RuntimeError: no such thing\)"),
+        ("my_methods.py:fails", InputError, r"fails to create the method \(RuntimeError: no such thing\)"),
         ("my_methods.py:number", ParameterError, "Method 'number' must be a method's name or a scikit-learn"),
         ("broken.py:Mine", InputError, r"broken.py cannot be imported \(SyntaxError"),
         ("leaves.py:Mine", InputError, r"leaves.py cannot be imported \(SystemExit: 3\)"),
@@ -129,20 +129,20 @@ def test_a_mistake_is_one_sentence(own, name, error, message):
     assert isinstance(caught.value, HotshotError)
 
 
-def test_the_command_line_takes_it_without_base_classes_and_sees_a_change(hotshot, own):
+def test_user_code_works_without_base_classes_and_its_changes_are_noticed(hotshot, own):
     arguments = ["evaluate", "--novel", "novel.npz", "--ways", "3", "--queries", "5", "--tasks", "20", "--jobs", "1"]
     arguments += ["--shots", "1", "--methods", "centroid,mine=my_methods.py:Mine,my_methods.py:Mine"]
     first = hotshot(*arguments)
     assert first.returncode == 0, first.stderr
     assert "\nMine " in first.stdout
     assert "\nmine " in first.stdout
-    assert "60 tasks were in" in hotshot(*arguments).stdout
+    assert "60 tasks were already in" in hotshot(*arguments).stdout
     for file, old, new in (("my_methods.py", "argmin", "argmax"), ("beside.py", "2 * X", "3 * X")):
         (own / file).write_text((own / file).read_text().replace(old, new))
         sys.modules.pop("beside")
         again = hotshot(*arguments)
         assert again.returncode == 0
-        assert "tasks were in" not in again.stdout
+        assert "tasks were already in" not in again.stdout
     named = hotshot(*arguments, "--out", "here")
     assert named.returncode == 0
     (own / "my_methods.py").write_text((own / "my_methods.py").read_text().replace("argmax", "argmin"))

@@ -1,4 +1,4 @@
-"""Arrays: one library per call, the few things the method needs beyond the standard, checks where data enter."""
+"""Arrays: one library per call, a few functions beyond the array API standard, and checks of input data."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ def namespace(*arrays: Array) -> Namespace:
 
 
 def as_array(x: Array, name: str = "x") -> Array:
-    """`x` itself where it is an array already, a NumPy array of numbers where it is list-like."""
+    """`x` itself if it is an array, a NumPy array of numbers if it is list-like."""
     if array_api_compat.is_array_api_obj(x) and not isinstance(x, np.ndarray):
         return x
     try:
@@ -52,7 +52,7 @@ def as_array(x: Array, name: str = "x") -> Array:
 
 
 def as_floats(x: Array, name: str = "x") -> Array:
-    """`x` as float32 or float64: these stay, shorter floats become float32, all else float64."""
+    """`x` as float32 or float64: these stay, shorter floats become float32, other types float64."""
     x = as_array(x, name)
     xp = namespace(x)
     if x.dtype in (xp.float32, xp.float64):
@@ -107,7 +107,7 @@ def small_identity(size: int, reference: Array) -> Array:
 
 
 def multiply_into(out: Array, x: Array, y: Array) -> None:
-    """Write x * y where there is memory already: fresh memory costs more than the product."""
+    """Write x * y to existing memory: allocation costs more than the product."""
     if isinstance(out, np.ndarray):
         np.multiply(x, y, out=out)
     else:
@@ -152,7 +152,7 @@ _inside: list[Any] = []
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread per caller, also where several threads of this process are inside at once."""
+    """Compute on one thread per caller, also if several threads of this process call it at once."""
     controller = ThreadpoolController()
     # OpenMP has a setting for each thread.
     with controller.select(user_api="openmp").limit(limits=1):
@@ -201,7 +201,7 @@ def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.n
         raise InputError(f"{name} must hold at least one sample and one feature, got shape {array.shape}.")
     if width is not None and array.shape[1] != width:
         raise InputError(
-            f"{name} has {array.shape[1]} features where {width} were expected: "
+            f"{name} has {array.shape[1]} features, but {width} were expected: "
             "extract all features with the same model."
         )
     check_finite(array, name)
@@ -209,7 +209,7 @@ def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.n
 
 
 def check_finite(array: np.ndarray, name: str) -> None:
-    """Raise where an entry is NaN or infinite, naming the first."""
+    """Raise if an entry is NaN or infinite; the message names the first."""
     if np.isfinite(array).all():
         return
     bad = np.argwhere(~np.isfinite(array))
@@ -221,7 +221,7 @@ def check_finite(array: np.ndarray, name: str) -> None:
 
 
 def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
-    """Samples in another dtype; raise where one is beyond its range."""
+    """Samples in another dtype; raises if one is out of its range."""
     if array.dtype.itemsize <= dtype.itemsize:
         return array.astype(dtype, copy=False)
     with np.errstate(over="ignore"):
@@ -286,7 +286,7 @@ def _label_array(y: Any, name: str) -> np.ndarray:
 
 
 def _is_missing(label: Any) -> bool:
-    """Only NaN differs from itself, and pandas' NA will not even say."""
+    """Whether a label is missing: NaN differs from itself, and pandas' NA raises."""
     try:
         return bool(label != label)
     except TypeError:
@@ -332,7 +332,7 @@ def check_numbers(**values: Any) -> None:
 
 
 def check_number(name: str, value: Any, least: float, most: float) -> None:
-    """Raise unless `value` is a number from `least` to `most`, whole where these are."""
+    """Raise unless `value` is a number from `least` to `most`, and an integer if these are integers."""
     kind: Any
     kind, noun = (Integral, "an integer") if isinstance(least, int) else (Real, "a number")
     if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:

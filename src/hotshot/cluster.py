@@ -12,7 +12,7 @@ SCHEDULER_SECONDS, WORKER_SECONDS = 5, 60
 
 @contextmanager
 def cluster_client(scheduler: str) -> Iterator[Any]:
-    """A client of the scheduler at an address such as "tcp://host:8786"; whatever is wrong with it is one sentence."""
+    """A client of the scheduler at an address such as "tcp://host:8786"; its errors become one sentence."""
     try:
         from distributed import Client
         from distributed.comm import CommClosedError
@@ -22,16 +22,16 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
         client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise RunError(f"There is no Dask scheduler at {scheduler}: {reason}.") from None
+        raise RunError(f"There is no Dask scheduler at {scheduler} ({reason}): check the address.") from None
     with client:
         try:
             yield client
         except (TimeoutError, CommClosedError):
             raise RunError(
-                f"The Dask scheduler at {scheduler} has no workers or is gone: start it again and repeat the command."
+                f"The Dask scheduler at {scheduler} has no workers or has stopped: restart it and rerun the command."
             ) from None
 
 
 def wait_for_a_worker(client: Any) -> None:
-    """Wait until the cluster has a worker, but not for ever."""
+    """Wait until the cluster has a worker, with a time limit."""
     client.wait_for_workers(1, timeout=WORKER_SECONDS)

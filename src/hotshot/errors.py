@@ -1,10 +1,10 @@
-"""Every error and warning of hotshot: what was wrong, what it got and what to do, in one sentence."""
+"""All errors and warnings of hotshot: one sentence with what was wrong, what it got and what to do."""
 
 from hotshot.formatting import printable
 
 
 class HotshotError(Exception):
-    """Base of all errors raised by hotshot; names from files stand in their sentences without escape codes."""
+    """Base of all errors raised by hotshot; control characters in their messages are escaped."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))
@@ -15,7 +15,7 @@ class InputError(HotshotError, ValueError):
 
 
 class ParameterError(HotshotError, ValueError):
-    """A parameter is not one of the values it may take."""
+    """A parameter has an invalid value."""
 
 
 class NamespaceError(HotshotError, TypeError):
@@ -27,15 +27,15 @@ class TransportError(HotshotError, RuntimeError):
 
 
 class RunError(HotshotError, RuntimeError):
-    """A run cannot be started, continued or kept."""
+    """A run cannot be started, resumed or saved."""
 
 
 class InterruptedRunError(RunError):
-    """The user stopped a run; what was finished is kept."""
+    """The user stopped a run; finished work is saved."""
 
 
 class HotshotWarning(UserWarning):
-    """Base of all warnings that data or parameters hardly belong together."""
+    """Base of all warnings that data or parameters do not suit each other."""
 
 
 class SharedClassWarning(HotshotWarning):
@@ -43,16 +43,16 @@ class SharedClassWarning(HotshotWarning):
 
 
 class FeatureSpaceWarning(HotshotWarning):
-    """Novel samples look unlike those of the base classes, as if scaled, normalised or extracted in another way."""
+    """Novel samples differ from those of the base classes, as if scaled, normalised or extracted differently."""
 
 
 class ScaleWarning(HotshotWarning):
-    """The features are far from the scale a scale-dependent parameter set was made for."""
+    """The features do not have the scale that a scale-dependent parameter set was made for."""
 
 
 class OpenWorldWarning(HotshotWarning):
-    """Samples of new classes may be rejected more often than was asked for."""
+    """Samples of new classes may be rejected more often than requested."""
 
 
 class NoSamplesWarning(HotshotWarning):
-    """A bank without samples cannot do what was asked for, and what it can do was done instead."""
+    """A bank without samples cannot do what was requested, and the closest alternative was used."""

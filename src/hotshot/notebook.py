@@ -1,6 +1,6 @@
-"""What notebooks show: tables in HTML and figures, in one style.
+"""HTML tables and figures for notebooks, in one style.
 
-matplotlib is imported where a figure is drawn; nothing of pyplot is used, and the user's settings stay as they are.
+matplotlib is imported when a figure is drawn; pyplot is not used, and the user's settings are not changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST = 28
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()) -> str:
-    """A table of cells that are HTML, numbers to the right; nothing where there are no rows."""
+    """A table of HTML cells, numbers aligned right; empty without rows."""
     if not rows:
         return ""
     sides = [f" style='text-align:{'right' if right else 'left'}'" for right in numeric or [False] * len(head)]
@@ -46,7 +46,7 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequ
 def new_figure(
     height: float, widths: Sequence[float] = (1,), *, share_y: bool = False
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure so many inches high with panels of these proportions side by side, to be drawn on inside the `with`."""
+    """A figure of this height in inches with panels of these relative widths, to draw on inside the `with`."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Code of the user's own by name: `package.module:name` or `path/to/file.py:name`.
+"""User code by name: `package.module:name` or `path/to/file.py:name`.
 
 It is imported and run, as `python -m` would run it: name only what you trust.
 """
@@ -18,16 +18,16 @@ from hotshot.formatting import did_you_mean, reason
 
 
 def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: Any) -> Any:
-    """What a name stands for, or what the class or function of that name gives.
+    """The object of a name, or the result of calling the class or function of that name.
 
     Parameters
     ----------
     name : str
         `package.module:attribute` or `path/to/file.py:attribute`. Modules in the working folder are found too.
     what : str
-        What it is in errors, such as "network".
+        Word for it in error messages, such as "network".
     is_made : callable
-        Whether an object is such a thing already; what is not, is called.
+        Whether an object is already the result; other objects are called.
     given
         Arguments for a class or function that has parameters of these names.
     """
@@ -42,7 +42,7 @@ def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: An
 
 
 def named_object(name: str, what: str) -> Any:
-    """What a name stands for; its module is imported."""
+    """The object of a name; its module is imported."""
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise ParameterError(f"{what} must be package.module:name or file.py:name, got {name!r}.")
@@ -56,9 +56,11 @@ def named_object(name: str, what: str) -> Any:
             found = getattr(source, attribute, None)
         except (Exception, SystemExit) as error:
             if isinstance(error, ModuleNotFoundError) and f"{place}.".startswith(f"{error.name}.") and not is_file:
-                raise ParameterError(f"There is no module {error.name}: install it, or run in its folder.") from None
+                raise ParameterError(
+                    f"There is no module {error.name}: install it, or run the command in its folder."
+                ) from None
             raise InputError(
-                f"{place} cannot be imported ({reason(error)}): correct it, or install what it needs."
+                f"{place} cannot be imported ({reason(error)}): fix it, or install what it needs."
             ) from None
     if found is None:
         close = did_you_mean(attribute, [known for known in dir(source) if not known.startswith("_")])
@@ -67,7 +69,7 @@ def named_object(name: str, what: str) -> Any:
 
 
 def short_name(name: str) -> str:
-    """The name of an object without the folder of its file."""
+    """The name of an object, without the folder of its file."""
     place, _, attribute = name.rpartition(":")
     return f"{Path(place).name if place.endswith('.py') else place}:{attribute}"
 
@@ -101,7 +103,7 @@ def _load_file(path: Path) -> ModuleType:
     # are sent the code of a class whose module is unknown, and the name alone of others.
     sys.modules[module.__name__] = module
     try:
-        # The file itself, not what Python has kept of it: that is told from it by seconds and bytes only.
+        # The file itself, not its cached bytecode, which Python compares by seconds and size only.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     finally:
         del sys.modules[module.__name__]
@@ -109,17 +111,17 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _made(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
-    """What a class or function gives that needs no other arguments than the given ones."""
+    """The result of a class or function that requires only the given arguments."""
     needed, parameters = required_arguments(make), _parameters(make)
     taken = {key: value for key, value in given.items() if key in parameters}
     if missing := [key for key in needed if key not in taken]:
         raise ParameterError(f"{name} needs {', '.join(missing)}: name a function without required arguments.")
     if absent := [key for key in needed if taken[key] is None]:
-        raise ParameterError(f"{name} needs {absent[0]}: pass it, such as --{absent[0]} FILE.")
+        raise ParameterError(f"{name} needs {absent[0]}: pass it (in the shell --{absent[0]} FILE).")
     try:
         return make(**taken)
     except (Exception, SystemExit) as error:
-        raise InputError(f"{name} fails while it makes the {what} ({reason(error)}): correct it.") from None
+        raise InputError(f"{name} fails to create the {what} ({reason(error)}): fix it.") from None
 
 
 def required_arguments(function: Any) -> list[str]:

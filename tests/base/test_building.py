@@ -174,7 +174,7 @@ WRONG = {
     "no batch": (lambda: iter(()), InputError, "No batch of features"),
     "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
     "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
-    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features where 6 were expected"),
+    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features, but 6 were expected"),
     "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
     "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "mixes strings and numbers"),
     "longer floats later": (
@@ -255,7 +255,7 @@ def test_what_is_no_bank_is_never_overwritten(kind, tmp_path):
         (path / "thesis.tex").write_text("chapter 1")
     else:
         path.write_text("chapter 1")
-    with pytest.raises(InputError, match=r"is there already and has no bank\.json"):
+    with pytest.raises(InputError, match=r"already exists and has no bank\.json"):
         BaseClasses.from_batches(untouched(), path, overwrite=True)
     assert (path / "thesis.tex" if kind == "folder" else path).read_text() == "chapter 1"
 
@@ -268,7 +268,7 @@ def test_what_appears_while_batches_arrive_is_not_overwritten(tmp_path):
         path.mkdir()
         (path / "thesis.tex").write_text("chapter 1")
 
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         BaseClasses.from_batches(slowly(), path, overwrite=True)
     assert (path / "thesis.tex").read_text() == "chapter 1"
     assert list(tmp_path.iterdir()) == [path]

@@ -143,5 +143,5 @@ def test_a_damaged_one_is_refused(change, tmp_path, quick_disk):
     assert found["feature_space"]["type"] == FeatureSpace.__name__
     found["feature_space"] |= change
     file.write_text(json.dumps(found))
-    with pytest.raises(InputError, match="is not a sound bank"):
+    with pytest.raises(InputError, match="is not a valid bank"):
         BaseClasses.load(tmp_path / "one.bank")

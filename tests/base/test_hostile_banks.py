@@ -132,7 +132,7 @@ def test_a_pipe_does_not_hold_up_loading(sound_banks, tmp_path, name):
 
 def test_an_endless_description_is_not_read(sound_banks, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "LONGEST_DOCUMENT", 1000)
-    check_refused(sound_banks / "full", "where 1 kB are allowed")
+    check_refused(sound_banks / "full", "at most 1 kB are allowed")
     monkeypatch.undo()
     shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
     (tmp_path / "one.bank" / "bank.json").unlink()
@@ -370,7 +370,7 @@ def test_files_elsewhere_are_not_opened(sound_banks, tmp_path, file):
 @pytest.mark.parametrize("version", [0, 2, "1", None, [], 10**40, "x\ny" * 100])
 def test_other_versions_are_refused_by_their_number(bank_folder, version):
     rewrite(bank_folder, lambda d: d.update(version=version))
-    check_refused(bank_folder, "where this hotshot reads version 1: use the hotshot that wrote it")
+    check_refused(bank_folder, "but this hotshot reads version 1: use the hotshot that wrote it")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}"])

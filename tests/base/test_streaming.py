@@ -243,7 +243,7 @@ def test_a_part_without_samples_adds_nothing():
 
 X, Y = samples(width=3)
 BAD_BATCHES = {
-    "other width": (X[:, :2], Y, InputError, "2 features where 3 were expected"),
+    "other width": (X[:, :2], Y, InputError, "2 features, but 3 were expected"),
     "NaN": (np.where(np.arange(3) == 1, np.nan, X), Y, InputError, "NaN or infinity"),
     "infinity": (np.full_like(X, -np.inf), Y, InputError, "NaN or infinity"),
     "no samples": (X[:0], Y[:0], InputError, "at least one sample"),

@@ -45,11 +45,11 @@ def test_banks_are_merged(hotshot, banks):
     assert BaseClasses.load(banks / "both.bank").fingerprint == BaseClasses.from_samples(X, Y).fingerprint
 
 
-def test_a_compact_bank_brings_what_was_learned(hotshot, banks):
+def test_a_compact_bank_keeps_the_chosen_settings(hotshot, banks):
     run = hotshot("bank", "compact", "full.bank", "-o", "small.bank")
     assert run.returncode == 0, run.stderr
     assert "without samples," in " ".join(run.stdout.split())
-    assert "Note: without samples cost='mean-cosine' takes the place of 'hierarchical'" in " ".join(run.stderr.split())
+    assert "Note: without samples, cost='hierarchical' is replaced by 'mean-cosine'" in " ".join(run.stderr.split())
     small, full = (BaseClasses.load(banks / f"{name}.bank") for name in ("small", "full"))
     assert small.samples is None
     with pytest.warns(NoSamplesWarning):
@@ -65,7 +65,7 @@ def test_a_compact_bank_brings_what_was_learned(hotshot, banks):
     np.testing.assert_allclose(model.outlier_score(NOVEL), expected.outlier_score(NOVEL), rtol=1e-9)
 
 
-def test_a_bank_of_few_classes_is_compact_with_the_constants(hotshot, banks):
+def test_a_compact_bank_of_few_classes_keeps_the_default_settings(hotshot, banks):
     run = hotshot("bank", "compact", "a.bank", "-o", "small.bank")
     assert run.returncode == 0, run.stderr
     assert BaseClasses.load(banks / "small.bank").choices == {}
@@ -76,7 +76,7 @@ def test_a_bank_of_few_classes_is_compact_with_the_constants(hotshot, banks):
     [
         (["merge", "a.bank", "-o", "out.bank"], "A merge needs two banks or more, got 1: name the others too."),
         (["merge", "a.bank", "b.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
-        (["merge", "a.bank", "b.bank", "-o", "b.bank", "--force"], "b.bank is what is to be read: name another one."),
+        (["merge", "a.bank", "b.bank", "-o", "b.bank", "--force"], "b.bank is both input and output: name another"),
         (["merge", "a.bank", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
         (["compact", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
         (["compact", "a.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),

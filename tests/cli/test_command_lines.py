@@ -92,17 +92,17 @@ def test_a_name_too_long_is_one_sentence(hotshot):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (MemoryError(), "This needs more memory than there is: ask for less at once."),
-        (RecursionError(), "A path or a file is nested too deeply: name another."),
-        (PermissionError(13, "Permission denied", "secret"), "secret: Permission denied: name another file or folder"),
-        (OSError("odd"), "odd: name another file or folder, or make room."),
+        (MemoryError(), "Not enough memory: use less data, or ask for less at once."),
+        (RecursionError(), "A path or a file is nested too deeply: use another."),
+        (PermissionError(13, "Permission denied", "secret"), "secret: Permission denied: use another file or folder"),
+        (OSError("odd"), "odd: use another file or folder, or free disk space."),
     ],
 )
 def test_errors_of_the_system_are_one_sentence(hotshot, monkeypatch, error, sentence):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("hotshot.cli.demo.load_bank", fail)
+    monkeypatch.setattr("hotshot.base.embedded.load_bank", fail)
     run = hotshot("demo")
     assert run.returncode == 2
     assert run.stderr.startswith(f"hotshot: {sentence}")

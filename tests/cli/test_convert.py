@@ -27,7 +27,7 @@ def features(tmp_path):
     return path
 
 
-def test_it_says_in_one_sentence_what_was_written(features, tmp_path, capsys):
+def test_the_output_is_summarised_in_one_sentence(features, tmp_path, capsys):
     out = tmp_path / "birds.safetensors"
     convert(features, out, dtype="float16")
     said = capsys.readouterr().out
@@ -64,20 +64,20 @@ def test_provenance_is_kept_in_the_header(features, tmp_path, suffix):
     [
         (".safetensors", ""),
         (".parquet", ""),
-        (".csv", "thumbnail of each"),
-        (".npz", "thumbnail and file of each"),
-        (".mat", "id, text, thumbnail and file of each"),
-        (".bank", "id, text, thumbnail and file of each"),
+        (".csv", "column thumbnail"),
+        (".npz", "columns thumbnail and file"),
+        (".mat", "columns id, text, thumbnail and file"),
+        (".bank", "columns id, text, thumbnail and file"),
     ],
 )
-def test_what_is_kept_of_each_sample_is_carried_over_or_said_to_be_lost(tmp_path, capsys, suffix, lost):
+def test_columns_beside_the_features_are_copied_or_reported_as_lost(tmp_path, capsys, suffix, lost):
     ids = [f"bird {i}" for i in range(20)]
     kept = Kept(ids, texts=ids[::-1], thumbnails=[b"x"] * 20, columns={"file": ids})
     write_features(tmp_path / "birds.safetensors", FeatureFile(X, Y, kept=kept))
     out = tmp_path / f"out{suffix}"
     convert(tmp_path / "birds.safetensors", out)
     said = capsys.readouterr().out
-    assert (f"has no place for {lost} sample: write .safetensors to keep them." in said) == bool(lost)
+    assert (f"cannot hold the {lost}: write .safetensors to keep them." in said) == bool(lost)
     if suffix not in (".mat", ".bank"):
         found = read_features(out)
         assert (list(found.ids), list(found.texts)) == (ids, ids[::-1])
@@ -99,9 +99,9 @@ def test_json_is_one_document(features, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npy"])
-def test_formats_without_a_header_are_told_of(features, tmp_path, suffix, capsys):
+def test_a_format_without_a_header_is_reported(features, tmp_path, suffix, capsys):
     convert(features, tmp_path / f"birds{suffix}", extractor="DINO")
-    assert f"A {suffix} file has no place for source, extractor and transform" in capsys.readouterr().out
+    assert f"A {suffix} file has no header: source, extractor and transform were not written" in capsys.readouterr().out
 
 
 def test_parts_and_files_of_labels(tmp_path):
@@ -135,7 +135,7 @@ def test_files_are_overwritten_only_by_force(features, tmp_path):
 def test_a_file_is_not_converted_to_itself(features, tmp_path):
     (tmp_path / "link.npz").hardlink_to(features)
     for out in (features, tmp_path / "link.npz"):
-        with pytest.raises(ParameterError, match="is what is to be converted"):
+        with pytest.raises(ParameterError, match="is both input and output"):
             convert(features, out, force=True)
     with pytest.raises(ParameterError, match="is a folder"):
         convert(features, tmp_path, force=True)
@@ -158,12 +158,12 @@ def test_a_bar_appears_on_a_terminal(features, tmp_path, capsys, monkeypatch):
     assert "samples" in capsys.readouterr().err
 
 
-def test_no_bar_appears_where_no_one_watches(features, tmp_path, capsys):
+def test_no_bar_appears_without_a_terminal(features, tmp_path, capsys):
     convert(features, tmp_path / "out.csv")
     assert capsys.readouterr().err == ""
 
 
-def test_a_bank_says_what_it_keeps_and_where_it_came_from(features, tmp_path, capsys):
+def test_a_bank_records_its_contents_and_its_source(features, tmp_path, capsys):
     out = tmp_path / "birds.bank"
     convert(features, out, extractor="DINO")
     said = capsys.readouterr().out
@@ -222,7 +222,7 @@ def test_the_command_and_its_exit_codes(hotshot, features, tmp_path):
 
 @pytest.mark.parametrize("name", ["nowhere/a", "x" * 300, "birds.npz/a"])
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".bank"])
-def test_a_name_that_cannot_be_written_is_said_before_the_features_are_read(features, tmp_path, name, suffix):
+def test_an_output_that_cannot_be_written_is_reported_before_the_features_are_read(features, tmp_path, name, suffix):
     if name == "nowhere/a" and suffix == ".bank":
         return  # Folders on the way to a bank are made.
     with pytest.raises(InputError, match=r"cannot be written: (No such file|File name too long|Not a directory)"):

@@ -42,14 +42,14 @@ def data(files):
     return ["--base", files / "base.npz", "--novel", files / "novel.npz"]
 
 
-def test_evaluate_prints_tables_and_goes_on_with_its_own_folder(hotshot, files, tmp_path):
+def test_evaluate_prints_tables_and_resumes_from_its_folder(hotshot, files, tmp_path):
     arguments = ["evaluate", *data(files), *SMALL, "--methods", "hot,centroid-cl2n", "--shots", "1,3"]
     first = hotshot(*arguments)
     assert first.returncode == 0, first.stderr
     for text in ("3-way-1-shot, 45 tasks", "3-way-3-shot", "±", "beyond the mean", "Run folder: runs"):
         assert text in first.stdout
     second = hotshot(*arguments)
-    assert "180 tasks were in" in second.stdout
+    assert "180 tasks were already in" in second.stdout
     assert [line for line in second.stdout.splitlines() if "±" in line] == [
         line for line in first.stdout.splitlines() if "±" in line
     ]
@@ -75,7 +75,7 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     rows = json.loads(second.stdout)["results"]
     assert [row["setting"] for row in rows] == [setting] * 2
     third = hotshot(*arguments)
-    assert "4 tasks were in" in third.stdout
+    assert "4 tasks were already in" in third.stdout
     assert hotshot(*arguments[:-2]).stdout != third.stdout
 
 
@@ -83,11 +83,11 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     ("arguments", "message"),
     [
         (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
-        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks are for the closed setting"),
+        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks need --setting closed"),
         (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
     ],
 )
-def test_settings_that_cannot_be_asked_are_refused(hotshot, files, arguments, message):
+def test_invalid_settings_are_refused(hotshot, files, arguments, message):
     run = hotshot("evaluate", *data(files), "--queries", "4", "--methods", "lda", "--shots", "1", *arguments)
     assert run.returncode != 0
     assert message in " ".join(run.stderr.split())
@@ -126,7 +126,7 @@ def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
     assert json.loads(saved.stdout)["results"][0]["accuracy"] == json.loads(loaded.stdout)["results"][0]["accuracy"]
 
 
-def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
+def test_control_c_keeps_finished_tasks_and_reports_them(files, tmp_path):
     out = tmp_path / "run"
     sizes = ["--ways", "3", "--queries", "4", "--tasks", "100000", "--shots", "1", "--jobs", "1"]
     command = [sys.executable, "-m", "hotshot", "evaluate", *data(files), *sizes, "--methods", "hot", "--out", out]
@@ -155,7 +155,7 @@ def test_control_c_keeps_what_is_done_and_says_so(files, tmp_path):
     assert "Traceback" not in errors
 
 
-def test_an_extractor_that_only_one_file_names_is_no_obstacle(files):
+def test_an_extractor_named_in_only_one_file_is_accepted(files):
     base, novel = files / "base.safetensors", files / "novel.safetensors"
     assert load_base(base).extractor == "DINO"
     for pair in ((base, files / "novel.npz"), (files / "base.npz", novel)):
@@ -168,7 +168,7 @@ def test_tune_refuses_features_of_two_extractors(hotshot, files):
     assert "use one kind of features" in " ".join(run.stderr.split())
 
 
-def test_features_of_another_kind_are_noted_once(hotshot, tmp_path):
+def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([f"class-{c}" for c in range(30)], 12)
     X = np.repeat(rng.normal(size=(30, 16)), 12, axis=0) + 0.8 * rng.normal(size=(len(y), 16))
@@ -206,8 +206,8 @@ def test_features_of_another_kind_are_noted_once(hotshot, tmp_path):
         (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 76: ask for fewer"),
         (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
-        (["--bank", "banking77", "--methods", "hot,hot"], "different names"),
-        (["--bank", "banking77", "--methods", "hot="], "different names"),
+        (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),
+        (["--bank", "banking77", "--methods", "hot="], "different comma-separated names"),
         (["--bank", "banking77", "--reference", ""], "reference must be one of"),
         (["--bank", "banking77", "--methods", "hot=nowhere.json"], "There is no file nowhere.json"),
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
@@ -233,7 +233,7 @@ def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
 
 
 @pytest.mark.parametrize("out", ["nowhere/tuned.json", ".", "base.npz/tuned.json"])
-def test_tune_says_first_that_its_result_cannot_be_written(hotshot, files, monkeypatch, out):
+def test_tune_reports_first_that_its_result_cannot_be_written(hotshot, files, monkeypatch, out):
     def searched(*arguments, **options):
         raise AssertionError("the search came first")
 
@@ -267,7 +267,7 @@ def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
         "--grid", "epsilon=0.01,0.1", "--grid", "mix=auto,0.2", "--out", tuned,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert "gain: over the defaults in points, paired." in " ".join(run.stdout.split())
+    assert "gain: points over the defaults, paired." in " ".join(run.stdout.split())
     again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout
@@ -335,7 +335,7 @@ SAID = '{"format": "hotshot parameters 1", "parameters": %s}'
     ],
     ids=lambda text: text[-40:],
 )
-def test_files_of_parameters_that_serve_no_method_are_one_sentence(hotshot, files, tmp_path, content, message):
+def test_invalid_parameter_files_are_one_sentence(hotshot, files, tmp_path, content, message):
     (tmp_path / "p.json").write_text(content)
     run = hotshot("evaluate", *data(files), *SMALL, "--methods", "hot=p.json")
     assert run.returncode == 2, run.stdout

@@ -25,7 +25,7 @@ def model(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["one.onnx", "one.JSON"])
-def test_it_says_what_was_written_and_overwrites_only_by_force(hotshot, model, name):
+def test_the_output_is_summarised_and_overwritten_only_by_force(hotshot, model, name):
     pytest.importorskip("onnx")
     run = hotshot("export", "one.model", name)
     assert run.returncode == 0, run.stderr
@@ -51,7 +51,7 @@ def of_another_kind(folder):
 @pytest.mark.parametrize(
     ("spoil", "out", "message"),
     [
-        (newer, "a.onnx", "one.model is a model of version 2 where this hotshot reads version 1: use the hotshot that"),
+        (newer, "a.onnx", "one.model is a model of version 2, but this hotshot reads version 1: use the hotshot that"),
         (of_another_kind, "a.onnx", "one.model holds a 'CentroidClassifier': load it with that class."),
         (lambda folder: None, "a.pt", "a.pt must end in .onnx or .json, got '.pt'"),
         (lambda folder: None, ".", "must end in .onnx or .json"),

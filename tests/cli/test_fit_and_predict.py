@@ -40,7 +40,7 @@ def test_three_commands_and_a_reason(hotshot, here):
         "fit", "--base", "old.csv", "--support", "new.csv", "--encoder", "words.py:embed", "-o", "birds.model"
     )
     assert fitted.returncode == 0, fitted.stderr
-    assert fitted.stdout == "birds.model: answers 20 old classes and 3 new classes, from 9 samples of the new.\n"
+    assert fitted.stdout == "birds.model: 20 old classes and 3 new classes (9 samples).\n"
     answered = hotshot("predict", "birds.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
     assert answered.returncode == 0, answered.stderr
     asked, answers = read_table(here / "inbox.csv"), read_table(here / "answers.csv")
@@ -59,7 +59,7 @@ def test_classes_are_added_and_removed(hotshot, here):
     assert found["new_classes"] == sorted([*NEW, "gull"])
     assert found["samples"] == 11
     found = hotshot("remove", "birds.model", "wren", "lark")
-    assert "answers 20 old classes and 2 new classes, from 5 samples of the new." in found.stdout
+    assert "20 old classes and 2 new classes (5 samples)." in found.stdout
     left = InputClassifier.load(here / "birds.model")
     assert left.predict(["Gull0 gull1"]).tolist() == ["gull"]
     failed = hotshot("remove", "birds.model", "wren")
@@ -77,7 +77,7 @@ def test_standard_input_goes_to_standard_output(hotshot, here, monkeypatch, form
         assert [line.split(",")[:2] for line in lines[1:]] == [["Kite0 kite1", "kite"], ["Wren3 wren4", "wren"]]
 
 
-def test_a_page_and_json_of_reasons(hotshot, here):
+def test_explanations_as_html_and_json(hotshot, here):
     hotshot("explain", "birds.model", "inbox.csv", "--rows", "3", "--html", "page.html")
     page = (here / "page.html").read_text(encoding="utf-8")
     assert page.count("<article>") == 3
@@ -104,12 +104,12 @@ MISTAKES = [
     ("predict birds.model inbox.csv -o answers.xlsx", "must end in .csv"),
     ("predict birds.model inbox.csv --reject 2", "reject must be a number from 0.001 to 0.5"),
     ("predict birds.model answered.csv", "--prefix"),
-    ("predict birds.model other.safetensors", "features of 'another'"),
+    ("predict birds.model other.safetensors", "features from 'another'"),
     ("predict birds.model wide.npz", "features"),
     ("predict newer.model inbox.csv", "newer.model is a model of version 99"),
     ("predict birds.model inbox.csv --encoder missing.py:embed", "There is no file"),
     ("explain birds.model Kite --html old.csv", "exists: pass --force"),
-    ("explain birds.model --html page.html", "--html shows inputs"),
+    ("explain birds.model --html page.html", "--html needs inputs"),
     ("fit --base old.csv --support new.csv", "features"),
     ("fit --base old.csv", "Pass --base OLD and --support NEW"),
     ("fit all.csv --base old.csv", "Pass --base OLD and --support NEW"),

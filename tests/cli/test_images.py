@@ -12,21 +12,20 @@ import pytest
 torch = pytest.importorskip("torch", reason="train and extract need the extra images")
 Image = pytest.importorskip("PIL.Image")
 
-from hotshot.cli import images
 from hotshot.files import read_features
 from hotshot.files.atomic import LOCK, locked
 from hotshot.images import extraction
 from hotshot.images.backbones import create
-from hotshot.images.datasets import decoding
+from hotshot.images.datasets import decoding, glyphs
 from hotshot.images.datasets.glyphs import make_glyphs
 
 
 @pytest.fixture
 def few_glyphs(monkeypatch):
-    monkeypatch.setattr(images, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
+    monkeypatch.setattr(glyphs, "make_glyphs", partial(make_glyphs, per_class=20, most_classes=8))
 
 
-def test_drawn_characters_go_from_pixels_to_accuracy(hotshot, few_glyphs, tmp_path):
+def test_train_extract_and_evaluate_on_synthetic_characters(hotshot, few_glyphs, tmp_path):
     trained = hotshot("train", "--size", "20", "--epochs", "2", "--batch-size", "32")
     assert trained.returncode == 0, trained.stderr
     assert "160 images of 8 base classes, 160 of 8 validation classes" in trained.stdout
@@ -57,7 +56,7 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
     assert found.about["network"]["weights"] == "best_model.tar"
 
 
-def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
+def test_an_interrupted_extraction_resumes_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
     with monkeypatch.context() as patched:
@@ -83,7 +82,7 @@ def test_an_extraction_that_was_interrupted_goes_on_with_the_next_split(hotshot,
     torch.save(create("conv4").state_dict(), tmp_path / "w.pt")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "base.safetensors exists, of other images or another encoder: pass --force" in other.stderr
+    assert "base.safetensors exists, from other images or another encoder: pass --force" in other.stderr
     assert hotshot(*flags, "--force").returncode == 0
 
 
@@ -97,7 +96,7 @@ lengths.kind = "texts"
 """
 
 
-def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_path, monkeypatch):
+def test_texts_are_not_embedded_twice(hotshot, tmp_path, monkeypatch):
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
     (tmp_path / "a.csv").write_text("text,label\nhello,x\nyou,y\n")
     flags = ["extract", "a.csv", "--encoder", "own.py:lengths", "--json"]
@@ -110,15 +109,15 @@ def test_texts_that_were_embedded_before_are_not_embedded_again(hotshot, tmp_pat
         patched.setattr(extraction, "extract_texts", None)
         again = hotshot(*flags)
     assert again.returncode == 0, again.stderr
-    assert "a.safetensors: extracted before." in again.stderr
+    assert "a.safetensors: already extracted." in again.stderr
     assert again.stdout == first.stdout
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "2.0"))
-    assert "a.safetensors exists, of other texts or another encoder: pass --force" in hotshot(*flags).stderr
+    assert "a.safetensors exists, from other texts or another encoder: pass --force" in hotshot(*flags).stderr
     (tmp_path / "own.py").write_text(LENGTHS.replace("FACTOR", "1.0"))
     (tmp_path / "a.csv").write_text("text,label\nhello,y\nyou,y\n")
     other = hotshot(*flags)
     assert other.returncode == 2
-    assert "a.safetensors exists, of other texts or another encoder: pass --force" in other.stderr
+    assert "a.safetensors exists, from other texts or another encoder: pass --force" in other.stderr
     assert "own.py:lengths needs a table of texts" in hotshot("extract", "--encoder", "own.py:lengths").stderr
 
 
@@ -146,7 +145,7 @@ def test_decoded_images_are_removed_when_all_features_are_written(hotshot, pictu
         patched.setattr(decoding, "_make", None)
         again = hotshot(*pictures)
     assert again.returncode == 0, again.stderr
-    assert "all.safetensors: extracted before." in again.stdout
+    assert "all.safetensors: already extracted." in again.stdout
     assert hotshot(*pictures, "--force", "--cache", "kept").returncode == 0
     assert list(tmp_path.glob("kept/*/images.npy"))
 
@@ -155,7 +154,7 @@ def interrupt(error, *_, **__):
     raise error
 
 
-def test_what_a_killed_process_began_to_remove_is_removed(hotshot, pictures, tmp_path):
+def test_leftovers_of_a_killed_removal_are_removed(hotshot, pictures, tmp_path):
     for name in (".decoded", ".decoded.old"):
         (tmp_path / "features" / name / "all-20").mkdir(parents=True)
         (tmp_path / "features" / name / "all-20" / "images.npy").write_bytes(b"x")
@@ -163,7 +162,7 @@ def test_what_a_killed_process_began_to_remove_is_removed(hotshot, pictures, tmp
     assert sorted(x.name for x in (tmp_path / "features").iterdir()) == [LOCK, "all.safetensors"]
 
 
-def test_training_goes_on_and_says_its_history(hotshot, few_glyphs):
+def test_training_resumes_and_reports_its_history(hotshot, few_glyphs):
     flags = ["train", "--size", "20", "--epochs", "2", "--batch-size", "32", "--json"]
     first = json.loads(hotshot(*flags).stdout)
     assert [epoch["number"] for epoch in first["epochs"]] == [1, 2]
@@ -207,10 +206,10 @@ def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
     assert "1 corrupt images, first b/1.png" in hotshot(*flags).stderr
     run = hotshot(*flags, "--skip-corrupt")
     assert run.returncode == 0, run.stderr
-    assert "Note: 1 corrupt images of 'all' are left out, b/1.png first." in run.stdout
+    assert "Note: left out 1 corrupt images of 'all', first b/1.png." in run.stdout
 
 
-def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
+def test_without_pytorch_the_error_says_what_to_install(hotshot, monkeypatch):
     monkeypatch.setitem(sys.modules, "hotshot.images.backbones", None)
     run = hotshot("train")
     assert run.returncode == 2
@@ -226,17 +225,17 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
     [
         (["train", "nowhere"], "nowhere"),
         (["train", "--backbone", "conv5"], "backbone must be one of"),
-        (["train", "--filters", "few"], "--filters must be whole numbers"),
+        (["train", "--filters", "few"], "--filters must be comma-separated whole numbers"),
         (["train", "--filters", "4,5"], "filters must be an integer from 1 to 2,048"),
         (["train", "--backbone", "resnet12", "--filters", "8"], "filters must be 1 to 8 numbers"),
         (["train", "--filters", "-1"], "filters must be an integer from 1 to 2,048"),
         (["train", "--epochs", "0"], "epochs must be an integer from 1 to 1,000,000, got 0"),
         (["train", "--size", "0"], "size must be an integer from 1 to 4,096, got 0"),
-        (["train", "--size", "10"], "size must leave the network a map after pooling, got 10"),
+        (["train", "--size", "10"], "size is too small for this network, got 10"),
         (["train", "--batch-size", "1"], "batch_size must be an integer from 2 to"),
-        (["train", "--device", "abacus"], "device must be one that PyTorch has here"),
-        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, and --weights"),
-        (["extract", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
+        (["train", "--device", "abacus"], "device must be available in PyTorch"),
+        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, --network NAME"),
+        (["extract", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
         (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
         (
             ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
@@ -245,8 +244,8 @@ def test_without_pytorch_a_sentence_says_what_to_install(hotshot, monkeypatch):
         (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
         (["extract", "--pretrained", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
         (["extract", "--encoder", "minlm"], "got 'minlm'. Did you mean 'minilm'?"),
-        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass one of --encoder NAME"),
-        (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a size of its own, or none"),
+        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass exactly one of --encoder NAME"),
+        (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a fixed size, or none"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, arguments, message):
@@ -258,7 +257,7 @@ def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, few_glyphs, argument
 
 @pytest.mark.parametrize("command", ["train", "extract"])
 @pytest.mark.parametrize("name", ["w.pt", "w.pt/below"])
-def test_a_folder_that_cannot_be_made_is_said_first(hotshot, tmp_path, monkeypatch, command, name):
+def test_a_folder_that_cannot_be_created_is_reported_first(hotshot, tmp_path, monkeypatch, command, name):
     def decoded(*arguments):
         raise AssertionError("the images were decoded first")
 
@@ -281,7 +280,7 @@ def test_a_folder_that_another_process_writes_to_is_refused(hotshot, few_glyphs,
     assert "Another process is writing to the folder out: wait for it, or name another." in " ".join(run.stderr.split())
 
 
-def test_what_was_left_when_the_features_were_complete_is_removed(hotshot, few_glyphs, tmp_path):
+def test_unfinished_files_are_removed_once_the_features_are_complete(hotshot, few_glyphs, tmp_path):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
     assert hotshot(*flags).returncode == 0

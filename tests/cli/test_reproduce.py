@@ -31,7 +31,7 @@ def test_every_experiment_is_listed(hotshot):
     ]  # fmt: skip
 
 
-def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path, monkeypatch):
+def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, monkeypatch):
     monkeypatch.setattr(generated_features, "PER_CLASS", 20)
     flags = [*files, "--tasks", "2", "--queries", "5", "--jobs", "1", "--name", "miniImageNet"]
     run = hotshot("reproduce", "--all", *flags)
@@ -55,7 +55,7 @@ def test_the_whole_paper_is_made_of_two_files(hotshot, files, tmp_path, monkeypa
 def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     run = hotshot("reproduce", "nearest", "--bank", "omniglot")
     assert run.returncode == 0, run.stderr
-    assert "40 tasks where 2000 is usual" in run.stdout
+    assert "40 tasks per evaluation instead of 2000" in run.stdout
     assert "20-way-1-shot task of omniglot" in run.stdout
 
 
@@ -82,10 +82,10 @@ def test_other_backbones_are_other_rows(hotshot, files, tmp_path):
     assert [row[0] for row in table["rows"]] == ["feature set 1", "Conv4"]
 
 
-def test_feature_sets_that_nobody_could_tell_apart_are_refused(hotshot, files):
+def test_feature_sets_with_the_same_title_are_refused(hotshot, files):
     for named, other, message in (
-        (("--name", "birds"), "birds=base.npz,novel.npz", "'birds' is there twice"),
-        (("--name", "birds", "--backbone", "Conv4"), "birds=base.npz,novel.npz,Conv4", "'birds, Conv4' is there"),
+        (("--name", "birds"), "birds=base.npz,novel.npz", "got 'birds' twice"),
+        (("--name", "birds", "--backbone", "Conv4"), "birds=base.npz,novel.npz,Conv4", "got 'birds, Conv4' twice"),
     ):
         run = hotshot("reproduce", "backbones", *files, *named, "--other", other)
         assert run.returncode == 2
@@ -114,7 +114,7 @@ def test_a_folder_of_other_features_or_of_another_size_is_refused(hotshot, files
     assert source["novel"].endswith("moved.npz")
 
 
-def test_a_folder_that_cannot_be_written_is_said_first(hotshot, files, tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported_first(hotshot, files, tmp_path):
     flags = ["reproduce", "nearest", *files, "--tasks", "3", "--out"]
     for out, message in (("base.npz", "base.npz is a file, not a folder"), ("base.npz/x", "is a file, not a folder")):
         run = hotshot(*flags, out)
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_written_is_said_first(hotshot, files, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--bank", "banking77"], "Name experiments, or pass --all: accuracy"),
+        (["--bank", "banking77"], "Pass names of experiments, or --all: accuracy"),
         (["magic", "--bank", "banking77"], "experiment must be one of accuracy"),
         (["costs"], "Pass --base FILE and --novel FILE, or --bank NAME"),
         (["costs", "--bank", "banking77", "--other", "x"], "--other must be NAME=BASE,NOVEL"),

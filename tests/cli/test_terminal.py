@@ -71,7 +71,7 @@ def test_every_verdict_has_a_style():
     assert set(STYLES) == {findings.HOLDS, findings.FAILS, findings.UNDECIDED}
 
 
-def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
+def test_the_bar_shows_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
     chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
     record = SimpleNamespace(chunk=chunk, queries=[[4, 4], [3, 1]], correct=[[4, 2], [1, 0]])
@@ -85,7 +85,7 @@ def test_the_bar_tells_the_running_mean_and_the_rate_of_new_tasks():
     assert re.search(r"\[hot\]\\x1b\[2J, 1 shot: 50\.00%.*4/4.* tasks \S*\d+/s", console.file.getvalue())
 
 
-def test_without_a_terminal_a_plain_line_tells_now_and_then_what_is_done(monkeypatch, capsys):
+def test_without_a_terminal_progress_is_a_plain_line_now_and_then(monkeypatch, capsys):
     monkeypatch.setattr("hotshot.cli.terminal.SECONDS_BETWEEN_LINES", 0.05)
     with bar(CONSOLE, "images") as progress:
         task = progress.add_task("extracting\x1b[2J", total=3000, completed=1200)
@@ -123,7 +123,7 @@ def test_each_warning_about_scale_is_one_note():
 @pytest.mark.parametrize(
     ("out", "sentence"),
     [
-        (None, "Interrupted in costs. Nothing was kept without a run folder."),
+        (None, "Interrupted in costs. Without a run folder, nothing was saved."),
         (Path("here"), "Interrupted in costs. here holds 1,200 finished tasks: rerun the command to resume."),
     ],
 )

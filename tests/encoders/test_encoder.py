@@ -113,14 +113,14 @@ def test_features_of_images_are_those_of_the_function(functions):
     assert functions("small").name.endswith("their_functions.py:small#12")
 
 
-def test_the_header_says_what_extract_writes(functions):
+def test_the_header_of_an_encoder_equals_that_of_extract(functions):
     about = functions("unit").about
     assert (about["extractor"], about["transform"]) == ("their_functions.py:unit", "unit norm")
     assert functions("letters").about["transform"] == "none"
     assert about["network"]["probe"] == list(functions("unit").probe)
 
 
-def test_a_probe_tells_other_encoders_and_other_weights_apart_but_not_rounding(functions):
+def test_a_probe_differs_between_encoders_and_weights_but_not_by_rounding(functions):
     own = functions("letters")
     assert own.same_as(own.probe)
     assert own.same_as(list(np.array(own.probe) * (1 + 1e-4)))
@@ -138,14 +138,14 @@ def test_a_probe_tells_other_encoders_and_other_weights_apart_but_not_rounding(f
         ("letters", ["a", 3], "encodes a list of texts, got 3"),
         ("letters", [b"a"], "got b'a'"),
         ("letters", 7, "encodes a list of texts, got 7"),
-        ("nan_on_long", ["a" * 200], "gave NaN or infinity: check its weights and the texts"),
-        ("growing", ["a" * 200], r"must give features \(1, 44\) of 1 texts and gave float64 \(1, 200\)"),
+        ("nan_on_long", ["a" * 200], "returned NaN or infinity: check its weights and the texts"),
+        ("growing", ["a" * 200], r"must return features \(1, 44\) of 1 texts, got float64 \(1, 200\)"),
         ("means", np.zeros((2, 16, 16, 3)), r"encodes images \(n, 84, 84, 3\) of uint8, got float64 \(2, 16, 16, 3\)"),
         ("means", np.zeros((84, 84, 3), np.uint8), r"got uint8 \(84, 84, 3\): decode them with read_images"),
         ("means", ["a.png"], "encodes images"),
     ],
 )
-def test_what_cannot_be_encoded_is_one_sentence(functions, name, batch, message):
+def test_inputs_that_cannot_be_encoded_are_one_sentence(functions, name, batch, message):
     if name == "means":
         pytest.importorskip("torch", reason="encoders of images need the extra images")
     encoder = functions(name)
@@ -157,17 +157,17 @@ def test_what_cannot_be_encoded_is_one_sentence(functions, name, batch, message)
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("squeezed", InputError, r"must give features \(1, 40\) of 1 texts|gave float64 \(40,\)"),
-        ("raising", InputError, r"fails on texts \(RuntimeError: no. .*\): correct it"),
-        ("words", InputError, r"must give features .* gave <U"),
-        ("nothing", InputError, r"gave float64 \(1, 0\)"),
-        ("strange", ParameterError, "must have the kind 'texts' or 'images', got 'sounds'"),
+        ("squeezed", InputError, r"must return features \(1, 40\) of 1 texts|got float64 \(40,\)"),
+        ("raising", InputError, r"fails on texts \(RuntimeError: no. .*\): fix it"),
+        ("words", InputError, r"must return features .* got <U"),
+        ("nothing", InputError, r"got float64 \(1, 0\)"),
+        ("strange", ParameterError, "kind must be 'texts' or 'images', got 'sounds'"),
         ("nowhere", ParameterError, "their_functions.py has no 'nowhere'"),
         ("letters#20", ParameterError, "is a function that takes no size"),
         ("letters@w.pt", ParameterError, "is a function that takes no weights"),
     ],
 )
-def test_functions_that_are_no_encoders_are_found_out_when_they_are_loaded(functions, name, error, message):
+def test_functions_that_are_not_encoders_are_refused_when_loaded(functions, name, error, message):
     with pytest.raises(error, match=message) as raised:
         functions(name)
     assert str(raised.value).isprintable()
@@ -196,7 +196,7 @@ def test_the_name_of_an_encoder_loads_it_again_from_another_folder(functions, tm
         ("runs/best", "images"), ("conv4@w.pt#20", "images"),
     ],
 )  # fmt: skip
-def test_names_tell_the_kind_without_loading(name, kind):
+def test_the_kind_of_an_encoder_is_known_without_loading_it(name, kind):
     assert encoder_kind(name) == kind
 
 

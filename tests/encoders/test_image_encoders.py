@@ -158,11 +158,11 @@ def test_a_network_of_timm_with_a_file_of_weights(timm, folder, monkeypatch):
         ("timm:test_resnt", "timm has no network 'test_resnt': .* Did you mean 'test_resnet'?"),
         ("timm:test_resnet", "timm:test_resnet cannot be loaded .* pass a file of weights, timm:test_resnet@FILE"),
         ("timm:test_resnet@nowhere.pt", "There is no file nowhere.pt"),
-        ("timm:test_resnet#32", "has a size of its own"),
+        ("timm:test_resnet#32", "has a fixed size"),
         ("timm:", "encoder must have a name after 'timm:'"),
     ],
 )
-def test_what_timm_does_not_have_is_one_sentence(timm, name, message):
+def test_an_unknown_network_of_timm_is_one_sentence(timm, name, message):
     with pytest.raises(HotshotError, match=message):
         load_encoder(name)
 
@@ -213,7 +213,7 @@ def test_a_vision_model_of_transformers(folder, monkeypatch, pooler):
     np.testing.assert_allclose(encoder.encode(pixels_of(encoder)), expected.numpy(), rtol=1e-3, atol=1e-4)
     loaded_again_elsewhere(encoder, folder, monkeypatch)
     (folder / "vit" / "preprocessor_config.json").write_text("{}")
-    with pytest.raises(InputError, match="must say size, image_mean and image_std in"):
+    with pytest.raises(InputError, match="must have size, image_mean and image_std in"):
         load_encoder(f"hf:{folder / 'vit'}")
 
 
@@ -226,7 +226,7 @@ def test_a_vision_model_of_transformers(folder, monkeypatch, pooler):
         ("efficientnet-lite0", "hotshot.images.extraction", r"pip install 'hotshot\[images\]'."),
     ],
 )
-def test_a_package_that_is_missing_is_said_with_what_to_install(monkeypatch, name, package, install):
+def test_a_missing_package_is_reported_with_what_to_install(monkeypatch, name, package, install):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RunError, match=install):
         load_encoder(name)
@@ -236,9 +236,9 @@ def test_a_package_that_is_missing_is_said_with_what_to_install(monkeypatch, nam
     ("name", "options", "message"),
     [
         ("runs/best", {}, "runs/best is not a checkpoint"),
-        ("efficientnet-lite0", {"device": "abacus"}, "device must be one that PyTorch has here"),
-        ("efficientnet-lite0", {"size": 99}, "efficientnet-lite0 has a size of its own"),
-        ("conv4@w.pt#20", {"size": 21}, "conv4@w.pt#20 names another size than 21"),
+        ("efficientnet-lite0", {"device": "abacus"}, "device must be available in PyTorch"),
+        ("efficientnet-lite0", {"size": 99}, "efficientnet-lite0 has a fixed size"),
+        ("conv4@w.pt#20", {"size": 21}, "conv4@w.pt#20 already sets another size than 21"),
         ("conv5@w.pt", {}, "backbone must be one of conv4"),
         ("conv4@w.pt#0", {}, "size must be an integer from 1 to 4,096, got 0"),
         ("nowhere.onnx", {}, "There is no file nowhere.onnx"),

@@ -54,7 +54,7 @@ def png(width, height):
     ("content", "message"),
     [
         (b"", "is not a readable image, it is empty: replace it or leave it out"),
-        (b"<html>", "is not a readable image, it is of no format"),
+        (b"<html>", "is not a readable image, its format is unknown"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "is not a readable image"),
         (png(10000, 10000), "is not a readable image, it has 10000x10000 pixels"),
         (png(30000, 30000), "is not a readable image, DecompressionBombError"),
@@ -63,7 +63,7 @@ def png(width, height):
     ],
     ids=["empty", "page", "program", "large", "bomb", "no pixels", "absent"],
 )
-def test_files_that_are_no_images_are_named(pictures, tmp_path, content, message):
+def test_files_that_are_not_images_are_named(pictures, tmp_path, content, message):
     path = tmp_path / "hostile.png"
     if content is not None:
         path.write_bytes(content)

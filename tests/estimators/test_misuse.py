@@ -153,7 +153,7 @@ def test_a_model_with_an_invalid_space_or_extractor_is_refused(name, value, tmp_
     content = json.loads(file.read_text())
     content["fitted"][name] = value
     file.write_text(json.dumps(content))
-    with pytest.raises(InputError, match="is not a sound model"):
+    with pytest.raises(InputError, match="is not a valid model"):
         HOTClassifier.load(tmp_path / "one.model")
 
 

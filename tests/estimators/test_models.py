@@ -593,7 +593,7 @@ def test_other_versions_are_refused_by_their_number(sound_models, tmp_path, vers
     shutil.copytree(sound_models / "hot", tmp_path / "one.model")
     file = tmp_path / "one.model" / "model.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": version}))
-    check_refused(HOTClassifier, tmp_path / "one.model", "where this hotshot reads version 1")
+    check_refused(HOTClassifier, tmp_path / "one.model", "but this hotshot reads version 1")
 
 
 @pytest.mark.parametrize(
@@ -616,7 +616,7 @@ def test_parameters_that_fit_would_refuse_are_refused_on_loading(sound_models, t
     content = json.loads(file.read_text())
     content["parameters"][name] = value
     file.write_text(json.dumps(content))
-    check_refused(HOTClassifier, tmp_path / "one.model", "is not a sound model")
+    check_refused(HOTClassifier, tmp_path / "one.model", "is not a valid model")
 
 
 def test_errors_of_models_are_of_hotshot(spoilt):

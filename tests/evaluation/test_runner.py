@@ -466,7 +466,7 @@ def test_any_changed_byte_of_the_frozen_rows_is_refused(frozen):
 @pytest.mark.parametrize("length", [0, 7, 100, -1])
 def test_a_frozen_file_cut_short_is_refused(frozen, length):
     frozen.write_bytes(frozen.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"is not a sound safetensors file|is truncated"):
+    with pytest.raises(InputError, match=r"is not a valid safetensors file|is truncated"):
         evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
 
 

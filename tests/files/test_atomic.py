@@ -51,7 +51,7 @@ def kill_between(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.folder", "x" * 200 + ".json", "[a]*.json"])
-def test_what_a_killed_process_left_is_removed_by_the_next_writer_of_that_name(tmp_path, name):
+def test_leftovers_of_a_killed_process_are_removed_by_the_next_writer_of_that_name(tmp_path, name):
     kill_between(tmp_path, name)
     assert len(list(tmp_path.iterdir())) == 1
     write_json(tmp_path / "other.json", {})
@@ -63,7 +63,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_writer_of_that_name(t
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "other.json"])
 
 
-def test_what_a_living_process_writes_is_left_alone(tmp_path):
+def test_unfinished_files_of_a_living_process_stay(tmp_path):
     with replace_file(tmp_path / "a") as first:
         first.write(b"first")
         write_text(tmp_path / "a", "second")
@@ -140,7 +140,7 @@ def test_new_features_are_never_found_beside_old_labels(tmp_path, monkeypatch):
         steps.append(target.name)
         found = sorted(name for name in os.listdir(tmp_path) if not name.startswith("."))
         assert found == ["a.npy"]
-        with pytest.raises(InputError, match="needs a file of labels beside it"):
+        with pytest.raises(InputError, match="has no file of labels beside it"):
             read_features(tmp_path / "a.npy")
         return replace(self, target)
 
@@ -202,7 +202,7 @@ def test_files_and_their_names_are_forced_to_the_disk(tmp_path, monkeypatch):
         ("x" * 300, "cannot be written: File name too long"),
     ],
 )
-def test_names_that_cannot_be_written_are_said_before_the_work(tmp_path, name, message):
+def test_outputs_that_cannot_be_written_are_reported_before_the_work(tmp_path, name, message):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=message):
@@ -252,7 +252,7 @@ def test_a_file_is_no_folder(tmp_path, name):
         pass
 
 
-def test_without_locks_all_goes_on(tmp_path, monkeypatch):
+def test_everything_works_without_locks(tmp_path, monkeypatch):
     class Without:
         LOCK_EX = LOCK_NB = 0
 

@@ -78,7 +78,7 @@ def test_nothing_is_left_behind(path, room, content):
     [
         (-signal.SIGSEGV, r"crashes the program that reads such files \(SIGSEGV\)"),
         (-signal.SIGABRT, r"\(SIGABRT\)"),
-        (-signal.SIGKILL, "the system stopped it"),
+        (-signal.SIGKILL, "the system stopped the reader"),
         (-signal.SIGXCPU, "takes more than 60 seconds"),
         (3, r"cannot be read \(exit code 3\)"),
         (0, r"cannot be read \(exit code 0\)"),
@@ -120,7 +120,7 @@ def test_a_python_that_cannot_be_started_is_one_sentence(path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.usefixtures("forked_child")
-def test_a_full_disk_is_said_with_the_remedy(path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_remedy(path, monkeypatch):
     run = child.run
 
     def full(request):

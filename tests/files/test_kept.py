@@ -28,7 +28,7 @@ def as_lists(kept):
     return list(kept.ids), None if kept.texts is None else list(kept.texts), thumbnails, columns
 
 
-def test_the_native_form_gives_back_what_was_kept(tmp_path):
+def test_the_native_format_stores_all_columns(tmp_path):
     path = tmp_path / "a.safetensors"
     write_features(path, FeatureFile(X, Y, kept=KEPT))
     found = read_features(path)
@@ -68,7 +68,7 @@ def test_some_numbered_rows_keep_their_numbers(tmp_path):
     assert list(read_features(tmp_path / "a.safetensors").ids) == ["5", "6"]
 
 
-def test_what_was_read_can_be_sent_to_another_process(tmp_path):
+def test_features_that_were_read_can_be_pickled(tmp_path):
     write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
     found = pickle.loads(pickle.dumps(read_features(tmp_path / "a.safetensors")))
     assert as_lists(found.kept) == as_lists(KEPT)
@@ -93,7 +93,7 @@ def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", ALL)
-def test_files_without_labels_are_read_where_none_are_needed(tmp_path, suffix):
+def test_files_without_labels_are_read_if_none_are_needed(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     write_features(path, (X, None))
     found = read_features(path, labelled=False)
@@ -146,18 +146,18 @@ def write(path, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param({"offsets": [0, 1, 2, 5]}, "in another form or number", id="too few"),
-        pytest.param({"offsets": [0, 1, 2, 3, 4, 5]}, "in another form or number", id="too many"),
-        pytest.param({"offsets": [0.0, 1, 2, 3, 5]}, "in another form or number", id="floats"),
-        pytest.param({"offsets": np.array([0, 1, 2, 3, 5], np.uint64)}, "in another form or number", id="unsigned"),
-        pytest.param({"offsets": [[0, 1, 2, 3, 5]]}, "in another form or number", id="two axes"),
-        pytest.param({"offsets": [0, 3, 2, 3, 5]}, "begin and end nowhere", id="backwards"),
-        pytest.param({"offsets": [0, 1, 2, 3, 4]}, "begin and end nowhere", id="too short"),
-        pytest.param({"offsets": [0, 1, 2, 3, 2**62]}, "begin and end nowhere", id="beyond the end"),
-        pytest.param({"offsets": [-1, 1, 2, 3, 5]}, "begin and end nowhere", id="before the start"),
+        pytest.param({"offsets": [0, 1, 2, 5]}, "in the wrong form or number", id="too few"),
+        pytest.param({"offsets": [0, 1, 2, 3, 4, 5]}, "in the wrong form or number", id="too many"),
+        pytest.param({"offsets": [0.0, 1, 2, 3, 5]}, "in the wrong form or number", id="floats"),
+        pytest.param({"offsets": np.array([0, 1, 2, 3, 5], np.uint64)}, "in the wrong form or number", id="unsigned"),
+        pytest.param({"offsets": [[0, 1, 2, 3, 5]]}, "in the wrong form or number", id="two axes"),
+        pytest.param({"offsets": [0, 3, 2, 3, 5]}, "with invalid offsets", id="backwards"),
+        pytest.param({"offsets": [0, 1, 2, 3, 4]}, "with invalid offsets", id="too short"),
+        pytest.param({"offsets": [0, 1, 2, 3, 2**62]}, "with invalid offsets", id="beyond the end"),
+        pytest.param({"offsets": [-1, 1, 2, 3, 5]}, "with invalid offsets", id="before the start"),
         pytest.param({"offsets": [0, 1, 2, 4, 5]}, "not UTF-8", id="half a character"),
         pytest.param({"data": np.array([97, 98, 99, 255, 255], np.uint8)}, "not UTF-8", id="no text"),
-        pytest.param({"data": np.zeros(5, np.int8)}, "in another form or number", id="signed bytes"),
+        pytest.param({"data": np.zeros(5, np.int8)}, "in the wrong form or number", id="signed bytes"),
         pytest.param({"data": None}, "lacks the tensor", id="no bytes"),
         pytest.param(
             {"data": np.zeros(LONGEST + 1, np.uint8), "offsets": [0, 0, 0, 0, LONGEST + 1]}, "shorten it", id="huge"
@@ -178,8 +178,8 @@ def test_ids_that_do_not_fit_their_file_are_one_sentence(tmp_path, changes, mess
     "kept",
     [Kept(["a"] * 3), Kept(["a"] * 4, ["t"] * 5), Kept(["a"] * 4, columns={"file": ["f"]}), Kept(["\ud800"] * 4)],
 )
-def test_what_does_not_fit_the_samples_is_not_written(tmp_path, kept):
-    with pytest.raises(InputError, match=r"another number of ids|that is no valid text"):
+def test_columns_that_do_not_match_the_samples_are_not_written(tmp_path, kept):
+    with pytest.raises(InputError, match=r"another number of ids|that is not valid text"):
         write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=kept))
     assert not list(tmp_path.iterdir())
 

@@ -87,7 +87,7 @@ def test_birdnets_lines_without_names_are_read(save):
     found = read_features(path, labelled=False)
     np.testing.assert_array_equal(found.X, X[:2])
     assert list(found.ids) == ["0.0-3.0", "3.0-6.0"]
-    with pytest.raises(InputError, match="3 features in row 2 of the data where its first row has 2"):
+    with pytest.raises(InputError, match="3 features in row 2 of the data, but its first row has 2"):
         read_features(save("0.0\t3.0\t0.5,1.5\n3.0\t6.0\t2.5,-3,1\n", "a.txt"), labelled=False)
     with pytest.raises(InputError, match=r"text, not numbers, in column 'embedding' .row 2: 'x'"):
         read_features(save("0.0\t3.0\t0.5,1.5\n3.0\t6.0\t2.5,x\n", "a.txt"), labelled=False)
@@ -106,7 +106,7 @@ KEPT = Kept(["a", "", "ü"], ['so "b"', "7", "x\ny"], [b"\xff", b"", b"a"], {"fi
 
 @pytest.mark.parametrize("y", [["u", "v", "u"], [2, 7, 2], None])
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".csv", ".tsv"])
-def test_what_is_kept_comes_back_from_every_format_with_a_place_for_it(tmp_path, suffix, y):
+def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suffix, y):
     path = tmp_path / f"a{suffix}"
     write_features(path, FeatureFile(X, y, kept=KEPT))
     found = read_features(path, labelled=False)
@@ -128,8 +128,8 @@ def test_what_is_kept_comes_back_from_every_format_with_a_place_for_it(tmp_path,
     [
         (".csv", "a\0b", "cannot hold texts with NUL"),
         (".csv", "x" * 200_000, "cannot hold texts with NUL characters or of more than 131072"),
-        (".npz", "a\0", "NUL character at the end: write .safetensors"),
-        (".npz", "x" * 2**25, "no room for texts"),
+        (".npz", "a\0", "or end in a NUL character: write .safetensors"),
+        (".npz", "x" * 2**25, "cannot hold texts that are too long"),
         (".parquet", "\ud800", "cannot hold"),
         (".csv", "\ud800", "cannot hold"),
         (".npz", "\ud800", "cannot hold"),

@@ -91,7 +91,7 @@ def test_parts(read):
         read(variables)
 
 
-def test_what_the_file_says_of_its_features_is_kept(tmp_path):
+def test_the_header_of_the_file_is_read(tmp_path):
     about = {"extractor": "wrn28_10", "größe": [1, 2]}
     savemat(tmp_path / "a.mat", {"X": X, "y": CODES, "about": json.dumps(about, ensure_ascii=False)})
     assert open_matlab(tmp_path / "a.mat").about == about
@@ -130,7 +130,7 @@ def test_big_endian_files(tmp_path):
     ],
     ids=["no labels", "few labels", "transposed", "complex", "struct", "empty"],
 )
-def test_variables_that_are_no_features(read, variables, message):
+def test_variables_that_are_not_features(read, variables, message):
     with pytest.raises(InputError, match=message):
         read(variables)
 
@@ -249,7 +249,7 @@ def sparse_values(row, columns=(0, 1, 1)):
 
 
 BIG = 2**27
-MEMORY, UNSOUND, CRASH = "would take more than", "not a sound MATLAB file", "crashes the program"
+MEMORY, UNSOUND, CRASH = "would take more than", "not a valid MATLAB file", "crashes the program"
 LIES = {
     "shape without numbers": (matrix(shape=(BIG, 8)), UNSOUND),
     "negative shape": (matrix(shape=(-2, -3)), UNSOUND),
@@ -289,7 +289,7 @@ LIES = {
         f"{MEMORY}|{UNSOUND}",
     ),
     "object": (matrix(of_class=3), UNSOUND),
-    "function": (matrix(of_class=16), "no real numbers and no text, only 'X'|not a sound"),
+    "function": (matrix(of_class=16), "no real numbers and no text, only 'X'|not a valid"),
     "opaque": (element(14, element(6, struct.pack("<II", 17, 0)) + element(1, b"a") * 3), UNSOUND),
 }  # fmt: skip
 
@@ -323,5 +323,5 @@ def test_a_file_that_crashes_scipy_is_one_sentence(tmp_path):
 def test_old_files_that_lie_are_refused(tmp_path):
     for header in [(0, 2**30, 2**30, 0, 2), (0, -1, 5, 0, 2), (0, 1, 1, 0, 2**30), (90, 1, 1, 0, 2), (5, 1, 1, 0, 2)]:
         (tmp_path / "a.mat").write_bytes(struct.pack("<5i", *header) + b"X\0" + bytes(8))
-        with pytest.raises(InputError, match="not a sound MATLAB file"):
+        with pytest.raises(InputError, match="not a valid MATLAB file"):
             open_matlab(tmp_path / "a.mat")

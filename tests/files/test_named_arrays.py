@@ -104,7 +104,7 @@ def test_parts_are_chosen_by_name_or_path(save):
         assert found.y.tolist() == CODES.tolist()
     with pytest.raises(InputError, match="no part 'val': it has 'base', 'novel'"):
         read_features(f"{path}:val")
-    with pytest.raises(ParameterError, match="asks for part 'base' and part= for 'novel'"):
+    with pytest.raises(ParameterError, match="names part 'base' and part= names 'novel'"):
         read_features(f"{path}:base", part="novel")
 
 
@@ -140,17 +140,17 @@ def test_stacks_are_parts(save):
         ({"X": X[:, :0], "y": WORDS}, "at least one sample and one feature"),
         ({"X": X, "y": CODES + 5, "names": NAMES}, "labels from 5 to 7 but 3 class names in 'names'"),
         ({"X": X, "y": CODES - 1, "names": NAMES}, "labels from -1 to 1"),
-        ({"X": X, "y": CODES + 0.5, "names": NAMES}, "no integers"),
+        ({"X": X, "y": CODES + 0.5, "names": NAMES}, "labels that are not integers"),
         ({"X": STACK, "y": np.array([0, 0])}, "2 names, 1 of them different"),
         ({"X": STACK, "y": np.arange(6)}, "6 names"),
         ({"X": X, "y": np.array(["2020"] * 4, "M8[Y]")}, "plain numbers or strings"),
         ({"X": np.array([["a", "b"]] * 4), "y": WORDS}, "must hold two arrays"),
-        ({"wren": X, "kite": X[:, :2]}, "vectors of 3 features in class 'wren' and of 2 in class 'kite'"),
+        ({"wren": X, "kite": X[:, :2]}, "has 3 features in class 'wren' and 2 in class 'kite'"),
         ({"wren": X, "kite": X[:0]}, "no samples in class 'kite'"),
         ({"X": X, "y": np.array([b"\xff\xfe"] * 4)}, "not UTF-8"),
     ],
 )
-def test_what_could_be_two_things_or_none_is_one_sentence(save, arrays, message):
+def test_ambiguous_arrays_are_one_sentence(save, arrays, message):
     with pytest.raises(InputError, match=message):
         read_features(save(**arrays))
 
@@ -164,17 +164,17 @@ def test_what_could_be_two_things_or_none_is_one_sentence(save, arrays, message)
         ({("a", 1): [[1.0]]}, "unknown types"),
         ({"a": []}, "no samples in class 'a'"),
         ({"a": [[1.0], [1.0, 2.0]]}, "different shapes in class 'a'"),
-        ({"a": [[1.0]], "b": [[1.0, 2.0]]}, "1 features in class 'a' and of 2 in class 'b'"),
+        ({"a": [[1.0]], "b": [[1.0, 2.0]]}, "1 features in class 'a' and 2 in class 'b'"),
         ({"a": 7}, "no list of vectors in class 'a'"),
         ({"a": [1.0, 2.0]}, r"\(2,\).*in class 'a'"),
         ({"a": [["x"]]}, "store numbers"),
         ({"a": [[None]]}, "store numbers"),
         ({"a": [[]]}, "store numbers"),
         ({"a\0": [[1.0]], "a": [[1.0]]}, "NUL"),
-        ({2**70: [[1.0]]}, "beyond 64 bits"),
+        ({2**70: [[1.0]]}, "more than 64 bits"),
     ],
 )
-def test_classes_that_are_no_features_are_one_sentence(tmp_path, classes, message):
+def test_classes_that_are_not_features_are_one_sentence(tmp_path, classes, message):
     with pytest.raises(InputError, match=message):
         features_from_classes(classes, tmp_path / "features.plk")
 

@@ -25,7 +25,7 @@ def write(path, X=X, y=(0, 1, 0, 1), **changes):
     write_tensors(path, {"X": np.asarray(X), "y": np.asarray(y)}, {"hotshot": json.dumps(header)})
 
 
-def test_the_header_tells_what_a_reader_wants_to_know(path):
+def test_the_header_describes_the_features(path):
     write_features(path, (X, ["b", "a", "b", "b"]), about={"extractor": "DINO"})
     file = map_tensors(path)
     header = json.loads(file.metadata["hotshot"])
@@ -65,28 +65,28 @@ def test_codes_may_be_of_any_integer_type(path, dtype):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param({"format": "hotshot features 3"}, "format 3 .* up to 2: install a newer hotshot", id="newer"),
+        pytest.param({"format": "hotshot features 3"}, "version 3 .* up to 2: install a newer hotshot", id="newer"),
         pytest.param({"format": "hotshot features " + "9" * 5000}, "install a newer", id="much newer"),
-        pytest.param({"format": "hotshot bank 1"}, "holds no features, its format is 'hotshot bank 1'", id="bank"),
-        pytest.param({"format": None}, "holds no features", id="no format"),
-        pytest.param({"format": "hotshot features one"}, "holds no features", id="no number"),
-        pytest.param({"classes": "ab"}, "classes are no list of str", id="classes as text"),
-        pytest.param({"classes": []}, "no list", id="no classes"),
-        pytest.param({"classes": ["b"]}, "1 classes and labels from 0 to 1", id="too few classes"),
-        pytest.param({"classes": [1, 2]}, "no list of str", id="other type"),
-        pytest.param({"classes": ["b", 2]}, "no list of str", id="two types"),
-        pytest.param({"classes": [True, 1], "label_type": "int"}, "no list of int", id="boolean as integer"),
-        pytest.param({"classes": [2**70, 1], "label_type": "int"}, "beyond 64 bits", id="huge integers"),
-        pytest.param({"classes": [-1, 2**63], "label_type": "int"}, "beyond 64 bits", id="no common integers"),
-        pytest.param({"label_type": "object"}, "no list of object", id="unknown type"),
-        pytest.param({"label_type": ["str"]}, "no list", id="list as type"),
+        pytest.param({"format": "hotshot bank 1"}, "without features, its format is 'hotshot bank 1'", id="bank"),
+        pytest.param({"format": None}, "without features", id="no format"),
+        pytest.param({"format": "hotshot features one"}, "without features", id="no number"),
+        pytest.param({"classes": "ab"}, "classes are not a list of str", id="classes as text"),
+        pytest.param({"classes": []}, "not a list", id="no classes"),
+        pytest.param({"classes": ["b"]}, "1 classes and label codes from 0 to 1", id="too few classes"),
+        pytest.param({"classes": [1, 2]}, "not a list of str", id="other type"),
+        pytest.param({"classes": ["b", 2]}, "not a list of str", id="two types"),
+        pytest.param({"classes": [True, 1], "label_type": "int"}, "not a list of int", id="boolean as integer"),
+        pytest.param({"classes": [2**70, 1], "label_type": "int"}, "more than 64 bits", id="huge integers"),
+        pytest.param({"classes": [-1, 2**63], "label_type": "int"}, "more than 64 bits", id="no common integers"),
+        pytest.param({"label_type": "object"}, "not a list of object", id="unknown type"),
+        pytest.param({"label_type": ["str"]}, "not a list", id="list as type"),
         pytest.param({"classes": ["b\0", "b"]}, "NUL", id="NUL"),
-        pytest.param({"y": [0, 1, 0]}, "do not fit", id="too few codes"),
+        pytest.param({"y": [0, 1, 0]}, "have shape|do not match", id="too few codes"),
         pytest.param({"y": [0, 1, 0, 2]}, "from 0 to 2", id="code too large"),
         pytest.param({"y": [0, 1, 0, -1]}, "from -1 to 1", id="negative code"),
-        pytest.param({"y": [0.0, 1, 0, 1]}, "do not fit", id="codes as floats"),
-        pytest.param({"X": X[0]}, "do not fit", id="one dimension"),
-        pytest.param({"X": X[:0], "y": np.zeros(0, int)}, "do not fit", id="no samples"),
+        pytest.param({"y": [0.0, 1, 0, 1]}, "have shape|do not match", id="codes as floats"),
+        pytest.param({"X": X[0]}, "have shape|do not match", id="one dimension"),
+        pytest.param({"X": X[:0], "y": np.zeros(0, int)}, "have shape|do not match", id="no samples"),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(path, changes, message):
@@ -95,7 +95,7 @@ def test_a_header_that_does_not_fit_is_refused(path, changes, message):
 
 
 @pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, '"hotshot features 1"'])
-def test_a_header_that_is_no_object_is_refused(path, header):
+def test_a_header_that_is_not_an_object_is_refused(path, header):
     write_tensors(path, {"X": X, "y": np.zeros(4, int)}, {"hotshot": header})
     assert_refused(path, "not JSON")
 
@@ -105,12 +105,12 @@ def test_a_file_without_its_tensors_is_refused(path, missing):
     write(path)
     file = map_tensors(path)
     write_tensors(path, {name: x for name, x in file.tensors.items() if name != missing}, file.metadata)
-    assert_refused(path, "lacks its features X or the codes y")
+    assert_refused(path, "features X or label codes y are missing")
 
 
 def test_one_long_name_cannot_fill_the_memory(path):
     write(path, X=np.zeros((20_000, 1), np.int8), y=np.zeros(20_000, np.int8), classes=["x" * 100_000])
-    assert_refused(path, "labels of 8 GB where")
+    assert_refused(path, "labels of 8 GB, but")
 
 
 def test_a_file_torn_at_any_byte_is_refused(path):
@@ -135,6 +135,6 @@ def test_writing_on_finds_changed_numbers_by_their_hash(tmp_path, suffix):
         np.savez(tmp_path / "a.npz", X=arrays["X"] + 1, y=arrays["y"], about=arrays["about"])
     source = open_features(tmp_path / "a.npz")
     for dtype in (None, "float16"):
-        with pytest.raises(InputError, match="its hash is another"):
+        with pytest.raises(InputError, match="does not match its hash"):
             write_features(tmp_path / f"b{suffix}", source, dtype=dtype)
     assert not (tmp_path / f"b{suffix}").exists()

@@ -116,7 +116,7 @@ def test_pickles_inside_are_never_run(path, tmp_path):
 @pytest.mark.parametrize(
     "name", ["../X.npy", "a/../../X.npy", "/X.npy", "\\X.npy", "..\\X.npy", "C:/X.npy", "X.npy\0.txt", "a/.."]
 )
-def test_names_that_point_elsewhere_are_refused(path, name):
+def test_names_that_lead_outside_are_refused(path, name):
     def rename(infos):
         infos[0].filename = name
 
@@ -156,7 +156,7 @@ def test_members_that_overlap_are_refused(path):
             infos.append(twin)
 
     write_zip(path, GOOD, repeat, zipfile.ZIP_DEFLATED)
-    assert_refused(path, "overlaps another|not a sound .npz file")
+    assert_refused(path, "overlaps another|not a valid .npz file")
 
 
 def bomb(path, n_bytes):
@@ -179,13 +179,13 @@ def bomb(path, n_bytes):
 def test_bombs_are_refused_before_they_are_unpacked(path, gibibytes):
     bomb(path, gibibytes * 2**30)
     assert path.stat().st_size < gibibytes * 2**21
-    assert_refused(path, "arrays of .* GB where a file of .* may unpack to .* damaged or hostile")
+    assert_refused(path, "arrays of .* GB, but a file of .* may unpack to .* damaged or hostile")
 
 
 def test_many_small_members_are_a_bomb_together(path):
     zeros = npy(np.zeros((2**16, 8)))
     write_zip(path, [(f"class{i}.npy", zeros) for i in range(70)], method=zipfile.ZIP_DEFLATED)
-    assert_refused(path, "arrays of 294 MB where")
+    assert_refused(path, "arrays of 294 MB, but")
 
 
 @pytest.mark.parametrize("factor", [0, 0.5, 0.99, 1.01, 2, 1e6, 2**31])
@@ -195,7 +195,7 @@ def test_sizes_in_the_table_of_contents_that_lie_are_refused(path, factor):
 
     for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         write_zip(path, GOOD, lie, method)
-        assert_refused(path, "announces|unpack to|ends inside|not a sound|does not hold")
+        assert_refused(path, "should hold|unpack to|ends inside|not a valid|does not hold")
 
 
 @pytest.mark.parametrize("name", ["compress_size", "header_offset", "CRC", "compress_type"])
@@ -229,49 +229,51 @@ def test_an_archive_torn_at_any_byte_is_refused(path):
 
 
 HEADERS = [
-    pytest.param(npy_of(described(shape="(4000000000000, 3)"), X.tobytes()), "announces", id="huge shape"),
-    pytest.param(npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is none", id="beyond memory"),
-    pytest.param(npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is none", id="beyond 64 bits"),
-    pytest.param(npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is none", id="huge but empty"),
-    pytest.param(npy_of(described(shape="(-4, -3)"), X.tobytes()), "not readable", id="negative"),
-    pytest.param(npy_of(described(shape="(4.0, 3)"), X.tobytes()), "not readable", id="float"),
-    pytest.param(npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is none", id="40 dimensions"),
-    pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "announces", id="one row too many"),
-    pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "announces", id="one row too few"),
+    pytest.param(npy_of(described(shape="(4000000000000, 3)"), X.tobytes()), "should hold", id="huge shape"),
+    pytest.param(npy_of(described(shape="(9" + "9" * 17 + ",)"), X.tobytes()), "shape is invalid", id="beyond memory"),
+    pytest.param(
+        npy_of(described(shape="(9" + "9" * 90 + ",)"), X.tobytes()), "shape is invalid", id="more than 64 bits"
+    ),
+    pytest.param(npy_of(described(shape="(0, 999999999999, 999999999999)")), "shape is invalid", id="huge but empty"),
+    pytest.param(npy_of(described(shape="(-4, -3)"), X.tobytes()), "header is invalid", id="negative"),
+    pytest.param(npy_of(described(shape="(4.0, 3)"), X.tobytes()), "header is invalid", id="float"),
+    pytest.param(npy_of(described(shape="(" + "1," * 40 + ")"), bytes(8)), "shape is invalid", id="40 dimensions"),
+    pytest.param(npy_of(described(shape="(5, 3)"), X.tobytes()), "should hold", id="one row too many"),
+    pytest.param(npy_of(described(shape="(3, 3)"), X.tobytes()), "should hold", id="one row too few"),
     pytest.param(npy_of(described("'<f3'")), "type '<f3'", id="unknown type"),
     pytest.param(npy_of(described("'<U0'", shape="(4,)")), "type '<U0'", id="strings of no width"),
     pytest.param(npy_of(described("'|S0'", shape="(1000000000,)")), "type '|S0'", id="bytes of no width"),
     pytest.param(npy_of(described("'<f0'", shape="(4,)")), "type '<f0'", id="numbers of no width"),
     pytest.param(npy_of(described("'<U999999999'"), X.tobytes()), "type '<U999999999'", id="huge strings"),
-    pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "announces", id="large strings"),
+    pytest.param(npy_of(described("'<U99999999'"), X.tobytes()), "should hold", id="large strings"),
     pytest.param(npy_of(described("[('a', '<f8')]"), X.tobytes()), "plain numbers", id="structured"),
     pytest.param(npy_of(described("'M8[s]'"), X.tobytes()), "plain numbers", id="dates"),
-    pytest.param(npy_of("{'descr': '<f8', 'shape': (4, 3)}", X.tobytes()), "not readable", id="key missing"),
-    pytest.param(npy_of("__import__('os').system('true')"), "not readable", id="code"),
-    pytest.param(npy_of("(" * 9000), "not readable", id="brackets"),
-    pytest.param(npy_of("{" + " " * 9000), "not readable", id="blanks"),
-    pytest.param(npy_of("{" + "'descr': []," * 800), "not readable", id="repeats"),
+    pytest.param(npy_of("{'descr': '<f8', 'shape': (4, 3)}", X.tobytes()), "header is invalid", id="key missing"),
+    pytest.param(npy_of("__import__('os').system('true')"), "header is invalid", id="code"),
+    pytest.param(npy_of("(" * 9000), "header is invalid", id="brackets"),
+    pytest.param(npy_of("{" + " " * 9000), "header is invalid", id="blanks"),
+    pytest.param(npy_of("{" + "'descr': []," * 800), "header is invalid", id="repeats"),
     pytest.param(npy_of(" " * 20_000), "header has 20000 bytes", id="long header"),
     pytest.param(npy_of("{}", version=2)[:8] + b"\xff" * 4, "header has 4294967295 bytes", id="longest header"),
-    pytest.param(npy_of(described())[:40], "ends inside its header", id="half a header"),
-    pytest.param(b"\x93NUMPY\x09\x00" + bytes(90), "does not start", id="version 9"),
+    pytest.param(npy_of(described())[:40], "is truncated in its header", id="half a header"),
+    pytest.param(b"\x93NUMPY\x09\x00" + bytes(90), "has another start", id="version 9"),
 ]
 
 
 @pytest.mark.parametrize(("content", "message"), HEADERS)
-def test_lying_headers_are_refused_in_archives(path, content, message):
+def test_false_headers_are_refused_in_archives(path, content, message):
     write_zip(path, [("X.npy", content), GOOD[1]])
     assert_refused(path, message)
 
 
 @pytest.mark.parametrize(("content", "message"), HEADERS)
-def test_lying_headers_are_refused_in_files(tmp_path, content, message):
+def test_false_headers_are_refused_in_files(tmp_path, content, message):
     (tmp_path / "a.npy").write_bytes(content)
     np.save(tmp_path / "a.labels.npy", Y)
     assert_refused(tmp_path / "a.npy", message)
     (tmp_path / "b.npy").write_bytes(npy(X))
     (tmp_path / "b.labels.npy").write_bytes(content)
-    assert_refused(tmp_path / "b.npy", message.replace("announces", "announces|labels"))
+    assert_refused(tmp_path / "b.npy", message.replace("should hold", "should hold|labels"))
 
 
 # --- .npy and its labels
@@ -326,21 +328,21 @@ def test_a_stack_takes_names_of_classes(tmp_path):
 @pytest.mark.parametrize(
     ("beside", "content", "message"),
     [
-        (None, b"", r"none of a\.labels\.npy, a_labels\.npy, a\.labels\.txt, a\.labels\.csv is there"),
+        (None, b"", r"none of a\.labels\.npy, a_labels\.npy, a\.labels\.txt, a\.labels\.csv: write"),
         ("a.labels.npy", npy(Y[:3]), "transpose"),
         ("a.labels.npy", npy(np.eye(4)), r"shape \(4, 4\).*argmax"),
         ("a.labels.npy", b"<html>", "web page"),
         ("a.labels.npy", b"", "is empty"),
-        ("a.labels.txt", b"a\n\nb\nc\n", "no label in line 2"),
+        ("a.labels.txt", b"a\n\nb\nc\n", "no label for sample 2"),
         ("a.labels.txt", b"", "holds no labels"),
         ("a.labels.txt", b"label\n", "holds no labels"),
         ("a.labels.txt", b"a\nb\xff\nc\nd\n", "not UTF-8"),
         ("a.labels.txt", b"a\nb\0\nc\nd\n", "NUL character in line 2"),
         ("a.labels.csv", b"a,1\nb,2\nc,3\nd,4\n", "must have one column"),
-        ("a.labels.csv", b'"a\nb\n', "not a sound CSV"),
+        ("a.labels.csv", b'"a\nb\n', "not a valid CSV"),
     ],
 )
-def test_labels_that_do_not_serve_are_one_sentence(tmp_path, beside, content, message):
+def test_invalid_labels_are_one_sentence(tmp_path, beside, content, message):
     np.save(tmp_path / "a.npy", X)
     if beside:
         (tmp_path / beside).write_bytes(content)
@@ -351,10 +353,10 @@ def test_labels_that_do_not_serve_are_one_sentence(tmp_path, beside, content, me
 def test_named_labels_that_cannot_be_are_one_sentence(tmp_path, path):
     np.save(tmp_path / "a.npy", X)
     np.savez(path, X=X, y=Y)
-    for labels, message in (("nowhere.npy", "no file"), ("nowhere.txt", "no file"), ("a.pkl", "no file of labels")):
+    for labels, message in (("nowhere.npy", "no file"), ("nowhere.txt", "no file"), ("a.pkl", "not a file of labels")):
         with pytest.raises(InputError, match=message):
             read_features(tmp_path / "a.npy", labels=tmp_path / labels)
-    with pytest.raises(ParameterError, match=r"labels is for \.npy files only"):
+    with pytest.raises(ParameterError, match=r"labels= is only for \.npy files"):
         read_features(path, labels=tmp_path / "a.npy")
     with pytest.raises(InputError, match="has no part 'base'"):
         read_features(f"{tmp_path / 'a.npy'}:base")
@@ -379,14 +381,14 @@ def test_labels_of_no_width_never_become_memory_of_the_program(tmp_path, path, d
 def test_labels_beyond_unicode_are_one_sentence(tmp_path, path, order, code):
     words = npy_of(described(f"'{order}U2'", shape="(4,)"), np.array([97, code] * 4, f"{order}u4").tobytes())
     write_zip(path, [("X.npy", npy(X)), ("y.npy", words)])
-    assert_refused(path, "labels in 'y' that are no characters: copy or download it again")
+    assert_refused(path, "labels in 'y' with invalid characters: copy or download it again")
     write_zip(path, [("X.npy", npy(X)), ("y.npy", npy(np.arange(4))), ("names.npy", words)])
-    assert_refused(path, "labels in 'names' that are no characters")
+    assert_refused(path, "labels in 'names' with invalid characters")
     write_zip(path, [("X.npy", npy(X)), ("y.npy", npy(Y)), ("about.npy", words)])
     assert read_features(path).about == {}
     np.save(tmp_path / "a.npy", X)
     (tmp_path / "a.labels.npy").write_bytes(words)
-    assert_refused(tmp_path / "a.npy", "that are no characters")
+    assert_refused(tmp_path / "a.npy", "with invalid characters")
 
 
 @pytest.mark.parametrize("dtype", ["u1", "b1", "i2", "f2"])
@@ -394,4 +396,4 @@ def test_numbers_that_grow_as_floats_are_counted_as_floats(path, dtype):
     grown = 4 if dtype == "f2" else 8
     rows = 2**28 // grown // 1024 + 1
     np.savez_compressed(path, X=np.zeros((rows, 1024), dtype), y=np.zeros(rows, "u1"))
-    assert_refused(path, r"holds features, as floats, of 26.* where a file of .* may unpack to 268 MB", 2**20)
+    assert_refused(path, r"holds features, as floats, of 26.*, but a file of .* may unpack to at most 268 MB", 2**20)

@@ -107,24 +107,24 @@ V = lists(pa.list_(pa.float32()))
         pytest.param({"label": Y, "y": Y, "v": V}, "has 'label', 'y' among", id="two labels"),
         pytest.param({"a": Y, "b": Y, "v": V}, "has 'a', 'b' among", id="two columns of text"),
         pytest.param({"label": Y}, "no column of features", id="no features"),
-        pytest.param({"label": Y, "text": Y}, "no column of features among .* take features of texts", id="text"),
+        pytest.param({"label": Y, "text": Y}, "no column of features among .* extract features from texts", id="text"),
         pytest.param({"label": Y, "v": V, "w": V}, "several columns of lists, 'v', 'w'", id="two of lists"),
         pytest.param({"label": Y, "v": [[1.0]] * 6 + [[1.0, 2.0]]}, "2 features in row 6 of column 'v'", id="ragged"),
         pytest.param({"label": Y, "v": pa.array([[]] * 7, pa.list_(pa.float32()))}, "0 features", id="empty lists"),
-        pytest.param({"label": Y, "v": [[1.0]] * 5 + [None, [1.0]]}, "lacks a value in row 5", id="list missing"),
+        pytest.param({"label": Y, "v": [[1.0]] * 5 + [None, [1.0]]}, "has a missing value in row 5", id="list missing"),
         pytest.param({"label": Y, "v": [[1.0, 2.0]] * 4 + [[1.0, None]] * 3}, "value in row 4", id="number missing"),
-        pytest.param({"label": [*Y[:3], None, *Y[4:]], "v": V}, "lacks a value in row 3", id="label missing"),
-        pytest.param({"label": Y, "a": [1.0] * 6 + [None]}, "lacks a value in row 6", id="cell missing"),
+        pytest.param({"label": [*Y[:3], None, *Y[4:]], "v": V}, "has a missing value in row 3", id="label missing"),
+        pytest.param({"label": Y, "a": [1.0] * 6 + [None]}, "has a missing value in row 6", id="cell missing"),
         pytest.param({"label": Y, "v": [["a"]] * 7}, "store lists of numbers", id="lists of text"),
         pytest.param({"label": Y, "v": [[[1.0]]] * 7}, "store lists of numbers", id="lists of lists"),
         pytest.param({"label": pa.array([1] * 7, pa.timestamp("s")), "v": V}, "labels of type timestamp", id="dates"),
-        pytest.param({"label": [b"\xff"] * 7, "v": V}, "not a sound Parquet file", id="labels not UTF-8"),
+        pytest.param({"label": [b"\xff"] * 7, "v": V}, "not a valid Parquet file", id="labels not UTF-8"),
         pytest.param({"label": pa.array([], pa.string()), "v": pa.array([], V.type)}, "no samples", id="no rows"),
         pytest.param({"label": Y, "Unnamed: 0": range(7), "a": range(7)}, "column without a name", id="no name"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("whole", [parquet.WHOLE, 0], ids=["at once", "in a stream"])
-def test_what_is_no_set_of_features_is_one_sentence(path, columns, message, whole, monkeypatch):
+def test_a_value_without_features_is_one_sentence(path, columns, message, whole, monkeypatch):
     monkeypatch.setattr(parquet, "WHOLE", whole)
     pq.write_table(pa.table(columns), path, row_group_size=4)
     with pytest.raises(InputError, match=message):
@@ -174,13 +174,13 @@ def test_times_beside_columns_of_numbers_are_no_features(path):
 def test_one_long_text_that_repeats_cannot_fill_the_memory(path):
     texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(60_000, np.int32)), pa.array(["x" * 9_000]))
     pq.write_table(pa.table({"label": np.zeros(60_000, np.int8), "text": texts, "a": np.zeros(60_000)}), path)
-    assert_refused(path, "columns beside the features of .* where a file of")
+    assert_refused(path, "columns beside the features of .*, but a file of")
 
 
 def test_texts_that_are_not_utf_8_are_one_sentence(path):
     texts = pa.StringArray.from_buffers(7, pa.py_buffer(np.arange(8, dtype=np.int32)), pa.py_buffer(b"\xff" * 7))
     pq.write_table(pa.table({"label": Y, "text": texts, "v": V}), path)
-    assert_refused(path, "'text', one for each sample, that are not UTF-8")
+    assert_refused(path, "'text' of the samples that is not UTF-8")
 
 
 # --- the stream
@@ -257,7 +257,7 @@ def test_a_fault_in_the_middle_of_a_stream_is_one_sentence(path):
     path.write_bytes(whole)
     batches = open_features(path, labelled=False).batches(500)
     next(batches)
-    with pytest.raises(InputError, match=r"features\.parquet is not a sound Parquet file, .*CRC") as caught:
+    with pytest.raises(InputError, match=r"features\.parquet is not a valid Parquet file, .*CRC") as caught:
         list(batches)
     assert "\n" not in str(caught.value)
 
@@ -266,7 +266,7 @@ def test_a_fault_in_the_middle_of_a_stream_is_one_sentence(path):
     ("code", "sent", "message"),
     [
         (-signal.SIGSEGV, 100, r"crashes the program that reads such files \(SIGSEGV\)"),
-        (-signal.SIGKILL, 0, "the system stopped it"),
+        (-signal.SIGKILL, 0, "the system stopped the reader"),
         (0, 84, "holds fewer samples than the 7 that it announces"),
         (0, 0, "holds fewer samples than the 7 that it announces"),
     ],
@@ -317,13 +317,13 @@ def test_rows_that_repeat_are_a_bomb(path):
     zeros = np.zeros(n, np.int8)
     pq.write_table(pa.table({"label": zeros, "a": zeros}), path, row_group_size=n)
     assert path.stat().st_size < 2**19
-    assert_refused(path, "of 554 MB where a file of .* may unpack to")
+    assert_refused(path, "of 554 MB, but a file of .* may unpack to")
 
 
 def test_one_long_label_that_repeats_cannot_fill_the_memory(path):
     labels = pa.DictionaryArray.from_arrays(pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 100_000]))
     pq.write_table(pa.table({"label": labels, "a": np.zeros(20_000, np.int8)}), path)
-    assert_refused(path, "labels of 8 GB where")
+    assert_refused(path, "labels of 8 GB, but")
 
 
 @pytest.mark.usefixtures("forked_child")
@@ -390,7 +390,7 @@ def test_row_groups_that_are_all_the_same_bytes_are_a_bomb(path):
         path.write_bytes(data + file.getvalue().removeprefix(b"PAR1"))
     assert path.stat().st_size < 2**19
     assert "MemoryError" in bare(TABLE, path).stderr
-    assert_refused(path, "holds columns of 17.2 GB where a file of .* may unpack to 268 MB")
+    assert_refused(path, "holds columns of 17.2 GB, but a file of .* may unpack to at most 268 MB")
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

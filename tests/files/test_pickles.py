@@ -73,7 +73,7 @@ CONVERSIONS = {
 
 
 @pytest.mark.parametrize("form", CONVERSIONS)
-def test_classes_come_out_as_they_went_in(read, form):
+def test_classes_are_read_as_written(read, form):
     got = read(by_class(CONVERSIONS[form]))
     check(got)
     python_floats = form in ("list of lists", "list of tuples")
@@ -138,7 +138,7 @@ def test_a_default_dictionary_as_the_authors_of_the_files_use_it(read):
     check(read(value))
 
 
-def test_what_the_file_says_beside_its_vectors_is_kept(tmp_path):
+def test_other_entries_of_the_file_become_its_header(tmp_path):
     """Short text and numbers; a half of a character could not be written again."""
     path = tmp_path / "a.pkl"
     path.write_bytes(pickle.dumps({"X": X, "y": labels(), "extractor": "wrn28_10", "epoch": 3, "args": {"lr": 1}}))
@@ -180,7 +180,7 @@ def test_numbers_of_different_types_in_one_list(read):
     check(read({0: [row, row]}), [np.array(row, dtype=np.float64)] * 2, [0] * 2)
 
 
-def test_values_that_are_no_numbers_pass_as_they_are(read):
+def test_values_that_are_not_numbers_are_unchanged(read):
     row = [float("nan"), float("inf"), -float("inf"), *np.arange(9.0).tolist()]
     check(read({0: [row]}), [row], [0])
 
@@ -305,7 +305,7 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({"a": np.empty((0, 4))}, "'a'"),
         ({0: [[]]}, r"an array \(1, 0\) of float64 in class 0: store numbers"),
         ({0: [X[0], X[1][:5]]}, r"vectors of different shapes in class 0, \(5,\) and \(12,\)"),
-        ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and of 5 in class 1"),
+        ({0: [X[0]], 1: [X[1][:5]]}, "12 features in class 0 and 5 in class 1"),
         ({0: [X[0]], "a": [X[1]]}, "labels of different"),
         ({1.5: [X[0]]}, "label that is of type float: use short text or integers"),
         ({None: [X[0]]}, "label that is of type NoneType"),
@@ -323,25 +323,25 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
         ({0: 5}, "no list of vectors in class 0"),
         ({"X": X}, "no labels"),
         ({"X": X, "y": [1, 2]}, "give one label per sample"),
-        ({"X": X, "y": ["a\0"] * 7}, "labels that are no text"),
+        ({"X": X, "y": ["a\0"] * 7}, "labels that are not valid text"),
         ({0: [{1: 2}]}, "of object in class 0"),
         ({0: [np.array(["a"])]}, "an array .* in class 0"),
     ],
     ids=str,
 )
-def test_values_that_are_no_features(read, value, message):
+def test_values_that_are_not_features(read, value, message):
     with pytest.raises(InputError, match=message) as caught:
         read(pickle.dumps(value))
     assert str(caught.value).count("\n") == 0
     assert str(caught.value).endswith(".")
 
 
-def test_every_truncation_is_said_to_be_one_or_refused(tmp_path):
+def test_every_truncated_file_is_refused(tmp_path):
     data = pickle.dumps({0: [X[0], X[1]], 1: [[1.5] * 12]}, protocol=4)
     path = tmp_path / "a.plk"
     for length in range(2, len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(InputError, match=f"truncated: it ends at byte {length}, .*download it again"):
+        with pytest.raises(InputError, match=f"truncated, it ends at byte {length}, .*download it again"):
             open_pickle(path)
 
 
@@ -357,10 +357,10 @@ def test_files_that_go_on_after_the_first_pickle_are_refused(read):
         (b"\x00" * 50, "is not a pickle"),
         (b"", "is empty"),
         (b"\x80\x06N.", "unsupported pickle protocol: 6"),
-        (b"\x80", "truncated: it ends at byte 1"),
+        (b"\x80", "truncated, it ends at byte 1"),
     ],
 )
-def test_files_that_are_no_pickles(tmp_path, data, message):
+def test_files_that_are_not_pickles(tmp_path, data, message):
     path = tmp_path / "a.plk"
     path.write_bytes(data)
     with pytest.raises(InputError, match=message):

@@ -126,7 +126,7 @@ def test_batches_are_the_whole_in_pieces(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".mat"])
-def test_what_is_said_of_features_stays_with_them(tmp_path, suffix):
+def test_the_header_is_kept_with_the_features(tmp_path, suffix):
     path = tmp_path / f"features{suffix}"
     about = {"extractor": "DINO é", "transform": None, "source": {"name": "a", "bytes": 2**40}}
     write_features(path, (np.eye(2), ["a", "b"]), about=about)

@@ -114,7 +114,7 @@ def test_a_header_length_may_look_like_anything(tmp_path):
         assert read_features(path).X.shape == (1, 1)
 
 
-def test_what_is_no_file_is_named(tmp_path):
+def test_a_path_that_is_not_a_file_is_named(tmp_path):
     for path, message in (
         (tmp_path / "nowhere.npz", "There is no file"),
         (tmp_path, "is a folder"),
@@ -143,5 +143,5 @@ def test_a_file_without_permission_is_named(tmp_path):
 
 def test_suffixes_that_nobody_reads_are_listed(tmp_path):
     (tmp_path / "features.xyz").write_bytes(b"label,a\nb,1\n")
-    with pytest.raises(InputError, match=r"no known format.*\.safetensors.*\.plk"):
+    with pytest.raises(InputError, match=r"unknown format.*\.safetensors.*\.plk"):
         read_features(tmp_path / "features.xyz")

@@ -65,7 +65,7 @@ def test_layouts_of_columns(save, text):
         (['"a,""b"""', '"new\nline"', "é"], ['a,"b"', "new\nline", "é"]),
     ],
 )
-def test_labels_are_integers_only_where_all_look_so(save, labels, read):
+def test_labels_are_integers_only_if_all_look_like_integers(save, labels, read):
     found = read_features(save("label,a\n" + "".join(f"{label},1\n" for label in labels)))
     assert found.y.tolist() == read
 
@@ -91,10 +91,10 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("\n\n", "no rows", id="blank"),
         pytest.param("label,a\n", "no samples", id="names only"),
         pytest.param("1,2\n3,4\n", "one column of labels and has none among 'column 1', 'column 2'", id="no label"),
-        pytest.param("a,b\n1,2\n", "has none among 'a', 'b': call it 'label'", id="names, no label"),
+        pytest.param("a,b\n1,2\n", "none among 'a', 'b': rename exactly one column to 'label'", id="names, no label"),
         pytest.param("label,y,a\nx,1,2\n", "has 'label', 'y' among", id="two labels"),
         pytest.param("a,b,c\nx,y,2\n", "has 'a', 'b' among", id="two columns of text"),
-        pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data where the first row has 2", id="short row"),
+        pytest.param("label,a\nx,1\ny\n", "1 cells in row 2 of the data, but the first row has 2", id="short row"),
         pytest.param("label,a\nx,1\ny,2,3\n", "3 cells in row 2", id="long row"),
         pytest.param("label,a,b\nx,1\n", "2 cells below 3 names", id="names too many"),
         pytest.param("label,a\nx,1\ny,two\n", "text, not numbers, in column 'a' .row 2: 'two'", id="word"),
@@ -105,9 +105,9 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("label,a\nx,1\n,2\n", "no label in row 2", id="no label in a row"),
         pytest.param("label,a\nx,1\0\n", "NUL character in line 2", id="NUL"),
         pytest.param(b"label,a\nx,1\n\xff\xfe,2\n", "not UTF-8", id="not UTF-8"),
-        pytest.param('label,a\n"x,1\ny,2\n', "not a sound table at line 3", id="open quote"),
-        pytest.param('label,a\n"x"z,1\n', "not a sound table at line 2", id="text after a quote"),
-        pytest.param("label,a\n" + "x" * 200_000 + ",1\n", "not a sound table.*field", id="long cell"),
+        pytest.param('label,a\n"x,1\ny,2\n', "not a valid table at line 3", id="open quote"),
+        pytest.param('label,a\n"x"z,1\n', "not a valid table at line 2", id="text after a quote"),
+        pytest.param("label,a\n" + "x" * 200_000 + ",1\n", "not a valid table.*field", id="long cell"),
         pytest.param("label,a\nx," + "1" * 2**24 + "\n", "more than 16777216 characters in line 2", id="long line"),
         pytest.param("label,,a\nx,1,2\n", "no name for column 2", id="column without a name"),
         pytest.param(",label,a\n7,x,1\n9,y,2\n", "does not number the rows", id="unnamed numbers"),
@@ -119,13 +119,13 @@ def test_marks_leave_nothing_to_guess(save, mark, labels, read):
         pytest.param("label,a\nx,1e999\n", "NaN or infinity", id="overflow"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_named_by_row_and_column(save, text, message):
+def test_errors_name_row_and_column(save, text, message):
     with pytest.raises(InputError, match=message) as caught:
         read_features(save(text))
     assert len(str(caught.value)) < 500
 
 
-def test_values_are_read_exactly_and_short_where_that_is_exact(save):
+def test_values_are_read_exactly_and_as_float32_if_that_is_exact(save):
     short = np.float32(0.1)
     assert read_features(save(f"label,a\nx,{float(short)!r}\n")).X.dtype == np.float32
     found = read_features(save("label,a,b\nx,0.1,1e300\n")).X
@@ -142,6 +142,6 @@ def test_one_long_label_cannot_fill_the_memory(save):
 
 def test_questions_are_text_and_not_features():
     with pytest.raises(
-        InputError, match=r"no column of numbers, only 'text', 'category': take features of texts first"
+        InputError, match=r"no column of numbers, only 'text', 'category': extract features from texts first"
     ):
         read_features(real_data("banking77/train.csv"))

@@ -23,7 +23,7 @@ Y = ["b", "a", "b"]
 def test_features_are_rounded_to_the_type_asked_for(tmp_path, suffix, dtype):
     path = tmp_path / f"features{suffix}"
     if suffix == ".mat" and dtype == "float16":
-        with pytest.raises(ParameterError, match="float16, which MATLAB lacks"):
+        with pytest.raises(ParameterError, match="float16, which MATLAB does not have"):
             write_features(path, (X, Y), dtype=dtype)
         return
     write_features(path, (X, Y), dtype=dtype)
@@ -72,7 +72,7 @@ def test_other_suffixes_are_refused(tmp_path, name):
     ("X", "y", "options", "error", "message"),
     [
         (X, Y, {"dtype": "int8"}, ParameterError, "dtype must be one of float16, float32, float64"),
-        (X, Y, {"about": {"a": {1, 2}}}, ParameterError, "about must be what JSON can hold"),
+        (X, Y, {"about": {"a": {1, 2}}}, ParameterError, "about must be valid as JSON"),
         (X, Y[:2], {}, InputError, "y must hold one label per sample"),
         (X[0], Y, {}, InputError, "X must be"),
         (X[:0], [], {}, InputError, "X must be"),
@@ -83,7 +83,7 @@ def test_other_suffixes_are_refused(tmp_path, name):
         (X.astype(np.longdouble), Y, {}, InputError, "float64"),
     ],
 )
-def test_what_cannot_be_written_is_one_sentence(tmp_path, X, y, options, error, message):
+def test_features_that_cannot_be_written_are_one_sentence(tmp_path, X, y, options, error, message):
     for suffix in FORMATS:
         with pytest.raises(error, match=message):
             write_features(tmp_path / f"features{suffix}", (X, y), **options)
@@ -108,7 +108,7 @@ def test_integers_that_text_would_round_are_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_was_read_can_be_written(tmp_path):
+def test_features_that_were_read_can_be_written(tmp_path):
     write_features(tmp_path / "a.npz", (X, Y), about={"extractor": "DINO"})
     file = read_features(tmp_path / "a.npz")
     write_features(tmp_path / "b.safetensors", file)
@@ -117,7 +117,7 @@ def test_what_was_read_can_be_written(tmp_path):
     np.testing.assert_array_equal(again.X, X)
 
 
-def test_what_was_read_and_then_changed_is_not_taken_for_damage(tmp_path):
+def test_changed_features_are_written_with_a_new_hash(tmp_path):
     write_features(tmp_path / "a.npz", (X, Y))
     X_read, y, about = (file := read_features(tmp_path / "a.npz")).X, file.y, file.about
     write_features(tmp_path / "b.npz", FeatureFile(2 * X_read, y, about))
@@ -194,7 +194,7 @@ def test_a_source_that_changes_between_its_two_passes_is_refused(tmp_path, suffi
         n = next(lengths)
         yield X[:n], np.array(Y)[:n]
 
-    with pytest.raises(InputError, match="has changed while it was read"):
+    with pytest.raises(InputError, match="changed while it was read"):
         write_features(tmp_path / f"features{suffix}", FeatureSource("made up", 3, 2, X.dtype, batches))
     assert os.listdir(tmp_path) == []
 

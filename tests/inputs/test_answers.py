@@ -25,7 +25,7 @@ def model():
     return HOTClassifier(base, include_base=True).fit(support, [f"new {c}" for c in labels])
 
 
-def test_answers_are_those_of_the_model(model):
+def test_answers_equal_the_predictions_of_the_model(model):
     X = np.concatenate([make_bank(3, 9, 10, seed=1, spread=0.3)[0], 5 * np.eye(10)])
     found = answer(model, X, reject=0.05)
     assert list(found) == answer_columns(model)
@@ -50,7 +50,7 @@ def test_a_model_without_old_classes_cannot_reject(model):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
-def test_what_is_written_is_read_again(tmp_path, suffix):
+def test_written_answers_are_read_again(tmp_path, suffix):
     path = tmp_path / f"answers{suffix}"
     columns = {name: own for name, own in COLUMNS.items() if name != "tags" or suffix != ".parquet"}
     with writing(path, format_of(path, None)) as write:
@@ -68,7 +68,7 @@ def test_what_is_written_is_read_again(tmp_path, suffix):
         assert found == [list(columns), ["one, two", '["a"]', "x", "0.5"], ["three", "", NONE, ""]]
 
 
-def test_a_column_of_parquet_may_begin_without_values(tmp_path):
+def test_the_first_rows_of_a_parquet_column_may_be_empty(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     with writing(tmp_path / "a.parquet", "parquet") as write:
         write({"class": [NONE], "note": [None], "probability": [None]})
@@ -85,12 +85,12 @@ def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
 
 
-def test_formats_and_names_that_cannot_be_are_refused(tmp_path):
+def test_invalid_formats_and_column_names_are_refused(tmp_path):
     with pytest.raises(ParameterError, match="must end in"):
         format_of(tmp_path / "a.xlsx", None)
     with pytest.raises(ParameterError, match="must be one of"):
         format_of(None, "xlsx")
-    with pytest.raises(ParameterError, match="goes to a file"):
+    with pytest.raises(ParameterError, match="cannot be written to standard output"):
         format_of(None, "parquet")
-    with pytest.raises(InputError, match=r"a column called 'class'.*--prefix"):
+    with pytest.raises(InputError, match=r"already has a column 'class'.*--prefix"):
         check_columns(["text", "class"], ["class", "probability"], "a.csv")

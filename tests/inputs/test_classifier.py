@@ -31,7 +31,7 @@ def saved(fitted, tmp_path):
     return tmp_path / "birds.model"
 
 
-def test_old_classes_new_ones_and_none_are_told_apart(fitted, folder):
+def test_old_classes_new_classes_and_outliers_are_distinguished(fitted, folder):
     rows = read_table(folder / "inbox.csv")
     answers = fitted.predict(folder / "inbox.csv", reject=0.05, unknown="none")
     truth = np.array([row["truth"] for row in rows])
@@ -43,7 +43,7 @@ def test_old_classes_new_ones_and_none_are_told_apart(fitted, folder):
     assert fitted.new_classes.tolist() == sorted(NEW)
 
 
-def test_it_is_hot_on_the_features_of_the_encoder(fitted, folder):
+def test_it_equals_hot_on_the_features_of_the_encoder(fitted, folder):
     texts = [row["text"] for row in read_table(folder / "inbox.csv")]
     old, new = (read_table(folder / name) for name in ("old.csv", "new.csv"))
     X = [fitted.features([row["text"] for row in rows]) for rows in (old, new)]
@@ -52,7 +52,7 @@ def test_it_is_hot_on_the_features_of_the_encoder(fitted, folder):
     np.testing.assert_allclose(fitted.predict_proba(texts), plain.predict_proba(fitted.features(texts)), atol=1e-5)
 
 
-def test_a_loaded_model_answers_and_explains_alike(fitted, saved):
+def test_a_loaded_model_predicts_and_explains_like_the_saved_one(fitted, saved):
     loaded, texts = InputClassifier.load(saved), sentences("wren", 3, seed=2)
     np.testing.assert_array_equal(loaded.predict_proba(texts), fitted.predict_proba(texts))
     np.testing.assert_array_equal(loaded.outlier_score(texts), fitted.outlier_score(texts))
@@ -70,7 +70,7 @@ def test_explanations_quote_the_samples(fitted):
     assert "<b>" not in page
 
 
-def test_what_was_added_or_removed_is_as_if_fitted_so(fitted, saved, folder, tmp_path):
+def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path):
     more = labelled(["kite", "gull"], 3, seed=3)
     write_table(tmp_path / "more.csv", more)
     grown = InputClassifier.load(saved).add(tmp_path / "more.csv").remove(["lark"])
@@ -104,7 +104,7 @@ def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, fo
     texts = sentences("lark", 3, seed=2)
     np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
     assert str(found.explain(texts)) == str(fitted.explain(texts))
-    for few, said in ((12, "only classes of at most 12"), (2, "no class of at most 2")):
+    for few, said in ((12, "only classes with at most 12"), (2, "no class with at most 2")):
         with pytest.raises(InputError, match=said):
             InputClassifier(fitted.encoder).fit_together(tmp_path / "all.csv", few=few)
 
@@ -118,7 +118,7 @@ def test_new_classes_alone_and_no_old_ones(fitted, folder):
         plain.outlier_score(["Wren0"])
 
 
-def test_features_are_inputs_with_what_they_were_made_of(fitted, folder, tmp_path):
+def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp_path):
     rows = read_table(folder / "new.csv")
     texts = [row["text"] for row in rows]
     about = {"extractor": fitted.about["extractor"]}
@@ -130,7 +130,7 @@ def test_features_are_inputs_with_what_they_were_made_of(fitted, folder, tmp_pat
     assert found.support.texts == tuple(texts)
     other = FeatureFile(X, None, {"extractor": "another"})
     write_features(tmp_path / "other.safetensors", other)
-    with pytest.raises(InputError, match="features of 'another' where this model takes those of"):
+    with pytest.raises(InputError, match="features from 'another', but this model needs those of"):
         found.predict(tmp_path / "other.safetensors")
 
 
@@ -151,15 +151,20 @@ def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
         loaded.predict(["Wren0"])
 
 
-def test_inputs_that_cannot_be_are_refused(fitted, folder, tmp_path):
+def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
     write_table(tmp_path / "bare.csv", [("one",)], header=("text",))
     write_table(tmp_path / "empty.csv", [("one", "")])
-    for path, said in (("bare.csv", "no column of labels"), ("empty.csv", "no label in any row")):
+    for path, said in (
+        ("bare.csv", r"no column of labels: name it with .*label="),
+        ("empty.csv", "no label in any row"),
+    ):
         with pytest.raises(InputError, match=said):
             InputClassifier(fitted.encoder).fit(tmp_path / path)
+    with pytest.raises(ParameterError, match="A list of inputs has no labels: pass labels="):
+        InputClassifier(fitted.encoder).fit(["one", "two"])
     with pytest.raises(InputError, match="2 inputs and 1 labels"):
         InputClassifier(fitted.encoder).fit(["one", "two"], ["a"])
-    with pytest.raises(InputError, match="must be a path or a list of texts"):
+    with pytest.raises(InputError, match="must be a path or a non-empty list of texts"):
         fitted.predict(7)
     write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
     with pytest.raises(InputError, match="is a base class and a new class"):
@@ -179,7 +184,7 @@ def test_a_damaged_model_is_refused_or_harmless(saved, field):
         InputClassifier.load(saved)
 
 
-def test_a_model_without_its_bank_predicts_and_does_not_grow(saved):
+def test_a_model_without_its_bank_predicts_but_adds_no_classes(saved):
     shutil.rmtree(saved / "base.bank")
     loaded = InputClassifier.load(saved)
     assert loaded.predict(["Wren0 wren1"]).tolist() == ["wren"]

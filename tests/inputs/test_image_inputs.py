@@ -51,14 +51,14 @@ def model(photographs):
     return InputClassifier(f"{photographs}/eyes.py:colours", base=photographs / "old").fit(photographs / "new")
 
 
-def test_folders_are_classes_and_a_flat_folder_is_answered(model, photographs):
+def test_folders_are_classes_and_images_in_a_flat_folder_are_classified(model, photographs):
     assert model.kind == IMAGES
     assert model.predict(photographs / "inbox").tolist() == list(COLOURS)
     assert model.predict(photographs / "inbox" / "2.png").tolist() == ["blue"]
     assert model.predict([photographs / "inbox" / "3.png"]).tolist() == ["yellow"]
 
 
-def test_a_list_of_paths_is_answered_with_its_columns(model, photographs, hotshot):
+def test_a_list_of_paths_keeps_its_columns_in_the_answers(model, photographs, hotshot):
     (photographs / "list.csv").write_text("taken,path\nMonday,inbox/2.png\nFriday,inbox/0.png\n", encoding="utf-8")
     model.save(photographs / "colours.model")
     found = hotshot("predict", "colours.model", "list.csv")
@@ -93,17 +93,17 @@ def test_labels_are_the_folders_of_images(tmp_path, folders):
     assert found == (None if "" in folders else folders)
 
 
-def test_what_is_no_image_is_named(model, photographs):
+def test_a_file_that_is_not_an_image_is_named(model, photographs):
     (photographs / "inbox" / "broken.png").write_bytes(b"no image")
     with pytest.raises(InputError, match=r"broken\.png is not a readable image.*replace or remove it"):
         model.predict(photographs / "inbox")
     (photographs / "empty").mkdir()
-    with pytest.raises(InputError, match="has no images in it"):
+    with pytest.raises(InputError, match="contains no images"):
         model.predict(photographs / "empty")
     (photographs / "list.txt").write_text("missing.png\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"There is no image .*missing\.png"):
         model.predict(photographs / "list.txt")
-    with pytest.raises(InputError, match="is no image"):
+    with pytest.raises(InputError, match="is not an image"):
         model.predict(photographs / "eyes.py")
-    with pytest.raises(InputError, match="has no column of labels: put the images into folders"):
+    with pytest.raises(InputError, match="has no labels: put images into one folder per class"):
         InputClassifier(model.encoder).fit(photographs / "new" / "blue")

@@ -70,20 +70,20 @@ def test_standard_input_is_a_table_json_lines_or_bare_lines(monkeypatch, content
         ("a.csv", "", "is empty"),
         ("a.csv", "text,label\n", "no rows"),
         ("a.csv", "text,label\none,x\ntwo,y,z\n", "3 cells in line 3"),
-        ("a.csv", "text,text\none,two\n", "two columns called 'text'"),
+        ("a.csv", "text,text\none,two\n", "two columns 'text'"),
         ("a.csv", "text,\none,two\n", "without a name"),
-        ("a.csv", 'text,label\n"one,x\n', "not a sound table"),
-        ("a.csv", "colour,size\nred,1\n", "name it with --text"),
-        ("a.csv", "text,label,intent\none,x,y\n", "name one with --label"),
+        ("a.csv", 'text,label\n"one,x\n', "not a valid table"),
+        ("a.csv", "colour,size\nred,1\n", r"name it with columns=Columns\(text=…\) \(in the shell --text\)"),
+        ("a.csv", "text,label,intent\none,x,y\n", r"name one with columns=Columns\(label=…\) \(in the shell --label\)"),
         ("a.csv", "text,label\n ,x\n", "no text in row 1"),
         ("a.jsonl", '{"text": "one"}\nnothing\n', "no JSON object in line 2"),
         ("a.jsonl", '{"text": "one"}\n{"text": "two", "more": 1}\n', "the key 'more' in line 2"),
         ("a.jsonl", '{"text": 7}\n', "no text in row 1"),
         ("a.csv", "text\none\0\n", "NUL character"),
-        ("a.docx", "text\none\n", "no table of texts"),
+        ("a.docx", "text\none\n", "not a table of texts"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(tmp_path, name, content, said):
+def test_an_invalid_table_is_one_sentence(tmp_path, name, content, said):
     (tmp_path / name).write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         rows_of(tmp_path / name)
@@ -97,7 +97,7 @@ def test_other_encodings_and_missing_files_are_refused(tmp_path):
         rows_of(tmp_path / "b.csv")
 
 
-def test_a_column_that_is_not_there_is_named_with_the_nearest(tmp_path):
+def test_a_missing_column_is_reported_with_the_closest_name(tmp_path):
     (tmp_path / "a.csv").write_text("utterances,label\none,x\n", encoding="utf-8")
     with pytest.raises(ParameterError, match=r"no column 'utterance'.*Did you mean 'utterances'"):
         open_inputs(tmp_path / "a.csv", TEXTS, Columns(text="utterance"))

@@ -272,9 +272,9 @@ def test_claims_of_the_paper_stand_first_with_their_verdicts(fresh):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda d: d.update(tables=[{"title": "t"}]), "is not a sound experiment"),
-        (lambda d: d.update(claims=[{"text": "t"}]), "is not a sound experiment"),
-        (lambda d: d["tables"][0].update(columns=["a"]), "is not a sound experiment"),
+        (lambda d: d.update(tables=[{"title": "t"}]), "is not a valid experiment"),
+        (lambda d: d.update(claims=[{"text": "t"}]), "is not a valid experiment"),
+        (lambda d: d["tables"][0].update(columns=["a"]), "is not a valid experiment"),
         (lambda d: d.update(figures=["../../base"]), "There is no file .*plan/base.svg"),
         (lambda d: d.pop("tables"), "holds no findings"),
     ],

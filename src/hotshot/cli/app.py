@@ -13,36 +13,55 @@ from hotshot.errors import HotshotError, InterruptedRunError
 from hotshot.formatting import shortened
 from hotshot.version import __version__
 
-# Name of a command: the module of `hotshot.cli` that holds it under this name, as a function or a `typer.Typer`, and
-# the first line of its help.
-COMMANDS = {
+# Name of a command: the module of `hotshot.cli` that holds it under this name, as a function or a `typer.Typer`, the
+# first line of its help, and examples for the end of its help.
+COMMANDS: dict[str, dict[str, tuple[str, str, tuple[str, ...]]]] = {
     "Use": {
-        "demo": ("demo", "Compare H-OT with its baselines on features that come with hotshot; explain a prediction."),
-        "fit": ("fit", "Fit a model to old classes with many samples and to new classes with a few."),
-        "predict": ("predict", "Answer inputs: class, probability, runner-up, and how little each fits any class."),
-        "explain": ("explain", "Explain answers: the closest examples, what base classes lent, and what decided."),
-        "add": ("grow", "Add new classes, or samples of them, to a model."),
-        "remove": ("grow", "Remove new classes from a model."),
-        "export": ("export", "Write a model as an ONNX graph, or as JSON that a dozen lines of any language use."),
+        "demo": ("demo", "Compare H-OT with baselines on an embedded bank, and explain one prediction.",
+                 ("hotshot demo --bank omniglot",)),
+        "fit": ("fit", "Fit a model to old classes with many samples and new classes with a few.",
+                ("hotshot fit --base old.csv --support new.csv --encoder minilm -o intents.model",
+                 "hotshot fit questions.csv --few 5 --encoder minilm -o intents.model")),
+        "predict": ("predict", "Classify inputs: class, probability, runner-up and outlier score of each.",
+                    ("hotshot predict intents.model questions.csv --reject 0.05 -o answers.csv",)),
+        "explain": ("explain", "Explain predictions: closest examples, and evidence from the base classes.",
+                    ('hotshot explain intents.model "My card was stolen"',
+                     "hotshot explain intents.model questions.csv --html explained.html")),
+        "add": ("grow", "Add new classes to a model, or samples to its new classes.",
+                ("hotshot add intents.model more.csv",)),
+        "remove": ("grow", "Remove new classes from a model.", ('hotshot remove intents.model "lost card"',)),
+        "export": ("export", "Export a model as ONNX or JSON, to use it without hotshot.",
+                   ("hotshot export intents.model intents.onnx",)),
     },
     "Measure": {
-        "evaluate": ("evaluate", "Accuracy of methods, paired on the same tasks. Interrupted runs resume."),
-        "tune": ("tune", "Choose parameters of H-OT on validation classes; weak candidates stop early."),
-        "inspect": ("inspect", "What is in feature files, what is wrong with them, and what follows for each method."),
-        "report": ("report", "Make one self-contained page of runs; name the features where they have moved since."),
-        "reproduce": ("reproduce", "Make the paper's tables and figures from your own features, beside the published."),
+        "evaluate": ("evaluate", "Compare the accuracy of methods on the same tasks. Interrupted runs resume.",
+                     ("hotshot evaluate --base base.npz --novel novel.npz --out run",
+                      "hotshot evaluate --bank banking77 --methods hot,logistic --tasks 200")),
+        "tune": ("tune", "Tune parameters of H-OT on validation classes. Weak candidates stop early.",
+                 ("hotshot tune --base base.npz --val val.npz --grid mix=0.3,0.5,0.7",)),
+        "inspect": ("inspect", "Inspect feature files: contents, problems, and advice for each method.",
+                    ("hotshot inspect base.npz novel.npz",)),
+        "report": ("report", "Write an HTML report on one or more runs.",
+                   ("hotshot report run -o report.html",)),
+        "reproduce": ("reproduce", "Reproduce the paper's tables and figures with your own features.",
+                      ("hotshot reproduce --all --base base.npz --novel novel.npz --name miniImageNet",)),
     },
     "Prepare": {
-        "convert": ("convert", "Write features in another format, or as a bank, with where they come from in the "
-                               "header."),
-        "bank": ("bank", "Merge banks, or make one small enough to share."),
-        "extract": ("extract", "Extract the features of a dataset of images, one file per split, or of texts."),
-        "train": ("train", "Train a backbone on the base classes of a dataset. Interrupted trainings resume."),
+        "convert": ("convert", "Convert features to another format or to a bank; record their source.",
+                    ("hotshot convert base.plk base.safetensors --extractor WRN-28-10",)),
+        "bank": ("bank", "Merge banks, or compact a bank to share it.", ()),
+        "extract": ("extract", "Extract features of images, one file per split, or of texts.",
+                    ("hotshot extract birds.tar --encoder efficientnet-lite0",
+                     "hotshot extract questions.csv --encoder minilm")),
+        "train": ("train", "Train a backbone on the base classes of a dataset. Interrupted trainings resume.",
+                  ("hotshot train birds.tar --backbone resnet12 --out backbone",)),
     },
 }  # fmt: skip
-MODULES = {name: module for rows in COMMANDS.values() for name, (module, _) in rows.items()}
+MODULES = {name: module for rows in COMMANDS.values() for name, (module, *_) in rows.items()}
+EXAMPLES = {name: examples for rows in COMMANDS.values() for name, (*_, examples) in rows.items()}
+HELP = ["-h", "--help"]
 FAILED, INTERRUPTED = 2, 130
-# A sentence that quotes more than this of what it got says no more.
+# Longer sentences, because of what they quote, are shortened.
 LONGEST_SENTENCE = 2000
 
 
@@ -53,8 +72,13 @@ def load_command(name: str) -> Any:
     if isinstance(own, typer.Typer):
         alone.add_typer(own, name=name)
     else:
-        alone.command(name)(own)
+        alone.command(name, epilog=epilog(*EXAMPLES[name]))(own)
     return get_command(alone).commands[name]  # type: ignore[attr-defined]
+
+
+def epilog(*examples: str) -> str:
+    """Examples for the end of a help text, one per line."""
+    return "\n\n".join(["Examples:" if len(examples) > 1 else "Example:", *examples])
 
 
 class Commands(TyperGroup):
@@ -63,12 +87,12 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The name, the command and the arguments of a command line."""
         name, _, rest = super().resolve_command(ctx, args)
-        if ctx.resilient_parsing:  # A shell asks for completions.
-            return name, load_command(str(name)), rest
-        from hotshot.cli.terminal import waiting
+        if not ctx.resilient_parsing and not {*HELP} & {*rest}:  # Resilient: a shell asks for completions.
+            from hotshot.cli.terminal import waiting
 
-        with waiting("starting"):
-            return name, load_command(str(name)), rest
+            with waiting("starting"):
+                import_module("hotshot.inputs")  # And with it scikit-learn and SciPy, which take seconds.
+        return name, load_command(str(name)), rest
 
 
 app = typer.Typer(
@@ -76,7 +100,7 @@ app = typer.Typer(
     help="Few-shot classification by hierarchical optimal transport.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP},
 )
 
 
@@ -96,13 +120,13 @@ def options(
 
 
 for group, rows in COMMANDS.items():
-    for name, (_, line) in rows.items():
-        app.command(name, help=line, rich_help_panel=group)(lambda: None)
+    for name, row in rows.items():
+        app.command(name, help=row[1], rich_help_panel=group)(lambda: None)
 
 
 def main() -> None:
     """Run the command line; an error is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
-    # joblib's helper process, which cleans up after a run that was stopped, needs not tell of it.
+    # joblib's helper process cleans up after a stopped run, and would warn about it.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
     try:
         app(prog_name="hotshot")
@@ -112,11 +136,11 @@ def main() -> None:
         _stop(str(error))
     except OSError as error:
         named = "" if error.filename is None else f"{error.filename}: "
-        _stop(f"{named}{error.strerror or error}: name another file or folder, or make room.")
+        _stop(f"{named}{error.strerror or error}: use another file or folder, or free disk space.")
     except RecursionError:
-        _stop("A path or a file is nested too deeply: name another.")
+        _stop("A path or a file is nested too deeply: use another.")
     except MemoryError:
-        _stop("This needs more memory than there is: ask for less at once.")
+        _stop("Not enough memory: use less data, or ask for less at once.")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

@@ -1,56 +1,64 @@
-"""`hotshot bank`: banks merged, or made small enough to share."""
+"""`hotshot bank`: merge banks, or make a compact one to share."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.base import BaseClasses
-from hotshot.base.merging import merge_banks
+from hotshot.cli.app import epilog
+from hotshot.cli.inputs import Force
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
-from hotshot.estimators.choosing import telling
-from hotshot.estimators.compacting import save_compact
 from hotshot.formatting import printable, readable_size
 
+if TYPE_CHECKING:
+    from hotshot.base import BaseClasses
+
 COMPACT_NOTE = (
-    "without samples cost='mean-cosine' takes the place of 'hierarchical', other spaces than the saved one are "
-    "refused, and so is include_base: keep the bank with samples for these."
+    "without samples, cost='hierarchical' is replaced by 'mean-cosine', and neither another feature space nor "
+    "include_base is possible: keep the bank with samples for these."
 )
-bank = typer.Typer(help="Merge banks, or make one small enough to share.", no_args_is_help=True)
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the new bank.", show_default=False)]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite OUT.")]
+bank = typer.Typer(help="Merge banks, or compact a bank to share it.", no_args_is_help=True)
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the new bank.", show_default=False)]
 
 
-@bank.command()
+@bank.command(epilog=epilog("hotshot bank merge birds.bank more-birds.bank -o all.bank"))
 def merge(
-    banks: Annotated[list[Path], typer.Argument(metavar="BANK...", help="Two banks or more.", show_default=False)],
+    banks: Annotated[list[Path], typer.Argument(metavar="BANK...", help="Two or more banks.", show_default=False)],
     out: Out,
     force: Force = False,
 ) -> None:
-    """Join the samples of banks; a class that several have gets the samples of all."""
+    """Merge the samples of banks; a class in several banks gets the samples of all."""
+    from hotshot.base.merging import merge_banks
+
     _check_out(banks, out, force)
-    _say(merge_banks(banks, out, overwrite=force), banks, out)
+    _print_summary(merge_banks(banks, out, overwrite=force), banks, out)
 
 
-@bank.command()
+@bank.command(epilog=epilog("hotshot bank compact birds.bank -o small.bank"))
 def compact(
     source: Annotated[Path, typer.Argument(metavar="BANK", help="A bank with samples.", show_default=False)],
     out: Out,
     force: Force = False,
 ) -> None:
-    """Write a bank without its samples: means, low-rank covariances, and the settings chosen on the samples."""
+    """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
+    from hotshot.base import BaseClasses
+    from hotshot.estimators.choosing import telling
+    from hotshot.estimators.compacting import save_compact
+
     _check_out([source], out, force)
     console = Console(stderr=True)
     with console.status("reading the bank") as status:
-        told = telling.set(status.update)
+        token = telling.set(status.update)
         try:
             save_compact(BaseClasses.load(source), out, overwrite=force)
         finally:
-            telling.reset(told)
-    _say(BaseClasses.load(out), [source], out)
+            telling.reset(token)
+    _print_summary(BaseClasses.load(out), [source], out)
     print_notes(console, [COMPACT_NOTE])
 
 
@@ -58,13 +66,12 @@ def _check_out(sources: Sequence[Path], out: Path, force: bool) -> None:
     if not os.path.exists(out):
         return
     if any(os.path.exists(source) and out.samefile(source) for source in sources):
-        raise ParameterError(f"{out} is what is to be read: name another one.")
+        raise ParameterError(f"{out} is both input and output: name another output.")
     if not force:
         raise ParameterError(f"{out} exists: pass --force to overwrite it.")
 
 
-def _say(made: BaseClasses, sources: Sequence[Path], out: Path) -> None:
-    """One sentence on what was written."""
+def _print_summary(made: BaseClasses, sources: Sequence[Path], out: Path) -> None:
     before, after = (sum(f.stat().st_size for s in some for f in s.iterdir()) for some in (sources, [out]))
     counts = f"{len(made.names)} classes, {made.counts.sum()} samples, {made.n_features} features"
     kept = "with its samples" if made.samples is not None else "without samples"

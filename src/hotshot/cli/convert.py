@@ -1,4 +1,6 @@
-"""`hotshot convert`: features in another format or type, or as a bank, with a note of where they came from."""
+"""`hotshot convert`: features in another format or type, or as a bank, with a record of their source."""
+
+from __future__ import annotations
 
 import hashlib
 import json
@@ -8,68 +10,72 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from hotshot import __version__
-from hotshot.base import BaseClasses
-from hotshot.base.classes import SEEN, is_bank
-from hotshot.base.store import DESCRIPTION
-from hotshot.cli.inputs import Json, open_samples
+from hotshot.cli.inputs import Force, Json, open_samples
 from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
-from hotshot.files import FeatureSource, open_features, write_features
-from hotshot.files.kept import THUMBNAIL
-from hotshot.files.reading import sniff, split_part
-from hotshot.files.source import ROWS_AT_ONCE, opened
 from hotshot.formatting import listed, printable, readable_size
+from hotshot.version import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hotshot.files import FeatureSource
 
 BANK_SUFFIX = ".bank"
 _TEXT = (".csv", ".tsv")
-# Formats without a place for what is known of the features.
+# Formats that have no header.
 _WITHOUT_HEADER = (*_TEXT, ".npy")
-# What is kept of each sample and has a place in a format that has none for all of it.
+# Formats that can store only some of the columns beside the features, and which.
 _KEPT_IN: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), ".mat": (), BANK_SUFFIX: ()}
-# What is said anew of every file.
+# Header entries that are not copied from the source.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
 
 
 def convert(
     source: Annotated[
-        Path,
-        typer.Argument(metavar="IN", help="A feature file of any format, FILE:PART, or a bank.", show_default=False),
+        Path, typer.Argument(metavar="IN", help="Feature file of any format, FILE:PART, or a bank.", show_default=False)
     ],
     out: Annotated[
         Path,
         typer.Argument(
             metavar="OUT",
-            help="Its suffix says the format: .safetensors, .npz, .npy, .parquet, .csv, .tsv, .mat, or .bank.",
+            help="Output. The suffix sets the format: .safetensors, .npz, .npy, .parquet, .csv, .tsv, .mat or .bank.",
             show_default=False,
         ),
     ],
-    dtype: Annotated[str | None, typer.Option(help="float16, float32 or float64; as in IN by default.")] = None,
-    part: Annotated[str | None, typer.Option(help="Which part of a file with several.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Labels of an .npy file, where they have another name.")] = None,
-    extractor: Annotated[str | None, typer.Option(help="What the features come from, for the header.")] = None,
-    transform: Annotated[str | None, typer.Option(help="What was done to them, for the header.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Number type: float16, float32 or float64. Default: as in IN.")
+    ] = None,
+    part: Annotated[str | None, typer.Option(help="Part of IN to convert, if it has several.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Labels of an .npy file, unless stored beside it.")] = None,
+    extractor: Annotated[str | None, typer.Option(help="Name of the extractor, for the header.")] = None,
+    transform: Annotated[str | None, typer.Option(help="Transform of the features, for the header.")] = None,
     seen_in_training: Annotated[
         bool | None,
         typer.Option(
-            help="For the header, whether the extractor was trained on these very classes: they then choose no "
-            "setting but the power.",
+            help="Record in the header whether the extractor was trained on these classes. If so, only the power is "
+            "chosen on them.",
             show_default=False,
         ),
     ] = None,
-    samples: Annotated[bool, typer.Option("--samples/--no-samples", help="Whether a bank keeps its samples.")] = True,
+    samples: Annotated[bool, typer.Option("--samples/--no-samples", help="Keep the samples in a bank.")] = True,
     covariance: Annotated[
-        str | None, typer.Option(help="What a bank without samples keeps: low-rank, diagonal, pooled or dense.")
+        str | None, typer.Option(help="Covariances of a bank without samples: low-rank, diagonal, pooled or dense.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write features in another format, or as a bank, with where they come from in the header."""
+    """Convert features to another format or to a bank; record their source."""
+    from hotshot.base import BaseClasses
+    from hotshot.base.classes import SEEN
+    from hotshot.files import write_features
+    from hotshot.files.reading import split_part
+    from hotshot.files.source import ROWS_AT_ONCE
+
     to_bank = out.suffix == BANK_SUFFIX
     if to_bank and dtype is not None:
         raise ParameterError("--dtype is for feature files: a bank keeps the type of its features.")
@@ -91,22 +97,23 @@ def convert(
         else:
             write_features(out, watched, dtype=dtype, about=about)
     counts = {"samples": per_class.total(), "classes": len(per_class), "features": given.n_features}
-    written, about = _look_at(out, given, dtype)
+    written, about = _header(out, given, dtype)
     n_bytes = sum(map(_size, _files(out)))
     if as_json:
         found = {"out": str(out), **counts, "dtype": str(written), "bytes": n_bytes, "about": about}
         print(json.dumps(found, indent=2))
         return
-    said = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {written}"
+    summary = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {written}"
     if to_bank:
         kept = "with its samples" if samples else f"without samples, covariances {covariance}"
-        said = f"a bank of {said}, {kept}"
-    print(printable(f"Wrote {out}: {said}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
+        summary = f"a bank of {summary}, {kept}"
+    print(printable(f"Wrote {out}: {summary}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
-        print(f"A {out.suffix.lower()} file has no place for source, extractor and transform: they are not in it.")
-    lost = _lost(list(given.kept.stored()), out)
-    if lost:
-        print(printable(f"{out} has no place for {listed(lost)} of each sample: write .safetensors to keep them."))
+        print(f"A {out.suffix.lower()} file has no header: source, extractor and transform were not written.")
+    dropped = _dropped(list(given.kept.stored()), out)
+    if dropped:
+        columns = f"the column{'s' * (len(dropped) > 1)} {listed(dropped)}"
+        print(printable(f"{out} cannot hold {columns}: write .safetensors to keep them."))
 
 
 def _check_out(source: Path, out: Path, force: bool) -> None:
@@ -114,15 +121,17 @@ def _check_out(source: Path, out: Path, force: bool) -> None:
         if not os.path.exists(path):
             continue
         if path.samefile(source):
-            raise ParameterError(f"{path} is what is to be converted: name another one.")
+            raise ParameterError(f"{path} is both input and output: name another output.")
         if path.is_dir() and path.suffix != BANK_SUFFIX:
             raise ParameterError(f"{path} is a folder: name a file.")
         if not force:
             raise ParameterError(f"{path} exists: pass --force to overwrite it.")
 
 
-def _lost(kept: list[str], out: Path) -> list[str]:
-    """What the source keeps of each sample and the output does not."""
+def _dropped(kept: list[str], out: Path) -> list[str]:
+    """Columns beside the features that the source has and the output cannot hold."""
+    from hotshot.files.kept import THUMBNAIL
+
     suffix = out.suffix.lower()
     if suffix in _TEXT:
         return [name for name in kept if name == THUMBNAIL]
@@ -134,20 +143,29 @@ def _files(out: Path) -> list[Path]:
     return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
 
 
-def _look_at(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
-    """Type of the features that were written, and what the file says of them."""
+def _header(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
+    """Type of the written features, and the header."""
+    import numpy as np
+
+    from hotshot.base import BaseClasses, is_bank
+    from hotshot.files import open_features
+
     if is_bank(out):
         bank = BaseClasses.load(out)
         return bank.dtype, bank.about
     if out.suffix.lower() in _TEXT:
-        # There is nothing in it but the numbers, and it takes long to look at.
+        # It has no header, and takes long to open.
         return np.dtype(given.dtype if dtype is None else dtype), {}
     written = open_features(out)
     return written.dtype, written.about
 
 
-def _provenance(given: FeatureSource, part: str | None, labels: Path | None, said: dict[str, Any]) -> dict[str, Any]:
-    """What the file, and the user beside it, says of its features, with where it came from and when."""
+def _provenance(given: FeatureSource, part: str | None, labels: Path | None, added: dict[str, Any]) -> dict[str, Any]:
+    """The new header: that of the source, what the user adds, and where and when the features come from."""
+    from hotshot.base import is_bank
+    from hotshot.base.store import DESCRIPTION
+    from hotshot.files.reading import sniff
+
     source: dict[str, Any] = {
         "name": given.path.name,
         "sha256": _sha256(given.path / DESCRIPTION if is_bank(given.path) else given.path),
@@ -162,7 +180,7 @@ def _provenance(given: FeatureSource, part: str | None, labels: Path | None, sai
     about = {name: value for name, value in given.about.items() if name not in _OF_THE_FILE}
     return {
         **about,
-        **said,
+        **added,
         "source": source,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "hotshot": __version__,
@@ -175,14 +193,16 @@ def _size(path: Path) -> int:
 
 
 def _sha256(path: Path) -> str:
+    from hotshot.files.source import opened
+
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _watched(source: FeatureSource, begin: Callable[..., Watch], samples: Counter[Any]) -> FeatureSource:
-    """The same source, whose batches move a bar and count the samples of each class.
+    """The same source with a progress bar and a count of samples per class.
 
-    Some formats are written in two passes over the source; `samples` is what the fullest pass saw.
+    Some formats are written in two passes over the source; `samples` counts the longest pass.
     """
     passes = iter(("reading", "writing"))
 

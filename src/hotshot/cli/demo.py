@@ -1,19 +1,19 @@
-"""`hotshot demo`: the main job on an embedded bank, a table of accuracies, and one prediction in words."""
+"""`hotshot demo`: accuracies of methods on an embedded bank, and one prediction explained."""
+
+from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.markdown import Markdown
 
-from hotshot import evaluation
-from hotshot.base.embedded import BANK_NAMES, EmbeddedBank, load_bank
-from hotshot.cli.evaluate import method_names, print_accuracies
-from hotshot.cli.inputs import AnyQueries, Json, Seed, Shots, number, one_of, several_of, ways_option
+from hotshot.cli import inputs
+from hotshot.cli.evaluate import parse_methods, print_accuracies
 from hotshot.cli.terminal import Console, Watching, print_notes
-from hotshot.estimators import METHOD_NAMES, HOTClassifier
-from hotshot.evaluation.tasks import Episodes, Task, check_shots
+
+if TYPE_CHECKING:
+    from hotshot.base.embedded import EmbeddedBank
+    from hotshot.evaluation.tasks import Task
 
 METHODS = "hot,free-lunch,logistic,centroid-cl2n,centroid,cosine,matching"
 MOST_LOANS = 5
@@ -21,28 +21,37 @@ MOST_LOANS = 5
 
 def demo(
     bank: Annotated[
-        str, typer.Option(help=f"Embedded bank: {', '.join(BANK_NAMES)}.", autocompletion=one_of(BANK_NAMES))
+        str, typer.Option(help=f"Embedded bank: {inputs.BANKS}.", autocompletion=inputs.one_of(inputs.bank_names))
     ] = "banking77",
     methods: Annotated[
         str,
         typer.Option(
-            help="Methods to compare, by name; the first is compared to the others.",
-            autocompletion=several_of(METHOD_NAMES),
+            help="Comma-separated methods; the others are compared with the first.",
+            autocompletion=inputs.several_of(inputs.method_names),
         ),
     ] = METHODS,
-    ways: Annotated[str | None, ways_option("Classes per task; 5, or 20 of omniglot, by default.")] = None,
-    shots: Shots = "1,5",
-    queries: AnyQueries = "15",
-    tasks: Annotated[int | None, number("Tasks for each number of shots; 50 of 5 ways, 12 of 20 by default.")] = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    ways: Annotated[str | None, inputs.ways_option(f"{inputs.WAYS} Default: 5, or 20 for omniglot.")] = None,
+    shots: inputs.Shots = "1,5",
+    queries: inputs.AnyQueries = "15",
+    tasks: Annotated[
+        int | None, inputs.number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")
+    ] = None,
+    seed: inputs.Seed = 0,
+    as_json: inputs.Json = False,
 ) -> None:
-    """Compare H-OT with its baselines on features that come with hotshot; explain a prediction."""
-    wanted, chosen = check_shots(shots.split(",")), method_names(methods)
+    """Compare H-OT with baselines on an embedded bank, and explain one prediction."""
+    import numpy as np
+    from rich.markdown import Markdown
+
+    from hotshot import evaluation
+    from hotshot.base.embedded import load_bank
+    from hotshot.evaluation.tasks import Episodes, check_shots
+
+    wanted, chosen = check_shots(shots.split(",")), parse_methods(methods)
     data = load_bank(bank)
     size: dict[str, Any] = {"ways": data.ways if ways is None else ways, "queries": queries, "seed": seed}
     first = Episodes(data.y_novel, shots=1, **size)[0]
-    # Larger tasks take longer and tell more.
+    # Fewer of the larger tasks, which take longer.
     size["tasks"] = tasks = max(10, 250 // len(first.support)) if tasks is None else tasks
     console = Console(stderr=as_json)
     if not as_json:
@@ -64,14 +73,16 @@ def demo(
 
 
 def _explained(bank: EmbeddedBank, task: Task) -> str:
-    """Loans of a one-shot task and the reason of its first prediction."""
+    """Transfer weights of a one-shot task, and the reason of its first prediction."""
+    from hotshot.estimators import HOTClassifier
+
     model = HOTClassifier(bank.base).fit(bank.X_novel[task.support], task.support_labels)
     explanation = model.explain(bank.X_novel[task.query[:1]])
     more = len(task.support) - MOST_LOANS
     lines = [
-        "**Why? The first one-shot task, explained.**",
+        "**Explanation of the first one-shot task**",
         *(f"- {loan.in_words(3)}" for loan in explanation.loans[:MOST_LOANS]),
-        *([f"- … and {more} classes more."] if more > 0 else []),
+        *([f"- … and {more} more classes."] if more > 0 else []),
         "",
         f"{explanation.reasons[0].in_words()} Its true class is `{task.query_labels[0]}`.",
     ]

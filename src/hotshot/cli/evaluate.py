@@ -1,28 +1,30 @@
-"""`hotshot evaluate`: methods on the same tasks, into a run folder from which an interrupted run resumes."""
+"""`hotshot evaluate`: accuracies of methods on the same tasks, in a run folder from which a run can resume."""
+
+from __future__ import annotations
 
 import hashlib
 import json
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot import evaluation
-from hotshot.base import BaseClasses
 from hotshot.cli import inputs
 from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
-from hotshot.estimators import METHOD_NAMES
-from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.named import is_own, resolve_methods, table_name
-from hotshot.evaluation import Evaluation
-from hotshot.evaluation.identity import identity
-from hotshot.evaluation.tables import accuracy_table, detail_table, measure_table, unsolved
-from hotshot.evaluation.tasks import CLOSED, GENERALISED, SETTINGS, check_setting, check_shots, freeze_tasks
-from hotshot.files import read_features
-from hotshot.files.atomic import real
+
+if TYPE_CHECKING:
+    from hotshot.base import BaseClasses
+    from hotshot.evaluation import Evaluation
+
+
+def _setting_names() -> Iterable[str]:
+    from hotshot.evaluation.tasks import SETTINGS
+
+    return SETTINGS
 
 
 def evaluate(
@@ -32,51 +34,60 @@ def evaluate(
     methods: Annotated[
         str,
         typer.Option(
-            help=f"Methods with commas: {', '.join(METHOD_NAMES)}; NAME=FILE.json with parameters from tune; or "
-            "NAME=FILE.py:CLASS of your own, which is run.",
-            autocompletion=inputs.several_of(METHOD_NAMES),
+            help="Comma-separated methods: hot, free-lunch, ot-cosine, ot-euclidean, ot-cosine-weighted, "
+            "ot-euclidean-weighted, ot-mean-cosine, logistic, logistic-raw, centroid, centroid-cl2n, cosine, ridge, "
+            "svm, matching, logistic-tuned, lda, plda, softmax-calibration, free-lunch-tuned; NAME=FILE.json for H-OT "
+            "with the parameters in a file (see tune); NAME=FILE.py:CLASS for your own code, which is run.",
+            autocompletion=inputs.several_of(inputs.method_names),
         ),
     ] = "hot,plda,logistic,centroid-cl2n",
     setting: Annotated[
         str,
         typer.Option(
-            help=f"What is asked: {', '.join(SETTINGS)}. Generalised has queries of base classes too, open has queries "
-            "of no class.",
-            autocompletion=inputs.one_of(SETTINGS),
+            help="Evaluation setting: closed, generalised (queries of base classes too) or open (queries of unknown "
+            "classes too).",
+            autocompletion=inputs.one_of(_setting_names),
         ),
-    ] = CLOSED.name,
-    ways: inputs.Ways = None,
+    ] = "closed",
+    ways: Annotated[
+        str | None, inputs.ways_option(f"{inputs.WAYS} Default: 5, or all classes in the generalised setting.")
+    ] = None,
     shots: inputs.Shots = "1,5",
     queries: inputs.AnyQueries = "15",
     tasks: Annotated[
-        int | None, inputs.number("Tasks for each number of shots. Default: 1,000, 30 in the generalised setting.")
+        int | None, inputs.number("Tasks per number of shots. Default: 1,000, or 30 in the generalised setting.")
     ] = None,
     seed: inputs.Seed = 0,
     jobs: inputs.Jobs = -1,
     scheduler: inputs.Scheduler = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Run folder; rerun the command to resume. Default: a folder in runs, named after the request."
-        ),
+        typer.Option(help=f"Folder for the run. {inputs.RESUME} Default: runs/HASH, with a hash of the request."),
     ] = None,
     reference: inputs.Reference = None,
     threshold: inputs.Threshold = 0.5,
-    save_tasks: Annotated[Path | None, typer.Option(help="Save the tasks to this file, to share them.")] = None,
+    save_tasks: Annotated[Path | None, typer.Option(help="File to save the tasks to.")] = None,
     load_tasks: Annotated[
-        Path | None, typer.Option(help="Use the tasks saved in this file; it decides ways, shots, queries and tasks.")
+        Path | None, typer.Option(help="File of saved tasks to use, with their ways, shots, queries and number.")
     ] = None,
     as_json: inputs.Json = False,
 ) -> None:
-    """Accuracy of methods, paired on the same tasks. Interrupted runs resume."""
+    """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
+    from hotshot import evaluation
+    from hotshot.estimators.named import is_own, resolve_methods
+    from hotshot.evaluation.tables import detail_table, unsolved
+    from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
+    from hotshot.files import read_features
+    from hotshot.files.atomic import real
+
     if save_tasks is not None and load_tasks is not None:
         raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     asked = check_setting(setting)
     if asked is not CLOSED and (save_tasks is not None or load_tasks is not None):
-        raise ParameterError("--save-tasks and --load-tasks are for the closed setting: leave them out.")
+        raise ParameterError("--save-tasks and --load-tasks need --setting closed: leave them out.")
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
-    named = method_names(methods)
+    named = parse_methods(methods)
     with waiting("reading the features"):
         classes: BaseClasses | None = None
         if novel is not None and base is None and bank is None:
@@ -87,7 +98,7 @@ def evaluate(
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
-    # A file of tasks that was made elsewhere knows their number, we do not yet.
+    # The number of tasks in a file is not known yet.
     total = None if load_tasks is not None else tasks * len(wanted) * len(chosen)
     if save_tasks is not None:
         digest = freeze_tasks(save_tasks, y, **size)
@@ -116,14 +127,14 @@ def evaluate(
             about=about,
             **where,
         )
-    # In the generalised setting methods choose on a part of the bank, and the run folder says what.
+    # In the generalised setting methods choose on a part of the bank; the run folder records the choices.
     settings = {} if asked is GENERALISED else chosen_settings(chosen)
     if as_json:
         print_notes(console, watching.notes)
         print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:
-        console.print(f"{watching.known} tasks were in {out} already.", markup=False)
+        console.print(f"{watching.known} tasks were already in {out}.", markup=False)
     print_accuracies(console, found)
     if asked is CLOSED:
         console.print()
@@ -136,7 +147,9 @@ def evaluate(
 
 
 def print_accuracies(console: Console, found: Evaluation) -> None:
-    """One table for each number of shots, and what their intervals hold for."""
+    """Print one table per number of shots, and their notes."""
+    from hotshot.evaluation.tables import accuracy_table, measure_table
+
     table_of = measure_table if found.setting.compared else accuracy_table
     tables = [table_of(found, shots) for shots in found.shots]
     for table in tables:
@@ -147,7 +160,9 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
 
 
 def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each method chose on the base classes; methods that had nothing to choose are left out."""
+    """The settings that each method chose on the base classes, if any."""
+    from hotshot.estimators.classifier import FewShotClassifier
+
     found = {name: own.choice() for name, own in methods.items() if isinstance(own, FewShotClassifier)}
     return {name: choice.settings for name, choice in found.items() if choice.trials}
 
@@ -161,7 +176,9 @@ def settings_in_words(settings: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:
-    """Where the data of a run were, and the command that started it, for whoever looks at the run later."""
+    """Where the data of a run are, and its command line, as the run folder records them."""
+    from hotshot.files.atomic import real
+
     paths = {"base": base, "novel": novel, "tasks": tasks}
     return {
         **{name: None if path is None else str(real(path)) for name, path in paths.items()},
@@ -171,20 +188,24 @@ def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Pa
 
 
 def _with_code(name: str, method: Any) -> str:
-    """A method of the user's own by its name and what its code is, so that a changed one has another folder."""
+    """The name of a user's method with a hash of its code: changed code gets another run folder."""
+    from hotshot.evaluation.identity import identity
+
     try:
         return f"{name} {identity(method)}"
-    except Exception:  # What has no identity is refused, in words, where the run begins.
+    except Exception:  # A method that cannot be hashed is refused when the run starts.
         return name
 
 
-def method_names(methods: str) -> dict[str, str]:
+def parse_methods(methods: str) -> dict[str, str]:
     """`a,b,name=file.json,file.py:Name` as a dict of table names to methods."""
+    from hotshot.estimators.named import table_name
+
     chosen: dict[str, str] = {}
     for part in methods.split(","):
         name, equals, value = part.strip().partition("=")
         name, value = name if equals else table_name(name), value if equals else name
         if not name or name in chosen or (equals and not value):
-            raise ParameterError(f"--methods must be different names with commas, got {methods!r}.")
+            raise ParameterError(f"--methods must be different comma-separated names, got {methods!r}.")
         chosen[name] = value
     return chosen

@@ -1,4 +1,4 @@
-"""`hotshot explain`: why inputs are answered as they are, with the examples themselves."""
+"""`hotshot explain`: reasons for predictions, with the closest examples."""
 
 from __future__ import annotations
 
@@ -8,47 +8,49 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli import inputs, raw
+from hotshot.cli import inputs, models
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
-from hotshot.files.atomic import write_text
 from hotshot.formatting import count
-from hotshot.inputs.rows import TEXTS, Columns
 
 
 def explain(
-    model: raw.Model,
+    model: models.Model,
     data: Annotated[
         str | None,
         typer.Argument(
-            help="A text, an image, or a file of inputs. Without it, what each new class borrows.", show_default=False
+            help="A text, an image, or a file of inputs. Without it, the transfer weights of the new classes.",
+            show_default=False,
         ),
     ] = None,
-    rows: Annotated[int, inputs.number("Most inputs of a file that are explained.")] = 5,
-    html: Annotated[Path | None, typer.Option(help="Write a page with the inputs and the examples instead.")] = None,
-    text: raw.Text = None,
-    label: raw.Label = None,
-    id_: raw.Id = None,
-    encoder: raw.Encoder = None,
-    device: raw.Device = "cpu",
-    force: raw.Force = False,
+    rows: Annotated[int, inputs.number("Maximum number of inputs to explain.")] = 5,
+    html: Annotated[Path | None, typer.Option(help="File for an HTML page with inputs and examples.")] = None,
+    text: models.Text = None,
+    label: models.Label = None,
+    id_: models.Id = None,
+    encoder: models.Encoder = None,
+    device: inputs.Device = "cpu",
+    force: inputs.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Explain answers: the closest examples, what base classes lent, and what decided."""
+    """Explain predictions: closest examples, and evidence from the base classes."""
+    from hotshot.files.atomic import write_text
+    from hotshot.inputs.rows import TEXTS, Columns
+
     if html is not None:
         if data is None:
-            raise ParameterError("--html shows inputs: name a text, an image or a file.")
-        raw.refuse_existing(html, force)
-    console, found = Console(stderr=True), raw.load(model, device, encoder)
+            raise ParameterError("--html needs inputs: pass a text, an image or a file.")
+        models.refuse_existing(html, force)
+    console, found = Console(stderr=True), models.load(model, device, encoder)
     is_text = data is not None and found.kind == TEXTS and data != "-" and not Path(data).exists()
     given = None if data is None else found.opened([data] if is_text else data, columns=Columns(text, label, id_))
     if given is None:
         loans = found.model.explain(names=found.support.names())
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
         return
-    with raw.Working(console, "encoding") as working:
+    with models.InputProgress(console, "encoding") as progress:
         explained = found.explain(given, rows)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     if json:
         print(dumps(explained.to_dict(), indent=2, ensure_ascii=False))
     if html is not None:

@@ -1,22 +1,24 @@
-"""`hotshot export`: a fitted classifier as one file that answers without hotshot."""
+"""`hotshot export`: a fitted classifier as one file that works without hotshot."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from hotshot.cli.inputs import Force
 from hotshot.errors import ParameterError
-from hotshot.estimators import HOTClassifier
-from hotshot.estimators.export import export_model
 from hotshot.formatting import printable, readable_size
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved model.", show_default=False)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, .onnx or .json.", show_default=False)],
-    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file, .onnx or .json.", show_default=False)],
+    force: Force = False,
 ) -> None:
-    """Write a model as an ONNX graph, or as JSON that a dozen lines of any language use."""
+    """Export a model as ONNX or JSON, to use it without hotshot."""
+    from hotshot.estimators import HOTClassifier
+    from hotshot.estimators.export import export_model
+
     if out.is_file() and not force:
         raise ParameterError(f"{out} exists: pass --force to overwrite it.")
     loaded = HOTClassifier.load(model)

@@ -14,20 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli.images import Device, Kind, SkipCorrupt, counting, decoded_splits, needs_images
-from hotshot.cli.inputs import Json, number
-from hotshot.cli.raw import Id, Label, Text
+from hotshot.cli.images import Kind, SkipCorrupt, counting, decoded_splits, needs_images
+from hotshot.cli.inputs import RESUME, Device, Force, Json, number
+from hotshot.cli.models import Id, Label, Text
 from hotshot.cli.terminal import Console, bar
-from hotshot.encoders import load_encoder
 from hotshot.errors import InputError, InterruptedRunError, ParameterError
-from hotshot.files import open_features
-from hotshot.files.atomic import locked
-from hotshot.images.datasets import DecodedSplit
-from hotshot.inputs.rows import Columns, open_inputs
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
     from hotshot.encoders import Encoder
+    from hotshot.images.datasets import DecodedSplit
+    from hotshot.inputs.rows import Columns
 
 # Texts of one table, at most.
 MOST_TEXTS = 2**31
@@ -37,8 +34,8 @@ def extract(
     dataset: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder or archive of images, or a CSV file of text,label for an encoder of texts. Without it, "
-            "synthetic characters are rendered.",
+            help="Folder or archive of images, or a table of texts, such as a CSV file with columns text and label. "
+            "Without a dataset, synthetic characters are rendered.",
             show_default=False,
         ),
     ] = None,
@@ -47,33 +44,36 @@ def extract(
         str | None,
         typer.Option(
             help="Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a "
-            "checkpoint, file.onnx, file.py:name or package.module:name."
+            "checkpoint, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME."
         ),
     ] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Checkpoint of hotshot train, such as backbone/best.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Checkpoint from hotshot train, such as backbone/best.")
+    ] = None,
     pretrained: Annotated[str | None, typer.Option(help="Same as --encoder.")] = None,
     weights: Annotated[
         Path | None, typer.Option(help="File of published weights, for --backbone or --network.")
     ] = None,
-    backbone: Annotated[str | None, typer.Option(help="Network that takes --weights, such as wrn28_10.")] = None,
-    network: Annotated[str | None, typer.Option(help="Same as --encoder, for a network of your own.")] = None,
-    size: Annotated[int | None, number("Side of the input in pixels. Default: 84, or what the network says.")] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for one feature file per split. Rerun the command to resume.")
-    ] = Path("features"),
-    cache: Annotated[
-        Path | None,
-        typer.Option(help="Folder that keeps the decoded images. Without it, they are removed after the extraction."),
-    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="Network for --weights, such as wrn28_10.")] = None,
+    network: Annotated[str | None, typer.Option(help="Same as --encoder.")] = None,
+    size: Annotated[int | None, number("Side of the input in pixels. Default: the network's own, or 84.")] = None,
+    out: Annotated[Path, typer.Option(help=f"Folder for the feature files, one per split. {RESUME}")] = Path(
+        "features"
+    ),
+    cache: Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: a temporary one.")] = None,
     device: Device = "cpu",
     skip_corrupt: SkipCorrupt = False,
     text: Text = None,
     label: Label = None,
     id_: Id = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing feature files.")] = False,
+    force: Force = False,
     json: Json = False,
 ) -> None:
-    """Extract the features of a dataset of images, one file per split, or of texts."""
+    """Extract features of images, one file per split, or of texts."""
+    from hotshot.encoders import load_encoder
+    from hotshot.files.atomic import locked
+    from hotshot.inputs.rows import Columns
+
     console = Console(stderr=json)
     name = _encoder_name(encoder, checkpoint, pretrained, weights, backbone, network)
     with needs_images():
@@ -106,15 +106,13 @@ def _encoder_name(
     given = [x for x in (encoder, checkpoint, pretrained, backbone, network) if x is not None]
     if len(given) > 1 or (not given and weights is None):
         raise ParameterError(
-            "Pass one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, and --weights FILE with --backbone "
-            "NAME, or else --network NAME."
+            "Pass exactly one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, --network NAME, or --backbone "
+            "NAME with --weights FILE."
         )
     if (weights is None) != (backbone is None) and network is None:
-        raise ParameterError(
-            "--weights FILE and --backbone NAME go together, unless --weights FILE is for --network NAME."
-        )
+        raise ParameterError("Pass --weights FILE and --backbone NAME together, or --weights FILE with --network NAME.")
     if checkpoint is not None:
-        # A folder may be called as an encoder is.
+        # Absolute: a folder may have the name of an encoder.
         return str(checkpoint.absolute())
     if weights is not None and str(given[0]).lower().endswith(".onnx"):
         raise ParameterError(f"{given[0]} holds its own weights: leave --weights out.")
@@ -124,7 +122,9 @@ def _encoder_name(
 def _write_splits(
     encoder: Encoder, open_splits: Any, out: Path, device: str, force: bool, console: Console
 ) -> list[dict[str, Any]]:
-    """Write the features of all splits that are not there yet; what was written, and how quickly."""
+    """Write the features of all missing splits; return a summary of each split."""
+    from hotshot.files import open_features
+
     written: dict[str, dict[str, Any]] = {}
 
     def is_done(name: str, split: str, fingerprint: str | None) -> bool:
@@ -145,7 +145,7 @@ def _write_splits(
 def _write_split(
     encoder: Encoder, split: DecodedSplit, source: dict[str, Any], out: Path, device: str, console: Console
 ) -> dict[str, Any]:
-    """Write the features of one split; what was written, and how quickly."""
+    """Write the features of one split; return a summary."""
     from hotshot.images.extraction import extract_split
 
     path = out / f"{source['split']}.safetensors"
@@ -156,11 +156,9 @@ def _write_split(
         try:
             share = extract_split(encoder.extractor, split, path, about=about, device=device, watch=watch)
         except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"Interrupted: what was extracted is in {out}. Rerun the command to resume."
-            ) from None
+            raise InterruptedRunError(f"Interrupted: finished features are in {out}. {RESUME}") from None
     rate = len(split) / (time.perf_counter() - start)
-    console.print(f"{path}: {len(split)} images of {len(split.names)} classes, {rate:.0f} a second.", markup=False)
+    console.print(f"{path}: {len(split)} images of {len(split.names)} classes, {rate:.0f} per second.", markup=False)
     return _row(source["split"], path, len(split), len(split.names), round(rate, 1), round(share, 3))
 
 
@@ -180,8 +178,9 @@ def _row(
 def _write_texts(
     encoder: Encoder, texts: Path | None, columns: Columns, out: Path, force: bool, console: Console
 ) -> dict[str, Any]:
-    """Write the features of a table of texts, with labels or without, into the folder and under its name."""
+    """Write the features of a table of texts, with or without labels, to the folder, under the name of the table."""
     from hotshot.images.extraction import extract_texts
+    from hotshot.inputs.rows import open_inputs
 
     if texts is None:
         raise ParameterError(f"{encoder.name} needs a table of texts: pass a .csv, .tsv, .jsonl or .txt file.")
@@ -209,7 +208,8 @@ def _about(encoder: Encoder, source: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_done(path: Path, about: dict[str, Any], encoder: Encoder, force: bool, console: Console) -> bool:
-    """Whether the same extraction has written a file before; a file of another one is refused."""
+    """Whether the same extraction has already written a file; the file of another extraction is refused."""
+    from hotshot.files import open_features
     from hotshot.images.extraction import part_of
 
     if force or not path.exists():
@@ -221,16 +221,16 @@ def _is_done(path: Path, about: dict[str, Any], encoder: Encoder, force: bool, c
         own["network"] |= {key: network[key] for key in ("probe", "fingerprint") if key in network}
     if any(found.get(key) != value for key, value in own.items()):
         raise ParameterError(
-            f"{path} exists, of other {encoder.kind} or another encoder: pass --force to overwrite it."
+            f"{path} exists, from other {encoder.kind} or another encoder: pass --force to overwrite it."
         )
-    console.print(f"{path}: extracted before.", markup=False)
+    console.print(f"{path}: already extracted.", markup=False)
     # Left by a process that was killed when the features were complete.
     part_of(path).unlink(missing_ok=True)
     return True
 
 
 def _remove(scratch: Path) -> None:
-    """Remove decoded images; a process that is killed meanwhile leaves them under another name."""
+    """Remove decoded images; if the process is killed meanwhile, they stay under another name."""
     old = scratch.with_suffix(".old")
     shutil.rmtree(old, ignore_errors=True)
     with suppress(OSError):

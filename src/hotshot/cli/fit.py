@@ -1,67 +1,73 @@
-"""`hotshot fit`: from labelled texts, images or features to a model that answers old classes and new ones."""
+"""`hotshot fit`: from labelled texts, images or features to a model of old and new classes."""
+
+from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli import inputs, raw
+from hotshot.cli import inputs, models
 from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
-from hotshot.inputs.classifier import FEW, InputClassifier
-from hotshot.inputs.rows import Columns
+
+if TYPE_CHECKING:
+    from hotshot.inputs import InputClassifier
 
 
 def fit(
     data: Annotated[
         Path | None,
         typer.Argument(
-            help="Old and new classes in one file or folder; classes of at most --few samples are the new ones.",
+            help="Old and new classes in one file or folder; those with at most --few samples are new.",
             show_default=False,
         ),
     ] = None,
     base: Annotated[
         Path | None,
         typer.Option(
-            help="Old classes, with many samples each: a table of texts, class folders of images, features or a bank."
+            help="Old classes with many samples: a table of texts, a folder of images per class, features or a bank."
         ),
     ] = None,
-    support: Annotated[Path | None, typer.Option(help="New classes, with one to a few samples each.")] = None,
+    support: Annotated[Path | None, typer.Option(help="New classes with one to a few samples.")] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="What makes features of inputs: minilm, efficientnet-lite0, st:PATH, timm:NAME, hf:PATH, file.onnx, "
-            "file.py:name. Not needed for features."
+            help="Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a "
+            "checkpoint, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME. Not needed for features."
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("hotshot.model"),
-    new_only: Annotated[bool, typer.Option("--new-only", help="Answer new classes only.")] = False,
-    few: Annotated[int, inputs.number("Most samples of a new class, where old and new ones are in one file.")] = FEW,
-    text: raw.Text = None,
-    label: raw.Label = None,
-    id_: raw.Id = None,
-    device: raw.Device = "cpu",
-    force: raw.Force = False,
+    new_only: Annotated[bool, typer.Option("--new-only", help="Predict new classes only.")] = False,
+    few: Annotated[int, inputs.number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
+    text: models.Text = None,
+    label: models.Label = None,
+    id_: models.Id = None,
+    device: inputs.Device = "cpu",
+    force: inputs.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Fit a model to old classes with many samples and to new classes with a few."""
+    """Fit a model to old classes with many samples and new classes with a few."""
+    from hotshot.inputs import InputClassifier
+    from hotshot.inputs.rows import Columns
+
     if (data is None) == (support is None) or (data is not None and base is not None):
-        raise ParameterError("Pass --base OLD and --support NEW, or one file that holds old and new classes.")
-    raw.refuse_existing(out, force)
+        raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
+    models.refuse_existing(out, force)
     prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
     model = InputClassifier(encoder, base, new_only=new_only, device=device)
-    with raw.Working(console, "encoding") as working:
+    with models.InputProgress(console, "encoding") as progress:
         if data is not None:
-            model.fit_together(data, few, columns=columns, watch=working.watch)
+            model.fit_together(data, few, columns=columns, watch=progress.watch)
         else:
             assert support is not None
-            model.fit(support, columns=columns, watch=working.watch)
+            model.fit(support, columns=columns, watch=progress.watch)
         model.save(out, overwrite=force)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     found = summary(model, out)
     if json:
         print(dumps(found, indent=2))
@@ -70,7 +76,7 @@ def fit(
 
 
 def summary(model: InputClassifier, out: Path) -> dict[str, Any]:
-    """What a model knows, as JSON."""
+    """The classes and samples of a model, for JSON."""
     old = len(model.classes) - len(model.new_classes)
     return {
         "model": str(out),
@@ -83,8 +89,8 @@ def summary(model: InputClassifier, out: Path) -> dict[str, Any]:
 
 
 def in_words(found: dict[str, Any]) -> str:
-    """What a model knows, in a sentence or two."""
+    """The classes and samples of a model, in one or two sentences."""
     new = count(len(found["new_classes"]), "new class", "new classes")
     old = f"{count(found['old_classes'], 'old class', 'old classes')} and " if found["old_classes"] else ""
-    left = f" {count(found['left_out'], 'row')} without a label left out." if found["left_out"] else ""
-    return f"{found['model']}: answers {old}{new}, from {count(found['samples'], 'sample')} of the new.{left}"
+    left = f" Ignored {count(found['left_out'], 'row')} without a label." if found["left_out"] else ""
+    return f"{found['model']}: {old}{new} ({count(found['samples'], 'sample')}).{left}"

@@ -1,57 +1,59 @@
-"""`hotshot add` and `hotshot remove`: new classes and samples come and go, as if the model had been fitted so."""
+"""`hotshot add` and `hotshot remove`: change the new classes of a model; the result equals a fresh fit."""
+
+from __future__ import annotations
 
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.cli import inputs, raw
+from hotshot.cli import inputs, models
 from hotshot.cli.fit import in_words, summary
 from hotshot.cli.terminal import Console, print_notes
-from hotshot.inputs.classifier import InputClassifier
-from hotshot.inputs.rows import Columns
+
+if TYPE_CHECKING:
+    from hotshot.inputs import InputClassifier
 
 
 def add(
-    model: raw.Model,
+    model: models.Model,
     support: Annotated[
-        Path,
-        typer.Argument(
-            help="Samples of new classes, or more of known new ones; - is standard input.", show_default=False
-        ),
+        Path, typer.Argument(help="Labelled samples of new classes; - for standard input.", show_default=False)
     ],
-    text: raw.Text = None,
-    label: raw.Label = None,
-    id_: raw.Id = None,
-    encoder: raw.Encoder = None,
-    device: raw.Device = "cpu",
+    text: models.Text = None,
+    label: models.Label = None,
+    id_: models.Id = None,
+    encoder: models.Encoder = None,
+    device: inputs.Device = "cpu",
     json: inputs.Json = False,
 ) -> None:
-    """Add new classes, or samples of them, to a model."""
-    console, found = Console(stderr=True), raw.load(model, device, encoder)
-    with raw.Working(console, "encoding") as working:
-        found.add(support, columns=Columns(text, label, id_), watch=working.watch)
+    """Add new classes to a model, or samples to its new classes."""
+    from hotshot.inputs.rows import Columns
+
+    console, found = Console(stderr=True), models.load(model, device, encoder)
+    with models.InputProgress(console, "encoding") as progress:
+        found.add(support, columns=Columns(text, label, id_), watch=progress.watch)
         found.save(model, overwrite=True)
-    print_notes(console, working.notes)
-    _tell(found, model, json)
+    print_notes(console, progress.notes)
+    _print_summary(found, model, json)
 
 
 def remove(
-    model: raw.Model,
-    classes: Annotated[list[str], typer.Argument(help="Names of new classes.", show_default=False)],
+    model: models.Model,
+    classes: Annotated[list[str], typer.Argument(help="Names of the new classes to remove.", show_default=False)],
     json: inputs.Json = False,
 ) -> None:
     """Remove new classes from a model."""
-    console, found = Console(stderr=True), raw.load(model, "cpu")
-    with raw.Working(console, "removing") as working:
+    console, found = Console(stderr=True), models.load(model, "cpu")
+    with models.InputProgress(console, "removing") as progress:
         found.remove(classes)
         found.save(model, overwrite=True)
-    print_notes(console, working.notes)
-    _tell(found, model, json)
+    print_notes(console, progress.notes)
+    _print_summary(found, model, json)
 
 
-def _tell(found: InputClassifier, model: Path, json: bool) -> None:
+def _print_summary(found: InputClassifier, model: Path, json: bool) -> None:
     known = summary(found, model)
     if json:
         print(dumps(known, indent=2))

@@ -1,4 +1,6 @@
-"""What `train` and `extract` share: flags, PyTorch and its process, splits as decoded images."""
+"""Shared by `train` and `extract`: flags, preparation for PyTorch, decoded splits of a dataset."""
+
+from __future__ import annotations
 
 import ctypes
 import os
@@ -6,15 +8,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
 
 from hotshot.cli.terminal import Console, bar, print_notes
 from hotshot.errors import RunError
-from hotshot.images.datasets import DecodedSplit, decode, open_dataset
-from hotshot.images.datasets.glyphs import make_glyphs
+
+if TYPE_CHECKING:
+    from hotshot.images.datasets import DecodedSplit
 
 GLYPHS = "glyphs"
 # Names of glibc's parameters: blocks mapped one by one, and free memory that is given back.
@@ -32,13 +35,12 @@ Kind = Annotated[
     typer.Option(help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."),
 ]
 Cache = Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")]
-Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
 SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out images that cannot be read.")]
 
 
 @contextmanager
 def needs_images() -> Iterator[None]:
-    """Import PyTorch inside this: the process is prepared for it, and where it is missing a sentence says so."""
+    """Import PyTorch inside this: it prepares the process, and raises a clear error if PyTorch is missing."""
     prepare_process()
     try:
         yield
@@ -56,10 +58,10 @@ def prepare_process() -> None:
 
 
 def keep_freed_memory() -> None:
-    """Keep what is freed for the next step instead of giving it back to the system.
+    """Reuse freed memory instead of returning it to the system.
 
     Convolutions on a CPU allocate hundreds of megabytes in every step. By default glibc maps each such block anew, and
-    much of the time goes to zeroing its pages. Elsewhere than on glibc this does nothing.
+    much of the time goes to zeroing its pages. Without glibc this does nothing.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
@@ -69,7 +71,7 @@ def keep_freed_memory() -> None:
 
 
 def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
-    """A function of what is done and the total that moves a new bar."""
+    """A function of the done and total counts that updates a new progress bar."""
     task = progress.add_task(what, total=None)
     return lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -83,11 +85,13 @@ def decoded_splits(
     console: Console,
     is_done: Callable[[str, str, str | None], bool] = lambda *_: False,
 ) -> tuple[str, dict[str, DecodedSplit]]:
-    """The name of a dataset and its splits at this size; rendered characters where no dataset is named.
+    """The name of a dataset and its splits at this size; synthetic characters without a dataset.
 
-    `is_done` is asked with the names of the dataset and of a split and with its fingerprint, before it is decoded;
-    what is done is left out.
+    Splits for which `is_done(name of the dataset, name of the split, its fingerprint)` is true are left out.
     """
+    from hotshot.images.datasets import decode, open_dataset
+    from hotshot.images.datasets.glyphs import make_glyphs
+
     if dataset is None:
         with console.status("rendering characters"):
             rendered = make_glyphs(size)
@@ -101,5 +105,5 @@ def decoded_splits(
         with bar(console, "images") as progress:
             found[name] = decode(split, size, cache, counting(progress, f"decoding {name}"))
         if corrupt := found[name].corrupt:
-            print_notes(console, [f"{len(corrupt)} corrupt images of '{name}' are left out, {corrupt[0].name} first."])
+            print_notes(console, [f"left out {len(corrupt)} corrupt images of '{name}', first {corrupt[0].name}."])
     return opened.name, found

@@ -1,31 +1,34 @@
-"""What commands take: the flags that several have, and the base and novel classes that these name."""
+"""Flags that several commands share, and the base and novel classes that they name.
+
+What takes long to import is imported by the functions that need it, here as in all commands: `--help` needs none of it.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from hotshot.arrays import check_numbers
-from hotshot.base import BaseClasses
-from hotshot.base.classes import is_bank
-from hotshot.base.embedded import BANK_NAMES, load_bank
 from hotshot.errors import InputError, ParameterError
-from hotshot.evaluation.inspection.printed import filled
-from hotshot.evaluation.inspection.problems import FAULT, SENTENCES, class_overlap, origin_mismatches
-from hotshot.evaluation.tasks import check_queries, check_size
-from hotshot.evaluation.workers import count_jobs
-from hotshot.files import FeatureSource, open_features, read_features
-from hotshot.files.source import in_memory
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hotshot.base import BaseClasses
+    from hotshot.files import FeatureSource
 
 
 def number(text: str) -> Any:
-    """An option that is a number, with its help: beyond the limits of its name it is refused before anything begins."""
+    """A numeric option with its help text; values outside the limits of its name are refused before any work."""
     return typer.Option(help=text, callback=_within_limits)
 
 
 def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
+    from hotshot.arrays import check_numbers
+    from hotshot.evaluation.workers import count_jobs
+
     if value is not None and param.name == "jobs":
         count_jobs(value)
     elif value is not None:
@@ -34,69 +37,96 @@ def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
 
 
 def _size(param: typer.CallbackParam, value: Any) -> Any:
+    from hotshot.evaluation.tasks import check_size
+
     return None if value is None else check_size(str(param.name), value)
 
 
 def _queries(value: Any) -> Any:
+    from hotshot.evaluation.tasks import check_queries
+
     return check_queries(value)
 
 
-def one_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """What a shell completes a name to."""
-    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+def one_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Shell completion of one name."""
+    return lambda incomplete: [name for name in names() if name.startswith(incomplete)]
 
 
-def several_of(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """What a shell completes the last of several names with commas to."""
+def several_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Shell completion of the last name in a comma-separated list."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
-        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+        return [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
 
     return complete
 
 
 def ways_option(text: str) -> Any:
-    """An option that is a number of classes or a range, with its help."""
+    """An option that is a number of classes or a range, with its help text."""
     return typer.Option(help=text, callback=_size)
 
 
-Base = Annotated[Path | None, typer.Option(help="Features of the base classes, in a file of any format, or a bank.")]
-Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes, in a file of any format.")]
+def bank_names() -> Iterable[str]:
+    """Names of the embedded banks."""
+    from hotshot.base.embedded import BANK_NAMES
+
+    return BANK_NAMES
+
+
+def method_names() -> Iterable[str]:
+    """Names of the methods."""
+    from hotshot.estimators import METHOD_NAMES
+
+    return METHOD_NAMES
+
+
+Base = Annotated[Path | None, typer.Option(help="Features of the base classes: a file of any format, or a bank.")]
+Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes: a file of any format.")]
+BANKS = "banking77 or omniglot"
 Bank = Annotated[
-    str | None,
-    typer.Option(help=f"Embedded bank instead of files: {', '.join(BANK_NAMES)}.", autocompletion=one_of(BANK_NAMES)),
+    str | None, typer.Option(help=f"Embedded bank instead of files: {BANKS}.", autocompletion=one_of(bank_names))
 ]
-Ways = Annotated[
-    str | None,
-    ways_option(
-        "Classes per task, or a range such as 5-20 to draw them from. Default: 5, all in the generalised setting."
-    ),
-]
+WAYS = "Classes per task, or a range such as 5-20."
 Shots = Annotated[
     str,
-    typer.Option(help="Support samples per class, several in turn; of a range such as 1-10 each class draws its own."),
+    typer.Option(
+        help="Support samples per class: a number, several such as 1,5, or a range such as 1-10, from which each class "
+        "draws its own."
+    ),
 ]
 Queries = Annotated[int, number("Query samples per class.")]
 AnyQueries = Annotated[
     str,
     typer.Option(
-        help="Query samples per class; dirichlet:2 divides 15 per class unequally, dirichlet:2:5 as many as 5.",
+        help="Query samples per class; dirichlet:2 draws unequal numbers with a mean of 15, dirichlet:2:5 with a mean "
+        "of 5.",
         callback=_queries,
     ),
 ]
-Seed = Annotated[int, number("Seed of the tasks.")]
-Jobs = Annotated[int, number("Processes; -1 is one per core.")]
-Scheduler = Annotated[str | None, typer.Option(help="Dask scheduler to compute on, such as tcp://host:8786.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
-Reference = Annotated[str | None, typer.Option(help="Method the others are compared to; the first by default.")]
-Threshold = Annotated[float, number("Count tasks with an accuracy below this.")]
+Seed = Annotated[int, number("Random seed.")]
+Jobs = Annotated[int, number("Number of processes; -1 for one per core.")]
+Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
+Reference = Annotated[str | None, typer.Option(help="Method to compare the others with. Default: the first.")]
+Threshold = Annotated[float, number("Report the share of tasks with an accuracy below this.")]
+RESUME = "Rerun the command to resume."
 
 
 def load_data(
     base: Path | None, novel: Path | None, bank: str | None, flag: str = "--novel"
 ) -> tuple[BaseClasses, np.ndarray, np.ndarray]:
     """Base classes, and features and labels of the classes that tasks are drawn from."""
+    import numpy as np
+
+    from hotshot.base.embedded import load_bank
+    from hotshot.evaluation.inspection.printed import filled
+    from hotshot.evaluation.inspection.problems import FAULT, SENTENCES, class_overlap, origin_mismatches
+    from hotshot.files import read_features
+
     if bank is not None:
         if base is not None or novel is not None:
             raise ParameterError(f"Pass either --bank or --base and {flag}, not both.")
@@ -108,7 +138,7 @@ def load_data(
     file = read_features(novel)
     if classes.n_features != file.X.shape[1]:
         raise InputError(
-            f"{novel} has {file.X.shape[1]} features where {base} has {classes.n_features}: "
+            f"{novel} has {file.X.shape[1]} features and {base} has {classes.n_features}: "
             "extract both with the same model."
         )
     if file.about or len(np.intersect1d(classes.names.astype(str), file.y.astype(str))):
@@ -120,7 +150,10 @@ def load_data(
 
 
 def load_base(path: Path) -> BaseClasses:
-    """Base classes from a bank or a file of features, with what its header says of them."""
+    """Base classes from a bank or a feature file, with the information in its header."""
+    from hotshot.base import BaseClasses, is_bank
+    from hotshot.files import read_features
+
     if is_bank(path):
         return BaseClasses.load(path)
     file = read_features(path)
@@ -128,7 +161,11 @@ def load_base(path: Path) -> BaseClasses:
 
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
-    """The samples in a file of features or in a bank, to be read in batches."""
+    """The samples of a feature file or a bank, to be read in batches."""
+    from hotshot.base import BaseClasses, is_bank
+    from hotshot.files import open_features
+    from hotshot.files.source import in_memory
+
     if not is_bank(path):
         return open_features(path, part=part, labels=labels)
     if part is not None or labels is not None:
@@ -141,8 +178,8 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
 
 
 def numbers(text: str, flag: str) -> list[int]:
-    """Whole numbers with commas between them."""
+    """Comma-separated whole numbers."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ParameterError(f"{flag} must be whole numbers with commas, such as 1,5, got {text!r}.") from None
+        raise ParameterError(f"{flag} must be comma-separated whole numbers, such as 1,5, got {text!r}.") from None

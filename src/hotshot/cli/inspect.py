@@ -1,60 +1,60 @@
-"""`hotshot inspect`: what is in a feature file, what is wrong with it, and what follows for each method."""
+"""`hotshot inspect`: contents and problems of feature files, and advice for each method."""
+
+from __future__ import annotations
 
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from hotshot.base.classes import is_bank
 from hotshot.cli.inputs import Json, load_base, open_samples
 from hotshot.cli.terminal import Console, Watching, reading, to_rich
-from hotshot.estimators import HOTClassifier
-from hotshot.estimators.choosing import Choice
-from hotshot.evaluation.inspection import Inspection, document, facts, inspect_sources
-from hotshot.evaluation.inspection.problems import BOTH, Finding
-from hotshot.evaluation.tables import choice_table
-from hotshot.files import FeatureSource, open_features
-from hotshot.files.source import SeveralPartsError
 from hotshot.formatting import shortened
 
+if TYPE_CHECKING:
+    from hotshot.estimators.choosing import Choice
+    from hotshot.evaluation.inspection import Inspection
+    from hotshot.evaluation.inspection.problems import Finding
+    from hotshot.files import FeatureSource
+
 FAULTY = 1
-# Larger files are looked at batch by batch and never read as a whole; the files of a bank are mapped.
+# Larger files are only read in batches, and no settings are chosen on them; the files of a bank are mapped.
 MOST_BYTES = 2**30
 COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
 COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
 def inspect(
-    file: Annotated[
-        Path, typer.Argument(help="A feature file of any format; FILE:PART is one of its parts.", show_default=False)
-    ],
+    file: Annotated[Path, typer.Argument(help="Feature file of any format, FILE:PART, or a bank.", show_default=False)],
     novel: Annotated[
-        Path | None, typer.Argument(help="Novel classes, where FILE holds the base classes.", show_default=False)
+        Path | None,
+        typer.Argument(help="Features of the novel classes, if FILE holds the base classes.", show_default=False),
     ] = None,
     settings: Annotated[
-        bool,
-        typer.Option(
-            help="Show which settings H-OT chooses on the base classes, where a second file or a bank is named."
-        ),
+        bool, typer.Option(help="Show the settings that H-OT chooses on the base classes; needs NOVEL or a bank.")
     ] = True,
     json: Json = False,
 ) -> None:
-    """What is in feature files, what is wrong with them, and what follows for each method.
+    """Inspect feature files: contents, problems, and advice for each method.
 
-    Exit code 0 where nothing stops or spoils a method, 1 where a fault does, 2 where a file cannot be read.
+    Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
+    from hotshot.base import is_bank
+    from hotshot.evaluation.inspection import document, inspect_sources
+    from hotshot.evaluation.tables import choice_table
+
     console = Console(stderr=json)
     paths = [file] if novel is None else [file, novel]
     with reading(console) as begin:
         found = inspect_sources([part for path in paths for part in open_parts(path)], begin)
     choice = settings_of(file, console) if settings and found.ok and (novel is not None or is_bank(file)) else None
     if json:
-        told = {} if choice is None else {"settings": choice.to_json()}
-        print(dumps({**document(found), **told}, indent=2, allow_nan=False))
+        chosen = {} if choice is None else {"settings": choice.to_json()}
+        print(dumps({**document(found), **chosen}, indent=2, allow_nan=False))
     else:
         show(found, console)
         if choice is not None:
@@ -67,7 +67,10 @@ def inspect(
 
 
 def settings_of(base: Path, console: Console) -> Choice | None:
-    """What `HOTClassifier` chooses on these base classes; None where it cannot, or where they may not fit in memory."""
+    """Settings that `HOTClassifier` chooses on these base classes; None if it cannot, or if the file is too large."""
+    from hotshot.estimators import HOTClassifier
+    from hotshot.files.source import SeveralPartsError
+
     try:
         source = open_samples(base)
     except SeveralPartsError:
@@ -82,7 +85,10 @@ def settings_of(base: Path, console: Console) -> Choice | None:
 
 
 def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
-    """The file under its name, or each of its parts where it holds several, base classes first."""
+    """The file, or each of its parts if it has several, base classes first, with their names."""
+    from hotshot.files import open_features
+    from hotshot.files.source import SeveralPartsError
+
     try:
         return [(str(path), open_samples(path))]
     except SeveralPartsError as error:
@@ -91,7 +97,7 @@ def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
 
 
 def show(found: Inspection, console: Console) -> None:
-    """Print the verdict, the facts, the findings and what follows for the methods."""
+    """Print the verdict, the facts, the findings and the advice."""
     worst = found.findings[0].severity if found.findings else "note"
     verdict = Text(found.verdict, style="bold green" if worst == "note" else COLOURS[worst])
     console.print(verdict)
@@ -105,7 +111,7 @@ def show(found: Inspection, console: Console) -> None:
             )
         console.print(table)
     alone = len(found.files) == 1
-    table = _table(f"What follows{', as base classes or as novel classes' if alone else ''}")
+    table = _table(f"Advice{', as base classes or as novel classes' if alone else ''}")
     for advice in found.advice:
         methods = "every method" if len(found.advice) == 1 else ", ".join(advice.methods)
         table.add_row(Text(advice.verdict, COLOURS[advice.verdict]), Text(methods, style="bold"))
@@ -114,6 +120,8 @@ def show(found: Inspection, console: Console) -> None:
 
 
 def _facts(found: Inspection) -> Table:
+    from hotshot.evaluation.inspection import facts
+
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=len(found.files) > 1)
     table.add_column("", style="dim", no_wrap=True)
     for file in found.files:
@@ -134,7 +142,9 @@ def _table(title: str) -> Table:
 
 
 def _prefix(found: Inspection, finding: Finding) -> str:
-    """Which of several files a finding is about."""
+    """The file that a finding is about, if there are several."""
+    from hotshot.evaluation.inspection.problems import BOTH
+
     if len(found.files) > 2:
         return f"{shortened(Path(finding.file).name, keep='end')}: "
     return "" if finding.role in (None, BOTH) else f"{finding.role}: "

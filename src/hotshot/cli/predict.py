@@ -1,32 +1,34 @@
-"""`hotshot predict`: answers beside the columns of the input, as many rows at a time as memory needs not notice."""
+"""`hotshot predict`: the columns of the input with the answers added, some rows at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import numpy as np
 import typer
 
-from hotshot.cli import raw
-from hotshot.cli.inputs import number
+from hotshot.cli import models
+from hotshot.cli.inputs import Device, Force, number
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import count, percentage, quoted
-from hotshot.inputs.answers import CLASS, NONE, answer, answer_columns, check_columns, format_of, writing
-from hotshot.inputs.rows import Columns, Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hotshot.inputs.rows import Rows
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 
 def predict(
-    model: raw.Model,
+    model: models.Model,
     data: Annotated[
         Path,
         typer.Argument(
-            help="Inputs: a table of texts, a folder or a single image, features; - is standard input.",
+            help="Inputs: a table of texts, an image or a folder of images, or features; - for standard input.",
             show_default=False,
         ),
     ],
@@ -37,37 +39,43 @@ def predict(
         ),
     ] = None,
     reject: Annotated[
-        float | None,
-        number('Answer "none of these" for inputs that fit no class, at this rate of false alarms, such as 0.05.'),
+        float | None, number("Reject inputs that fit no class, with this rate of false alarms, such as 0.05.")
     ] = None,
-    unknown: Annotated[str, typer.Option(help="Answer for inputs that fit no class.")] = NONE,
-    text: raw.Text = None,
-    label: raw.Label = None,
-    id_: raw.Id = None,
-    prefix: Annotated[str, typer.Option(help="Beginning of the names of the columns of answers.")] = "",
+    unknown: Annotated[str, typer.Option(help="Answer for rejected inputs.")] = "none of these",
+    text: models.Text = None,
+    label: models.Label = None,
+    id_: models.Id = None,
+    prefix: Annotated[str, typer.Option(help="Prefix for the names of the answer columns.")] = "",
     form: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, jsonl or parquet. Default: by the suffix of --out.")
+        str | None, typer.Option("--format", help="Output format: csv, tsv, jsonl or parquet. Default: by suffix.")
     ] = None,
-    encoder: raw.Encoder = None,
-    device: raw.Device = "cpu",
-    force: raw.Force = False,
+    encoder: models.Encoder = None,
+    device: Device = "cpu",
+    force: Force = False,
 ) -> None:
-    """Answer inputs: class, probability, runner-up, and how little each fits any class."""
+    """Classify inputs: class, probability, runner-up and outlier score of each."""
+    from hotshot.inputs.answers import CLASS, answer, answer_columns, check_columns, format_of, writing
+    from hotshot.inputs.rows import Columns
+
     form = format_of(out, form)
     if out is not None:
-        raw.refuse_existing(out, force)
-    console, found = Console(stderr=True), raw.load(model, device, encoder)
+        models.refuse_existing(out, force)
+    console, found = Console(stderr=True), models.load(model, device, encoder)
     inputs = found.opened(data, columns=Columns(text, label, id_))
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)
     rows_done = rejected = right = labelled = 0
-    with raw.Working(console, "answering") as working, writing(out, form) as write, ThreadPoolExecutor(1) as pool:
+    with (
+        models.InputProgress(console, "classifying") as progress,
+        writing(out, form) as write,
+        ThreadPoolExecutor(1) as pool,
+    ):
 
         def answered(some: tuple[Rows, np.ndarray]) -> tuple[Rows, dict[str, list[Any]]]:
             return some[0], answer(found.model, some[1], reject, unknown)
 
-        # While some rows are written, the next ones are answered.
-        for rows, answers in one_ahead(pool, answered, found.batches(inputs, working.watch)):
+        # While some rows are written, the next ones are classified.
+        for rows, answers in computed_ahead(pool, answered, found.batches(inputs, progress.watch)):
             write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
             rows_done += len(rows)
             rejected += sum(p is None for p in answers["probability"])
@@ -75,18 +83,18 @@ def predict(
                 pairs = [pair for pair in zip(rows.labels, answers[CLASS], strict=True) if pair[0]]
                 labelled += len(pairs)
                 right += sum(label == str(given) for label, given in pairs)
-    print_notes(console, working.notes)
+    print_notes(console, progress.notes)
     none = f", of which {rejected:,} {quoted(unknown)}" if reject is not None else ""
-    told = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
+    sentences = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
     if labelled:
-        told.append(
-            f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree; they were not used."
+        sentences.append(
+            f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree (they were not used)."
         )
-    console.print(" ".join(told), markup=False, soft_wrap=True)
+    console.print(" ".join(sentences), markup=False, soft_wrap=True)
 
 
-def one_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:
-    """What `work` makes of items, in their order; the next is begun before one is given."""
+def computed_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:
+    """Results of `work` on items, in order; work on the next item starts before a result is yielded."""
     waiting: Future[S] | None = None
     for item in items:
         begun = pool.submit(work, item)

@@ -1,4 +1,4 @@
-"""`hotshot report`: runs and reproductions as one page."""
+"""`hotshot report`: one HTML page on runs and reproductions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 
 from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
 from hotshot.cli.terminal import Console, print_notes, waiting
-from hotshot.files import Kept, open_features
 
 if TYPE_CHECKING:
     from hotshot.report import Source
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of evaluate or reproduce.", metavar="run...", show_default=False)
+        list[Path], typer.Argument(help="Folders from evaluate or reproduce.", metavar="run...", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path("report.html"),
     base: Base = None,
@@ -27,11 +26,14 @@ def report(
     bank: Bank = None,
     reference: Reference = None,
     threshold: Threshold = 0.5,
-    tasks: Annotated[int, typer.Option(help="Tasks to look into, for each number of shots; 0 for none.")] = 24,
+    tasks: Annotated[int, typer.Option(help="Tasks per number of shots to explain in the report; 0 for none.")] = 24,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Make one self-contained page of runs; name the features where they have moved since."""
+    """Write an HTML report on one or more runs.
+
+    Pass --base and --novel, or --bank, if the features have moved since the runs.
+    """
     # matplotlib and all that draws are slow to import, and few commands need them.
     from hotshot.report import Source, make_report, write_report
     from hotshot.report.page import check_report
@@ -59,6 +61,8 @@ def report(
 
 
 def read_source(source: Source) -> Data:
-    """Base classes, novel samples and what these were taken of, from where a run says that they are."""
+    """Base classes, novel samples and their ids, texts and thumbnails, from the paths that a run recorded."""
+    from hotshot.files import Kept, open_features
+
     base, X, y = load_data(source.base, source.novel, source.bank)
     return base, X, y, Kept.numbered(len(X)) if source.novel is None else open_features(source.novel).kept

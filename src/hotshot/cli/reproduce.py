@@ -1,85 +1,81 @@
-"""`hotshot reproduce`: tables and figures of the paper, on the user's own features."""
+"""`hotshot reproduce`: tables and figures of the paper on the user's own features."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot import evaluation
-from hotshot.arrays import array_hash
-from hotshot.base.embedded import load_bank
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.inputs import Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number
+from hotshot.cli.inputs import RESUME, Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number, one_of
 from hotshot.cli.report import read_source
 from hotshot.cli.terminal import Console, Watching, to_rich, waiting
 from hotshot.errors import ParameterError
-from hotshot.evaluation.journal import REQUEST, check_request
-from hotshot.evaluation.runner import versions
-from hotshot.evaluation.tables import Entry, Table
-from hotshot.evaluation.tasks import labels_hash
-from hotshot.files import read_features
-from hotshot.files.atomic import locked, write_json
 from hotshot.formatting import did_you_mean
 from hotshot.version import __version__
 
-# matplotlib and all that draws are slow to import, and no other command needs them: functions import these.
 if TYPE_CHECKING:
     from hotshot.paper.experiments import Claim, Experiment, FeatureSet, Findings, Setting
 
-# Fewer for an embedded bank, which is there to be looked at, and fewest where it has many ways: the time that a task
-# takes grows with their square.
+# Fewer for the small embedded banks, and fewest with many ways: the time of a task grows with their square.
 TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
 TUNING_TASKS = 500
 PAGE = "report.html"
-# By the verdict on a claim.
+# Colours of the verdicts on claims.
 STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
-def _experiments(incomplete: str) -> list[str]:
-    """What a shell completes an experiment to."""
+def _experiments() -> Iterable[str]:
     from hotshot.paper.experiments import EXPERIMENTS
 
-    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+    return EXPERIMENTS
 
 
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments by name; see --list.", metavar="[experiment]...", autocompletion=_experiments),
+        typer.Argument(
+            help="Names of experiments, see --list.", metavar="[experiment]...", autocompletion=one_of(_experiments)
+        ),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="The whole paper.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
     base: Base = None,
     novel: Novel = None,
     val: Annotated[
-        Path | None, typer.Option(help="Features of validation classes, to tune H-OT on for one more row.")
+        Path | None, typer.Option(help="Features of the validation classes: adds a row for H-OT tuned on them.")
     ] = None,
     bank: Bank = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of the dataset, such as miniImageNet, to compare with the paper's numbers.")
+        str | None, typer.Option(help="Name of the dataset in the paper, such as miniImageNet, to show its numbers.")
     ] = None,
-    backbone: Annotated[str, typer.Option(help="Name of the backbone of the features, such as WRN28+RTloss.")] = "",
+    backbone: Annotated[str, typer.Option(help="Name of the backbone in the paper, such as WRN28+RTloss.")] = "",
     other: Annotated[
         list[str] | None,
-        typer.Option(help="Another dataset or backbone, NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE; repeat it."),
+        typer.Option(help="Another dataset or backbone: NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE. Repeatable."),
     ] = None,
-    ways: Annotated[int | None, number("Classes per task; 5, or those of the bank, by default.")] = None,
+    ways: Annotated[int | None, number("Classes per task. Default: 5, or 20 for omniglot.")] = None,
     queries: Queries = 15,
     tasks: Annotated[
-        int | None, number("Tasks of an evaluation; 2000 by default, or 200 of banking77 and 40 of omniglot.")
+        int | None, number("Tasks per evaluation. Default: 2000, 200 for banking77, or 40 for omniglot.")
     ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables and figures of one dataset and size; rerun the command to resume.")
-    ] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help=f"Folder for tables, figures and report. {RESUME}")] = Path("reproduction"),
     as_json: Json = False,
 ) -> None:
-    """Make the paper's tables and figures from your own features, beside the published."""
+    """Reproduce the paper's tables and figures with your own features."""
+    from hotshot.arrays import array_hash
+    from hotshot.base.embedded import load_bank
+    from hotshot.evaluation.journal import REQUEST, check_request
+    from hotshot.evaluation.runner import versions
+    from hotshot.evaluation.tables import Table
+    from hotshot.evaluation.tasks import labels_hash
+    from hotshot.files.atomic import locked, write_json
     from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Setting, save_findings
     from hotshot.report import make_report, write_report
     from hotshot.report.page import check_report
@@ -101,7 +97,7 @@ def reproduce(
     size: dict[str, Any] = {"ways": ways, "queries": queries, "tasks": n_tasks, "seed": seed}
     setting = Setting(own, others, **size, n_jobs=jobs, out=out)
     if tasks is None and bank is not None:
-        console.print(f"On an embedded bank: {setting.tasks} tasks where {TASKS} is usual.", markup=False)
+        console.print(f"Embedded bank: {setting.tasks} tasks per evaluation instead of {TASKS}.", markup=False)
     about = {"data": own.name, "backbone": backbone, **size}
     features = [own.base.fingerprint, array_hash(own.X), labels_hash(own.y)]
     request = {**about, "features": features, "hotshot": __version__}
@@ -135,7 +131,7 @@ def _chosen(names: list[str]) -> list[Experiment]:
     from hotshot.paper.experiments import EXPERIMENTS
 
     if not names:
-        raise ParameterError(f"Name experiments, or pass --all: {', '.join(EXPERIMENTS)}.")
+        raise ParameterError(f"Pass names of experiments, or --all: {', '.join(EXPERIMENTS)}.")
     for name in names:
         if name not in EXPERIMENTS:
             raise ParameterError(
@@ -148,10 +144,7 @@ def _check_titles(sets: list[FeatureSet]) -> None:
     titles = [features.title for features in sets]
     twice = [title for title in titles if titles.count(title) > 1]
     if twice:
-        raise ParameterError(
-            f"--other must be another dataset or another backbone, but {twice[0]!r} is there twice: give each its own "
-            "NAME or BACKBONE."
-        )
+        raise ParameterError(f"Each --other needs its own NAME or BACKBONE, got {twice[0]!r} twice: rename one.")
 
 
 def _other(text: str) -> FeatureSet:
@@ -166,7 +159,10 @@ def _other(text: str) -> FeatureSet:
 
 
 def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
-    """Parameters that suit the validation classes."""
+    """The best parameters on the validation classes."""
+    from hotshot import evaluation
+    from hotshot.files import read_features
+
     X, y = read_features(val)
     out = None if setting.out is None else setting.out / "tuning"
     with Watching(console, None, out, " in tuning") as watching:
@@ -189,6 +185,8 @@ def _print(console: Console, experiment: Experiment, findings: Findings, notes: 
 def _print_claims(console: Console, claims: list[Claim]) -> None:
     if not claims:
         return
-    console.rule("What the paper says, on these features", align="left")
+    from hotshot.evaluation.tables import Entry, Table
+
+    console.rule("Claims of the paper, on these features", align="left")
     rows = tuple((c.text, Entry(c.verdict, c.verdict, kind=c.verdict), c.measured) for c in claims)
     console.print(to_rich(Table("", ("claim", "verdict", "measured, with 95% intervals"), rows), STYLES))

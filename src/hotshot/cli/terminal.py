@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: tables, notes and progress bars, and one sentence after Ctrl-C."""
+"""Output in the terminal: tables, notes, progress bars, and one sentence after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from rich.text import Text
 from hotshot.errors import HotshotWarning, InterruptedRunError
 from hotshot.formatting import count, percentage, printable, shortened, shots_in_words
 
-# These take seconds to import, and what needs them has imported them.
+# These take seconds to import; their users have imported them.
 if TYPE_CHECKING:
     from hotshot.evaluation.chunks import Record
     from hotshot.evaluation.tables import Table
 
 # Characters of a name that a table does not break.
 LONGEST_WHOLE = 30
-# Where no one watches a bar, a line is written this often.
+# Without a terminal, a line of progress is written this often.
 SECONDS_BETWEEN_LINES = 10.0
 Watch = Callable[[int, int | None], None]
 
 
 class Console(rich_console.Console):
-    """A console that shows control characters in names of files and classes, where others obey them."""
+    """A console that shows control characters in names instead of obeying them."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print text line by line as `printable`, and all else as it is."""
+        """Print text line by line as `printable`, other objects unchanged."""
         lines = ("\n".join(map(printable, x.split("\n"))) if isinstance(x, str) else x for x in objects)
         super().print(*lines, **options)
 
 
 def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
-    """A table for a console, without its notes; rows of published numbers alone are dim.
+    """A table for a console, without its notes; rows of published numbers only are dim.
 
-    `styles` says how entries of a kind are shown. Whatever the text is, it is neither markup nor escape codes.
+    `styles` are styles by the kind of an entry. Text is never read as markup or escape codes.
     """
     from hotshot.evaluation.tables import PUBLISHED
 
@@ -66,7 +66,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
     rows = table.entries
     for i, (name, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
         widest = max((len(printable(row[i].text)) for row in rows), default=0)
-        # Where room is short, neither numbers nor names are broken, but sentences are.
+        # In a narrow terminal only sentences are broken, neither numbers nor names.
         whole = numeric or (i == 0 and widest <= LONGEST_WHOLE)
         shown.add_column(
             Text(_folded(printable(name), widest)),
@@ -82,7 +82,7 @@ def to_rich(table: Table, styles: Mapping[str, str] | None = None) -> RichTable:
 
 
 def _folded(heading: str, widest: int) -> str:
-    """A heading on two lines where it is wider than what stands below it."""
+    """A heading on two lines if it is wider than its column."""
     width = max(widest, *map(len, heading.split(" ")))
     while len(lines := textwrap.wrap(heading, width, break_on_hyphens=False)) > 2:
         width += 1
@@ -90,33 +90,33 @@ def _folded(heading: str, widest: int) -> str:
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
-    """What a user should know beside the results."""
+    """Print notes on the results."""
     for note in notes:
         console.print(f"Note: {printable(note)}", markup=False, style="yellow")
 
 
 class Bar(Progress):
-    """Progress that leaves nothing behind on a terminal; elsewhere a plain line on stderr every ten seconds.
+    """Progress that disappears at the end; without a terminal, a plain line on stderr every ten seconds.
 
-    It is shown on `console`, or on stderr where that is no terminal, such as a file that the tables go to.
+    It is shown on `console`, or on stderr if `console` is no terminal.
     """
 
     def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
-        told = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns)
+        shown = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *columns)
         super().__init__(
-            *told, console=console if console.is_terminal else Console(stderr=True, soft_wrap=True), transient=True
+            *shown, console=console if console.is_terminal else Console(stderr=True, soft_wrap=True), transient=True
         )
         self._counted, self._ended = counted, Event()
 
     def start(self) -> None:
-        """Begin to show it."""
+        """Start to show it."""
         if self.console.is_terminal:
             super().start()
         else:
             Thread(target=self._write_lines, daemon=True).start()
 
     def stop(self) -> None:
-        """Show it no longer."""
+        """Stop to show it."""
         self._ended.set()
         if self.console.is_terminal:
             super().stop()
@@ -139,7 +139,7 @@ def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
 
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
-    """Show what is being done where it cannot be counted."""
+    """Show what is being done, without a count."""
     with Bar(Console(stderr=True), "", TimeElapsedColumn()) as progress:
         progress.add_task(doing, total=None)
         yield
@@ -147,9 +147,9 @@ def waiting(doing: str) -> Iterator[None]:
 
 @contextmanager
 def reading(console: Console) -> Iterator[Callable[..., Watch]]:
-    """A bar for files: `begin(name, doing)` begins a pass over one.
+    """Progress over files: `begin(name, doing)` starts a pass over one.
 
-    What `begin` returns takes note of the rows of the file that are done and of their total.
+    `begin` returns a function of the rows done and their total.
     """
     with bar(console, "samples") as progress:
 
@@ -160,10 +160,10 @@ def reading(console: Console) -> Iterator[Callable[..., Watch]]:
         yield begin
 
 
-class Noting:
-    """Progress in a `with` statement: `notes` are the warnings of hotshot, and an interruption is one sentence.
+class ProgressWithNotes:
+    """Progress in a `with` statement that collects warnings as `notes` and turns Ctrl-C into one sentence.
 
-    Subclasses say what an interruption leaves, and show what is being chosen on the base classes.
+    Subclasses show what is being chosen on the base classes, and end that sentence.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -177,11 +177,11 @@ class Noting:
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", HotshotWarning)
         self._progress.start()
-        self._told = telling.set(self._tell)
+        self._token = telling.set(self._show)
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        self._told.var.reset(self._told)
+        self._token.var.reset(self._token)
         self._progress.stop()
         self._warnings.__exit__(*raised)
         caught = [w for w in self._caught or () if issubclass(w.category, HotshotWarning)]
@@ -190,23 +190,22 @@ class Noting:
             raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
 
     def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
-        """What to say of warnings, given by their kind and text: each text once."""
+        """The texts of warnings (kind and text), each once."""
         return list(dict.fromkeys(text for _, text in warned))
 
-    def _tell(self, sentence: str) -> None:
+    def _show(self, sentence: str) -> None:
         raise NotImplementedError
 
     def _interrupted(self) -> str:
         raise NotImplementedError
 
 
-class Watching(Noting):
+class Watching(ProgressWithNotes):
     """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
 
-    `total` is the number of tasks over all methods and shots; None where only the end will tell. After Ctrl-C, one
-    sentence names `out`, the folder that keeps finished tasks, and what was being done. `done` tasks are finished, and
-    `known` of them were in the folder before. `notes` are what methods said of features that hardly suit
-    them, each once.
+    `total` is the number of tasks over all methods and shots; None if unknown. After Ctrl-C, one sentence names `out`,
+    the folder with the finished tasks, and what was being done. `done` tasks are finished; `known` of them were
+    already in the folder. `notes` are the warnings of the methods, each once.
     """
 
     def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
@@ -216,16 +215,16 @@ class Watching(Noting):
         self.done = self.known = self._fresh = 0
         self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
-    def _tell(self, sentence: str) -> None:
+    def _show(self, sentence: str) -> None:
         self._progress.update(self._task, description=sentence)
 
     def _interrupted(self) -> str:
         if self._out is None:
-            return f"{self._doing}. Nothing was kept without a run folder."
+            return f"{self._doing}. Without a run folder, nothing was saved."
         return f"{self._doing}. {self._out} holds {count(self.done, 'finished task')}: rerun the command to resume."
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
-        """Take note of one finished unit."""
+        """Count one finished chunk of tasks."""
         tasks = len(record.correct)
         key = (record.chunk.method, record.chunk.shots)
         before, seen = self._sums.get(key, (0.0, 0))

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.cli.images import GLYPHS, Cache, Dataset, Device, Kind, SkipCorrupt, decoded_splits, needs_images
-from hotshot.cli.inputs import Json, number, numbers
+from hotshot.cli.images import GLYPHS, Cache, Dataset, Kind, SkipCorrupt, decoded_splits, needs_images
+from hotshot.cli.inputs import RESUME, Device, Json, Seed, number, numbers
 from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InputError, InterruptedRunError
-from hotshot.files.atomic import locked
-from hotshot.images.datasets import DecodedSplit
 
 if TYPE_CHECKING:
+    from hotshot.images.datasets import DecodedSplit
     from hotshot.images.training import Epoch, Recipe
 
 BASE_SPLITS = ("base", "all")
-# Mirrored letters are other letters.
+# Mirrored letters are different letters.
 NOT_TO_MIRROR = (GLYPHS, "omniglot")
 
 
@@ -31,36 +30,35 @@ def train(
         str, typer.Option(help="Network: conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")
     ] = "conv4",
     filters: Annotated[
-        str | None,
-        typer.Option(help="Number of filters of its blocks, such as 32 or 32,64,128,256. Default: as published."),
+        str | None, typer.Option(help="Filters per block, such as 32 or 32,64,128,256. Default: as published.")
     ] = None,
     size: Annotated[
         int | None, number("Side of the input in pixels. Default: 84, or 32 for synthetic characters.")
     ] = None,
-    epochs: Annotated[
-        int | None, number("Passes over the images. Default: 60, or 10 for synthetic characters.")
-    ] = None,
+    epochs: Annotated[int | None, number("Number of epochs. Default: 60, or 10 for synthetic characters.")] = None,
     batch_size: Annotated[int, number("Images per optimisation step.")] = 128,
-    optimiser: Annotated[str, typer.Option(help="sgd or adam.")] = "sgd",
-    learning_rate: Annotated[float, number("Learning rate of the first step.")] = 0.05,
-    weight_decay: Annotated[float, number("Weight decay of all parameters.")] = 5e-4,
-    schedule: Annotated[str, typer.Option(help="How the learning rate falls: cosine, steps or constant.")] = "cosine",
-    label_smoothing: Annotated[float, number("Share of the target that is spread over all classes.")] = 0.0,
+    optimiser: Annotated[str, typer.Option(help="Optimiser: sgd or adam.")] = "sgd",
+    learning_rate: Annotated[float, number("Initial learning rate.")] = 0.05,
+    weight_decay: Annotated[float, number("Weight decay.")] = 5e-4,
+    schedule: Annotated[str, typer.Option(help="Learning rate schedule: cosine, steps or constant.")] = "cosine",
+    label_smoothing: Annotated[float, number("Label smoothing: share of the target spread over all classes.")] = 0.0,
     rotation: Annotated[
-        bool, typer.Option("--rotation", help="Also learn to recognise rotations, as S2M2_R does.")
+        bool, typer.Option("--rotation", help="Also train on rotations of the images, as in S2M2_R.")
     ] = False,
-    mixup: Annotated[float, number("Strength of manifold mixup; S2M2 uses 2, 0 is none.")] = 0.0,
+    mixup: Annotated[float, number("Strength of manifold mixup: 2 as in S2M2, 0 for none.")] = 0.0,
     flip: Annotated[
         bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters.")
     ] = None,
-    seed: Annotated[int, number("Seed of the weights, the order and the augmentation.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints. Rerun the command to resume.")] = Path("backbone"),
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option(help=f"Folder for checkpoints. {RESUME}")] = Path("backbone"),
     cache: Cache = None,
     device: Device = "cpu",
     skip_corrupt: SkipCorrupt = False,
     json: Json = False,
 ) -> None:
     """Train a backbone on the base classes of a dataset. Interrupted trainings resume."""
+    from hotshot.files.atomic import locked
+
     with needs_images():
         from hotshot.images.backbones import create, feature_width, options_for, require_device
         from hotshot.images.training import Recipe
@@ -87,15 +85,15 @@ def train(
         mixup=mixup,
         seed=seed,
     )
-    # A network that cannot be made is refused before an hour of decoding.
+    # Refuse a network that cannot be built before an hour of decoding.
     feature_width(create(backbone, **options), side)
     with locked(out):
-        pass  # A folder that cannot be written, or that another process writes to, is refused before that, too.
+        pass  # Also refuse a folder that cannot be written, or that another process writes to.
     cache = out / "decoded" if cache is None else cache
     name, splits = decoded_splits(dataset, kind, recipe.cached_size, cache, skip_corrupt, console)
     base = next((splits[key] for key in BASE_SPLITS if key in splits), None)
     if base is None:
-        raise InputError(f"{dataset} has no base classes to train on: it has {', '.join(splits)}.")
+        raise InputError(f"{dataset} has no base classes to train on, only {', '.join(splits)}: use another one.")
     recipe = replace(recipe, flip=name not in NOT_TO_MIRROR if flip is None else flip)
     done = _train(name, base, splits.get("val"), recipe, out, device, console)
     if json:
@@ -107,7 +105,7 @@ def train(
 def _train(
     name: str, base: DecodedSplit, val: DecodedSplit | None, recipe: Recipe, out: Path, device: str, console: Console
 ) -> list[Epoch]:
-    """The epochs of this run, each printed when it is done."""
+    """Train; print and return the epochs of this run."""
     from hotshot.images.training import train as train_backbone
 
     validation = "no" if val is None else f"{len(val)} of {len(val.names)}"
@@ -127,16 +125,14 @@ def _train(
             console.print(_line(epoch, recipe), markup=False)
 
         try:
-            train_backbone(base, val, recipe, out, device=device, watch=after_batch, told=after_epoch)
+            train_backbone(base, val, recipe, out, device=device, watch=after_batch, after_epoch=after_epoch)
         except KeyboardInterrupt:
-            raise InterruptedRunError(
-                f"Interrupted: finished epochs are in {out}. Rerun the command to resume."
-            ) from None
+            raise InterruptedRunError(f"Interrupted: finished epochs are in {out}. {RESUME}") from None
     return epochs
 
 
 def _line(epoch: Epoch, recipe: Recipe) -> str:
-    recognised = "" if epoch.accuracy is None else f", {100 * epoch.accuracy:.1f}% of images recognised"
+    training = "" if epoch.accuracy is None else f", training accuracy {100 * epoch.accuracy:.1f}%"
     few_shot = "" if epoch.validation is None else f", 5-way few-shot accuracy {100 * epoch.validation:.1f}%"
     done = f"epoch {epoch.number} of {recipe.epochs}: loss {epoch.loss:.3f}"
-    return f"{done}{recognised}{few_shot}, {epoch.seconds:.0f} s"
+    return f"{done}{training}{few_shot}, {epoch.seconds:.0f} s"

@@ -1,51 +1,56 @@
-"""`hotshot tune`: parameters of H-OT chosen on validation classes and written to a file."""
+"""`hotshot tune`: parameters of H-OT, chosen on validation classes and written to a file."""
+
+from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot import evaluation
-from hotshot.cli.inputs import AnyQueries, Bank, Base, Jobs, Json, Scheduler, Seed, Shots, Ways, load_data, number
+from hotshot.cli import inputs
 from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waiting
 from hotshot.errors import ParameterError
-from hotshot.evaluation import Tuning
-from hotshot.evaluation.results import finite
-from hotshot.evaluation.tables import Entry, Table, percent
-from hotshot.evaluation.tasks import check_shots
-from hotshot.evaluation.tuning import DEFAULT
-from hotshot.files.atomic import check_writable
+
+if TYPE_CHECKING:
+    from hotshot.evaluation import Tuning
+    from hotshot.evaluation.tables import Table
 
 SHOWN = 15
 
 
 def tune(
-    base: Base = None,
-    val: Annotated[Path | None, typer.Option(help="Features of validation classes, neither base nor novel.")] = None,
-    bank: Bank = None,
-    grid: Annotated[
-        list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02; repeat it.")
+    base: inputs.Base = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Features of the validation classes: neither base nor novel classes.")
     ] = None,
-    search: Annotated[str, typer.Option(help="grid, or random combinations.")] = "grid",
-    candidates: Annotated[int | None, number("How many combinations a random search tries.")] = None,
-    ways: Ways = "5",
-    shots: Shots = "1,5",
-    queries: AnyQueries = "15",
-    tasks: Annotated[int, number("Tasks that the last candidates see.")] = 1000,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    scheduler: Scheduler = None,
+    bank: inputs.Bank = None,
+    grid: Annotated[
+        list[str] | None, typer.Option(help="Values of a parameter, such as epsilon=0.01,0.02. Repeatable.")
+    ] = None,
+    search: Annotated[str, typer.Option(help="Search strategy: grid or random.")] = "grid",
+    candidates: Annotated[int | None, inputs.number("Number of combinations in a random search.")] = None,
+    ways: Annotated[str, inputs.ways_option(inputs.WAYS)] = "5",
+    shots: inputs.Shots = "1,5",
+    queries: inputs.AnyQueries = "15",
+    tasks: Annotated[int, inputs.number("Tasks for the final candidates; early rounds use fewer.")] = 1000,
+    seed: inputs.Seed = 0,
+    jobs: inputs.Jobs = -1,
+    scheduler: inputs.Scheduler = None,
     out: Annotated[Path, typer.Option(help="File for the best parameters.")] = Path("tuned.json"),
-    run: Annotated[Path | None, typer.Option(help="Run folder, to resume an interrupted search from.")] = None,
-    as_json: Json = False,
+    run: Annotated[Path | None, typer.Option(help=f"Folder for the run. {inputs.RESUME}")] = None,
+    as_json: inputs.Json = False,
 ) -> None:
-    """Choose parameters of H-OT on validation classes; weak candidates stop early."""
+    """Tune parameters of H-OT on validation classes. Weak candidates stop early."""
+    from hotshot import evaluation
+    from hotshot.evaluation.tasks import check_shots
+    from hotshot.files.atomic import check_writable
+
     wanted = check_shots(shots.split(","))
     chosen = parse_grid(grid) if grid else None
     check_writable(out)
     with waiting("reading the features"):
-        classes, X, y = load_data(base, val, bank, "--val")
+        classes, X, y = inputs.load_data(base, val, bank, "--val")
     console = Console(stderr=as_json)
     with Watching(console, None, run) as watching:
         size: dict[str, Any] = {"ways": ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
@@ -54,22 +59,24 @@ def tune(
     found.save(out)
     print_notes(console, watching.notes)
     if as_json:
-        told = {"parameters": str(out), "significant": found.is_significant, "candidates": _rows(found)}
-        print(json.dumps(told, indent=2))
+        document = {"parameters": str(out), "significant": found.is_significant, "candidates": _rows(found)}
+        print(json.dumps(document, indent=2))
         return
     table = candidate_table(found)
     console.print(to_rich(table))
     for note in table.notes:
         console.print(note, markup=False)
     console.print(
-        "The best of many on the same tasks looks better than it is: report it on other classes, with\n"
+        "The accuracy of the best candidate is optimistic: measure it on novel classes with\n"
         f"  hotshot evaluate --base FILE --novel FILE --methods hot,tuned={out}",
         markup=False,
     )
 
 
 def _rows(found: Tuning) -> list[dict[str, Any]]:
-    """Every candidate for a program, accuracies as shares; after a single task there is no interval."""
+    """All candidates, for JSON; accuracies are shares, and a single task has no interval."""
+    from hotshot.evaluation.results import finite
+
     return [
         {
             "parameters": candidate.parameters,
@@ -84,26 +91,29 @@ def _rows(found: Tuning) -> list[dict[str, Any]]:
 
 
 def candidate_table(found: Tuning) -> Table:
-    """The best candidates, with the tasks they saw and their paired gain over the defaults."""
+    """The best candidates, with their numbers of tasks and paired gains over the defaults."""
+    from hotshot.evaluation.tables import Entry, Table, percent
+    from hotshot.evaluation.tuning import DEFAULT
+
     best = found.candidates[:SHOWN]
     rows = tuple(
         (c.name, Entry(str(c.accuracy.n), c.accuracy.n), percent(c.accuracy), percent(c.gain, signed=True))
         for c in best
     )
     level = found.best.name != DEFAULT and not found.is_significant
-    notes = ("gain: over the defaults in points, paired. Intervals are 95% over tasks.",
+    notes = ("gain: points over the defaults, paired. Intervals: 95%, over tasks.",
              *(["No significant difference from the default."] if level else []))  # fmt: skip
     columns = ("parameters", "tasks", "accuracy %", "gain")
     return Table(f"best {len(best)} of {len(found.candidates)} candidates", columns, rows, notes)
 
 
 def parse_grid(grid: list[str]) -> dict[str, list[Any]]:
-    """`epsilon=0.01,0.02` as a dict of parameters to values; numbers, true, false and null are read as such."""
+    """`epsilon=0.01,0.02` as a dict of parameters to values; values are JSON or text."""
     chosen: dict[str, list[Any]] = {}
     for part in grid:
         name, equals, values = part.partition("=")
         if not equals or not name or not values:
-            raise ParameterError(f"--grid must look like epsilon=0.01,0.02, got {part!r}.")
+            raise ParameterError(f"--grid must be like epsilon=0.01,0.02, got {part!r}.")
         chosen[name.strip()] = [_value(value.strip()) for value in values.split(",")]
     return chosen
 

@@ -1,4 +1,4 @@
-"""Encoders by name: from texts or images to features. What an encoder needs is imported when it is loaded."""
+"""Encoders by name: from texts or images to features. Their libraries are imported when an encoder is loaded."""
 
 from hotshot.encoders.encoder import Encoder
 from hotshot.encoders.loading import encoder_kind, load_encoder

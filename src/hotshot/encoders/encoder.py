@@ -1,4 +1,4 @@
-"""What every encoder is, whatever library it comes from: a checked function from texts or images to features."""
+"""The interface of all encoders: a checked function from texts or images to features."""
 
 from __future__ import annotations
 
@@ -130,21 +130,21 @@ class Encoder:
         except HotshotError:
             raise
         except (Exception, SystemExit) as error:
-            raise InputError(f"{self.name} fails on {self.kind} ({reason(error)}): correct it.") from None
+            raise InputError(f"{self.name} fails on {self.kind} ({reason(error)}): fix it.") from None
         wanted = (len(batch), features.shape[-1] if self.width is None and features.ndim else self.width)
         if features.shape != wanted or not features.size or features.dtype.kind not in "fiu":
             raise InputError(
-                f"{self.name} must give features ({len(batch)}, {self.width or 'V'}) of {len(batch)} {self.kind} and "
-                f"gave {features.dtype} {features.shape}: correct it."
+                f"{self.name} must return features ({len(batch)}, {self.width or 'V'}) of {len(batch)} {self.kind}, "
+                f"got {features.dtype} {features.shape}: fix it."
             )
         features = features.astype(np.float32, copy=False)
         if not np.isfinite(features).all():
-            raise InputError(f"{self.name} gave NaN or infinity: check its weights and the {self.kind}.")
+            raise InputError(f"{self.name} returned NaN or infinity: check its weights and the {self.kind}.")
         return features
 
 
 def text_encoder(name: str, extractor: str, embed: Callable[[list[str]], Any]) -> Encoder:
-    """The encoder of a function from texts to features, tried on made-up texts; `extractor` is its name in headers."""
+    """The encoder of a function from texts to features, tested on synthetic texts; headers name it `extractor`."""
     untried = Encoder(name, TEXTS, None, {}, embed)
     # A single text, which a careless squeeze takes the axis of, and two.
     features = untried.encode([_PROBE_TEXT])
@@ -156,7 +156,7 @@ def text_encoder(name: str, extractor: str, embed: Callable[[list[str]], Any]) -
 
 
 def image_encoder(name: str, extractor: Extractor, device: str, notes: Sequence[str] = ()) -> Encoder:
-    """The encoder of a network that was tried on made-up images."""
+    """The encoder of a network that was tested on synthetic images."""
     import torch
 
     def run(pixels: np.ndarray) -> np.ndarray:
@@ -174,13 +174,13 @@ def _with_header(encoder: Encoder, about: dict[str, Any]) -> Encoder:
 
 
 def _probe_image(side: int) -> np.ndarray:
-    """One image (1, side, side, 3) of rings around a corner, in integers: the same on every processor."""
+    """One image (1, side, side, 3) of rings around a corner, from integers: identical on every processor."""
     x, y, channel = np.ogrid[:side, :side, 1:4]
     return ((x * x + 2 * y * y) * channel * 4 // side % 256).astype(np.uint8)[None]
 
 
 def _probed(encoder: Encoder, features: np.ndarray) -> Encoder:
-    """The encoder with its probe: sums of all features, as single ones are often zero after a ReLU."""
+    """The encoder with its probe: sums of all features, as single features are often zero after a ReLU."""
     row = features[0].astype(np.float64)
     waves = np.cos(np.outer(np.arange(1, _PROBE_LENGTH + 1), np.arange(len(row)) + 0.5))
     probe = tuple(float(f"{x:.7g}") for x in waves @ row / np.sqrt(len(row)))

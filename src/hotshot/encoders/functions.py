@@ -1,4 +1,4 @@
-"""A plain function of one's own as an encoder: from a list of str, or from uint8 images, to an array."""
+"""A user's function as an encoder: from a list of str, or from uint8 images, to an array."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hotshot.user_code import required_arguments, short_name
 
 
 def is_function(found: Any) -> bool:
-    """Whether a named object takes the inputs itself, instead of being or making a network that does."""
+    """Whether a named object is a function of the inputs, not a network or a factory of one."""
     return callable(found) and (
         hasattr(found, "kind") or (not isinstance(found, type) and len(required_arguments(found)) == 1)
     )
 
 
 def function_kind(found: Any, name: str) -> str:
-    """What a named object takes: what its attribute `kind` says, images where it says nothing."""
+    """The kind of inputs of a named object: its attribute `kind`, by default images."""
     kind = getattr(found, "kind", IMAGES)
     if kind not in (TEXTS, IMAGES):
-        raise ParameterError(f"{name} must have the kind 'texts' or 'images', got {kind!r:.40}: correct it.")
+        raise ParameterError(f"{name}.kind must be 'texts' or 'images', got {kind!r:.40}: fix it.")
     return str(kind)
 
 

@@ -1,4 +1,4 @@
-"""Models of other libraries, loaded from the disk or the cache of a model hub, never from the network."""
+"""Models of other libraries, loaded from the disk or the cache of a model hub, never downloaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MISSING = ("LocalEntryNotFoundError", "OfflineModeIsEnabled")
 
 @contextmanager
 def loading(name: str, install: str, remedy: str) -> Iterator[None]:
-    """Load a model of another library inside this: what is missing is one sentence, and nothing is downloaded."""
+    """Load a model of another library inside this: errors become one sentence, and nothing is downloaded."""
     disabled = logging.root.manager.disable
     try:
         with _offline(), warnings.catch_warnings():
@@ -41,11 +41,11 @@ def loading(name: str, install: str, remedy: str) -> Iterator[None]:
 
 
 class _NotDownloadedError(OSError):
-    """A library wanted to ask the network."""
+    """A library tried to use the network."""
 
 
 def _is_missing(error: BaseException | None) -> bool:
-    """Whether an error comes from the cache of a hub that does not have what was asked for."""
+    """Whether an error means that the cache of a hub does not contain the model."""
     while error is not None:
         if isinstance(error, _NotDownloadedError) or type(error).__name__ in _MISSING:
             return True
@@ -55,7 +55,7 @@ def _is_missing(error: BaseException | None) -> bool:
 
 @contextmanager
 def _offline() -> Iterator[None]:
-    """Let no library ask the network: where a hub does not answer, they wait for minutes before they say so."""
+    """Keep libraries off the network: without a connection they would wait for minutes before they fail."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise _NotDownloadedError("encoders are not downloaded")
@@ -78,5 +78,5 @@ def _replaced(owner: Any, attribute: str, value: Any) -> Iterator[None]:
 
 
 def absolute(place: str) -> str:
-    """A path that leads to the same file from any folder; a name of a hub, which is no path, as it is."""
+    """The absolute path of a file; names on a hub are returned unchanged."""
     return str(Path(place).resolve()) if os.path.exists(place) else place

@@ -1,4 +1,4 @@
-"""Encoders by name: which loader a name is for, and how it is written so that it is found again from any folder."""
+"""Encoders by name: finds the loader for a name, and the form of the name that works from any folder."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def load_encoder(name: str, device: str = "cpu", size: int | None = None) -> Enc
 def _load(name: str, device: str, size: int | None) -> Encoder:
     plain, size_in_name = _without_size(name)
     if size is not None and size_in_name not in (None, size):
-        raise ParameterError(f"{name} names another size than {size}: leave size (--size) out.")
+        raise ParameterError(f"{name} already sets another size than {size}: leave size (--size) out.")
     size = size_in_name if size is None else size
     family = _family(plain)
     if family in _SIZED:
         return _SIZED[family](plain, size, device)
     if size is not None:
-        raise ParameterError(f"{plain} has a size of its own, or none: leave size (--size) out.")
+        raise ParameterError(f"{plain} has a fixed size, or none: leave size (--size) out.")
     from hotshot.images.backbones import require_device
     from hotshot.images.extraction import checkpoint_extractor, pretrained_extractor
 
@@ -117,7 +117,7 @@ def _load(name: str, device: str, size: int | None) -> Encoder:
 
 
 def _family(name: str) -> str:
-    """Which loader a name without its size is for."""
+    """The loader for a name without its size."""
     if name == EFFICIENTNET:
         return EFFICIENTNET
     if name == MINILM or name.startswith(PREFIXES):
@@ -202,7 +202,7 @@ def _full(name: str, size: int | None) -> str:
 
 
 def _without_size(name: str) -> tuple[str, int | None]:
-    """A name and the size that it ends in; what no file can be called is refused."""
+    """A name without its size, and the size; raises for names that no file can have."""
     try:
         possible = "\0" not in name and bool(os.fsencode(name))
     except (TypeError, UnicodeEncodeError):
@@ -214,7 +214,7 @@ def _without_size(name: str) -> tuple[str, int | None]:
 
 
 def _named_object(name: str) -> tuple[str, str | None, Any]:
-    """The name of an object, the file of its weights, and the object."""
+    """The name of an object, its file of weights, and the object."""
     place, weights = _OBJECT.fullmatch(name).groups()  # type: ignore[union-attr]
     try:
         return place, weights, named_object(place, "network")
@@ -223,7 +223,7 @@ def _named_object(name: str) -> tuple[str, str | None, Any]:
 
 
 def _full_object(name: str) -> str:
-    """The name of an object as it can be imported from any folder: a module of the working folder as its file."""
+    """The name of an object that works from any folder: for modules in the working folder, with their file."""
     place, _, attribute = name.rpartition(":")
     if place.endswith(".py"):
         return f"{absolute(place)}:{attribute}"

@@ -1,4 +1,4 @@
-"""A network of one's own as an encoder: a `torch.nn.Module` that can be named."""
+"""A user's network as an encoder: a `torch.nn.Module` by name."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ def module_extractor(
     deviation: Sequence[float] = DEVIATION,
     found: Any = None,
 ) -> tuple[Extractor, Report | None]:
-    """A module by name, and how its weights were matched where a file of them is given.
+    """A module by name, and how its weights were matched if a file of weights is given.
 
     The code that `name` points to is imported and run, as `python -m` would run it: name only what you trust.
 
@@ -35,18 +35,18 @@ def module_extractor(
     ----------
     name : str
         `package.module:attribute` or `path/to/file.py:attribute`, of a `torch.nn.Module`, or of a class or function
-        without required arguments that gives one. Modules in the working folder are found too.
+        without required arguments that returns one. Modules in the working folder are found too.
     size : int
-        Side of the images (batch, 3, size, size) that the module takes. It must give features (batch, V), or maps
-        (batch, V, h, w), which are averaged over h and w; it is tried on made-up images before any extraction.
+        Side of the images (batch, 3, size, size) that the module takes. It must return features (batch, V), or maps
+        (batch, V, h, w), which are averaged over h and w; it is tested on synthetic images before any extraction.
     device : str
         PyTorch device, such as "cuda".
     weights : path, optional
-        File for `hotshot.images.backbones.weights.load_weights`; without it the module is used as it is.
+        File for `hotshot.images.backbones.weights.load_weights`; by default the module is used as it is.
     mean, deviation : three numbers each
-        By which pixels in [0, 1] are normalised, ImageNet's by default.
+        Mean and deviation to normalise pixels in [0, 1] with, by default those of ImageNet.
     found : object, optional
-        What the name names, where it has been imported already.
+        The object of this name, if it has already been imported.
     """
     found = named_object(name, "network") if found is None else found
     side = side_of(size)
@@ -60,14 +60,14 @@ def module_extractor(
     if weights is None:
         return extractor, None
     if not network.state_dict():
-        raise ParameterError(f"{short} has no weights that {weights} could replace: leave the file out.")
+        raise ParameterError(f"{short} has no weights to replace with {weights}: leave the file out.")
     report = load_weights(network, weights)
     known |= {"weights": Path(weights).name, "matched": len(report.matched)}
     return tried(replace(untried, about=known), device), report
 
 
 def _network(found: Any, name: str) -> nn.Module:
-    """The module that a named object is, or makes."""
+    """The module that a named object is or returns."""
     if callable(found) and not isinstance(found, nn.Module):
         if needed := required_arguments(found):
             raise ParameterError(f"{name} needs {', '.join(needed)}: name a function without required arguments.")
@@ -75,7 +75,7 @@ def _network(found: Any, name: str) -> nn.Module:
             with importing_from(name):
                 found = found()
         except (Exception, SystemExit) as error:
-            raise InputError(f"{name} fails while it makes the network ({reason(error)}): correct it.") from None
+            raise InputError(f"{name} fails to create the network ({reason(error)}): fix it.") from None
     if not isinstance(found, nn.Module):
-        raise ParameterError(f"{name} must be or make a torch.nn.Module, got {type(found).__name__}: wrap it in one.")
+        raise ParameterError(f"{name} must be or return a torch.nn.Module, got {type(found).__name__}: wrap it in one.")
     return found

@@ -21,7 +21,7 @@ _LONGEST = 2**20
 
 
 def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
-    """Pooled features of a network of timm, with weights of a file or the cache of the hub."""
+    """Pooled features of a network of timm, with weights from a file or from the cache of the hub."""
     remedy = f"pass a file of weights, timm:{model}@FILE, or run timm.create_model({model!r}, pretrained=True) once"
     notes = []
     with loading(name, "timm", remedy):
@@ -46,10 +46,10 @@ def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
 
 
 def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
-    """The image tower of a model of OpenCLIP, with weights by their tag or of a file."""
+    """The image tower of a model of OpenCLIP, with weights by tag or from a file."""
     schema, _, place = model.rpartition(":")
     if schema and weights:
-        raise ParameterError(f"{name} has weights of its own: leave {weights} out.")
+        raise ParameterError(f"{name} has its own weights: leave {weights} out.")
     remedy = ON_DISK if schema else f"pass a file of weights, openclip:{model}@FILE, or download them once"
     with loading(name, "open_clip_torch", remedy):
         import open_clip
@@ -70,7 +70,7 @@ def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encode
 
 
 def vision_encoder(name: str, place: str, device: str) -> Encoder:
-    """A vision model of transformers: its pooled output, or its first token where its pooling layer was not saved."""
+    """A vision model of transformers: its pooled output, or its first token if its pooling layer was not saved."""
     with loading(name, INSTALL, ON_DISK):
         model, pooled = auto_model(name, place, device)
     with opened(Path(place) / PREPROCESSING, _LONGEST) as file:
@@ -80,7 +80,7 @@ def vision_encoder(name: str, place: str, device: str) -> Encoder:
     around, side = (next(iter(x.values()), None) if isinstance(x, dict) else x for x in (resized, crop or resized))
     mean, deviation = settings.get("image_mean"), settings.get("image_std")
     if not isinstance(around, int) or not isinstance(side, int) or mean is None or deviation is None:
-        raise InputError(f"{name} must say size, image_mean and image_std in {PREPROCESSING}: save it with them.")
+        raise InputError(f"{name} must have size, image_mean and image_std in {PREPROCESSING}: save it with them.")
 
     def network(inputs: Any) -> Any:
         output = model(inputs)
@@ -91,13 +91,13 @@ def vision_encoder(name: str, place: str, device: str) -> Encoder:
 
 
 def is_vision_model(place: str) -> bool:
-    """Whether a folder holds a vision model: images are prepared for it, and there is no tokenizer."""
+    """Whether a folder holds a vision model: it has an image processor and no tokenizer."""
     folder = Path(place)
     return os.path.isfile(folder / PREPROCESSING) and not any(folder.glob("tokenizer*"))
 
 
 def _about(size: int, mean: Any, deviation: Any, weights: str = "") -> dict[str, Any]:
-    """How images enter a network and which weights it has, for the header of its features."""
+    """The transform and the weights of a network, for the header of its features."""
     from hotshot.images.extraction import check_normalisation
 
     check_normalisation(mean, deviation)
@@ -108,7 +108,7 @@ def _about(size: int, mean: Any, deviation: Any, weights: str = "") -> dict[str,
 def _encoder(
     name: str, short: str, network: Any, about: dict[str, Any], around: int, device: str, notes: Sequence[str] = ()
 ) -> Encoder:
-    """The encoder of a network that takes the middle of images of `around` pixels."""
+    """The encoder of a network that takes the centre of images of `around` pixels."""
     from hotshot.images.extraction import Extractor, tried
     from hotshot.images.training.augmentation import as_input
 

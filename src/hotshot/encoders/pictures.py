@@ -1,4 +1,4 @@
-"""Image files as the squares that encoders take, and as small pictures for pages."""
+"""Image files as squares for encoders, and as thumbnails for pages."""
 
 from __future__ import annotations
 

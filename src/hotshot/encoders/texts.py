@@ -49,7 +49,7 @@ def _sentence_transformer(place: str, device: str) -> Callable[[list[str]], np.n
 
 
 def transformers_encoder(name: str, place: str, device: str) -> Encoder:
-    """A language model of transformers: the last hidden states, averaged over the tokens of each text."""
+    """A language model of transformers: mean of the last hidden states over the tokens of a text."""
     with loading(name, INSTALL, ON_DISK):
         import torch
         from transformers import AutoTokenizer
@@ -74,7 +74,7 @@ def transformers_encoder(name: str, place: str, device: str) -> Encoder:
 
 
 def auto_model(name: str, place: str, device: str) -> tuple[Any, bool]:
-    """A model of transformers, and whether its pooling layer has weights; call it inside `loading`."""
+    """A model of transformers, and whether its pooling layer has weights; must be called inside `loading`."""
     from transformers import AutoModel
 
     _quiet()

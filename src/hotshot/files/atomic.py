@@ -1,7 +1,7 @@
-"""The one way to write a file or a folder: it appears, or changes, only when all of it is on the disk.
+"""Atomic writing: a file or folder appears or changes only when all of it is on the disk.
 
-What is being written has a hidden name beside its own and is locked, as are folders that a command adds to. The kernel
-takes the locks of a process that dies, so that the next writer knows. Where there are no locks, all goes on without.
+Unfinished files have a hidden name beside the final one and are locked, as are folders that a command adds to. When a
+process dies, the kernel releases its locks, which tells the next writer. Systems without locks work without them.
 """
 
 import ctypes
@@ -25,16 +25,16 @@ except ImportError:  # Windows has no such locks: there, two processes on one na
 
 LOCK = ".lock"
 _NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-# Of Linux: names are relative to the current folder, and change places.
+# Constants of Linux: paths are relative to the current folder, and are exchanged.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 @contextmanager
 def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
-    """Open files that take the places of `paths` at the end; after an error nothing has changed.
+    """Open files that replace `paths` at the end; after an error nothing has changed.
 
-    Of several, the later ones are gone while the first is replaced: whatever ends the process, a new file is never
-    found beside an old one.
+    With several files, the later ones are removed before the first is replaced: a new file is never found beside an
+    old one, even if the process is killed.
     """
     places, parts, files = [Path(path) for path in paths], [], []
     try:
@@ -47,7 +47,7 @@ def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
             file.flush()
             os.fsync(file.fileno())
             if fcntl is None:
-                # Windows moves no open file. Elsewhere its lock stays until it has its name.
+                # Windows cannot rename open files. Elsewhere the lock is held until the file has its name.
                 file.close()
         for place in places[1:]:
             place.unlink(missing_ok=True)
@@ -66,13 +66,13 @@ def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
 
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[BinaryIO]:
-    """An open file that takes the place of `path` at the end; after an error nothing has changed."""
+    """An open file that replaces `path` at the end; after an error nothing has changed."""
     with replace_files(path) as (file,):
         yield file
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise unless a file of this name can be written: to be said before the work, not after it."""
+    """Raise unless a file of this name can be written: before the work, not after it."""
     try:
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.stat(path).st_mode):
@@ -91,7 +91,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write a JSON document that people can read too."""
+    """Write an indented JSON document."""
     try:
         text = json.dumps(content, ensure_ascii=False, indent=1)
         text.encode()
@@ -103,19 +103,19 @@ def write_json(path: str | Path, content: Any) -> None:
 
 @contextmanager
 def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[Path]:
-    """A folder to fill that takes the place of `path` at the end; after an error nothing has changed.
+    """A folder to fill that replaces `path` at the end; after an error nothing has changed.
 
-    Only a folder with the file `marker` in it is ever replaced. Its files are to be written with the functions above.
+    An existing folder is only replaced if it contains the file `marker`. Write its files with the functions above.
     """
     path = Path(path)
-    # Where links lead to: they stay, and "." has a name there.
+    # Links are followed and stay; "." gets a name.
     place = real(path)
     try:
         _check_replaceable(recover(path), marker, overwrite)
         temporary, descriptor = _claim(place, folder=True)
         try:
             yield temporary
-            # Filling may have taken hours.
+            # Check again: filling may have taken hours.
             _check_replaceable(path, marker, overwrite)
             _sync_names(temporary)
             _put_in_place(temporary, place)
@@ -128,11 +128,11 @@ def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[P
 
 
 def _put_in_place(new: Path, place: Path) -> None:
-    """Give a folder its name; what had the name before has that of `new` then, or is removed."""
+    """Rename a folder to `place`; an existing folder there gets the name of `new`, or is removed."""
     if not place.exists():
         new.rename(place)
     elif not _exchange(new, place):
-        # The name is gone for a moment: `recover` gives it back if that is when the process ends.
+        # For a moment `place` does not exist: if the process ends then, `recover` restores it.
         old = new.with_suffix(".old")
         try:
             place.rename(old)
@@ -144,7 +144,7 @@ def _put_in_place(new: Path, place: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two names change places in one step; whether the system can."""
+    """Exchange two names in one step; whether the system supports it."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
@@ -154,15 +154,15 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def real(path: Path) -> Path:
-    """Where links lead to; a link that leads to itself stays, for whoever opens it to refuse."""
+    """The path with links resolved; a link to itself stays, and is refused when it is opened."""
     return Path(os.path.realpath(path))
 
 
 def recover(path: str | Path) -> Path:
-    """The path, after a folder is back that a dead process had moved away to put another in its place."""
+    """The path; a folder that a dead process had moved away while replacing it is moved back first."""
     path = Path(path)
-    # A name with a NUL character is the reader's to refuse.
-    for old in () if os.path.exists(path) or "\0" in str(path) else _left(real(path), "old"):
+    # A name with a NUL character is refused by the reader.
+    for old in () if os.path.exists(path) or "\0" in str(path) else _leftovers(real(path), "old"):
         with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
             if free is not False:
                 old.rename(real(path))
@@ -170,16 +170,16 @@ def recover(path: str | Path) -> Path:
 
 
 def _check_replaceable(path: Path, marker: str, overwrite: bool) -> None:
-    """Raise where something is in the way of `path`."""
+    """Raise if `path` exists and must not be replaced."""
     if path.exists() and not (path / marker).is_file():
-        raise InputError(f"{path} is there already and has no {marker}: choose another name.")
+        raise InputError(f"{path} already exists and has no {marker}: choose another name.")
     if path.exists() and not overwrite:
-        raise InputError(f"{path} is there already: pass overwrite=True to replace it, or choose another name.")
+        raise InputError(f"{path} already exists: pass overwrite=True to replace it, or choose another name.")
 
 
 @contextmanager
 def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
-    """The folder, made where it is missing; until the end no other process may lock it."""
+    """The folder, created if missing and locked until the end."""
     folder = Path(folder)
     with ExitStack() as stack:
         try:
@@ -195,13 +195,13 @@ def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
 
 
 def hold(file: BinaryIO, what: str) -> None:
-    """Lock an open file until it is closed; raise where another process has it, or had it and removed it."""
+    """Lock an open file until it is closed; raise if another process has locked or removed it."""
     if _lock(file.fileno()) is False or not has_its_name(file):
         raise RunError(f"Another process is writing to {what}: wait for it, or name another.")
 
 
 def has_its_name(file: BinaryIO) -> bool:
-    """Whether an open file is still found under its name: nobody has deleted, moved or replaced it."""
+    """Whether an open file still has its name: nobody has deleted, moved or replaced it."""
     try:
         return os.path.samestat(os.stat(file.name), os.fstat(file.fileno()))
     except OSError:
@@ -209,7 +209,7 @@ def has_its_name(file: BinaryIO) -> bool:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Whether this process has the lock of an open file now; None where there are no locks."""
+    """Lock an open file; False if another process holds the lock, None if the system has no locks."""
     if fcntl is None:
         return None
     try:
@@ -223,8 +223,8 @@ def _lock(descriptor: int) -> bool | None:
 
 @contextmanager
 def _locked_now(path: Path) -> Iterator[bool | None]:
-    """Whether a file or folder has been locked, until the end; not where a living process has the lock."""
-    # Windows opens no folder, and has no locks to open it for.
+    """Lock a file or folder until the end; yields the result of `_lock`."""
+    # Windows cannot open folders, and has no locks.
     descriptor = os.open(path if fcntl is not None else os.devnull, os.O_RDONLY)
     try:
         yield _lock(descriptor)
@@ -232,14 +232,14 @@ def _locked_now(path: Path) -> Iterator[bool | None]:
         os.close(descriptor)
 
 
-def _left(path: Path, suffix: str) -> list[Path]:
-    """What has been left, or is being written, beside `path`."""
+def _leftovers(path: Path, suffix: str) -> list[Path]:
+    """Unfinished files and folders beside `path`, of living and dead processes."""
     return list(path.parent.glob(f".{glob.escape(path.name[:60])}.{'[0-9a-f]' * 8}.{suffix}"))
 
 
-def remove_left(path: Path) -> None:
-    """Remove what dead processes left of their work on `path`; every writer of that name does."""
-    for other in (*_left(path, "part"), *(_left(path, "old") if path.exists() else ())):
+def remove_leftovers(path: Path) -> None:
+    """Remove the unfinished files that dead processes left beside `path`; every writer of that name does this."""
+    for other in (*_leftovers(path, "part"), *(_leftovers(path, "old") if path.exists() else ())):
         with suppress(OSError), _locked_now(other) as free:
             if free:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
@@ -247,22 +247,22 @@ def remove_left(path: Path) -> None:
 
 def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
     """A new hidden file or folder beside `path`, open and locked by this process."""
-    remove_left(path)
+    remove_leftovers(path)
     while True:
-        # Short enough wherever the path itself is.
+        # A short name, so that it is valid wherever the path is.
         part = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"
         if folder:
             part.mkdir(parents=True)
         opened = os.devnull if folder and fcntl is None else part
         descriptor = os.open(opened, os.O_RDONLY if folder else _NEW, 0o666)
-        # Another process may have found it before it was locked, and removed it.
+        # Another process may have removed it before it was locked.
         if _lock(descriptor) is not False and part.exists():
             return part, descriptor
         os.close(descriptor)
 
 
 def _sync_names(folder: Path) -> None:
-    """Force the names in a folder to the disk; some systems open no folder, or need not be told."""
+    """Force the names in a folder to the disk; on some systems this is impossible or unnecessary."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

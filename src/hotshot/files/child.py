@@ -1,9 +1,8 @@
-"""Formats whose parsers can be attacked or crash are read by a process of their own, with limits.
+"""Formats whose parsers can be attacked or crash are read in a child process with limits.
 
-The child reads the file with the function `read_raw` of one module of this package and stores what it found as JSON and
-a safetensors file in a temporary folder; the parent maps these. Numbers that may not fit in memory come through a pipe
-instead, from the function `read_rows`. Whatever becomes of the child, a crash, a bomb or a hang, is one sentence in the
-parent.
+The child reads the file with the function `read_raw` of one module of this package and stores the result as JSON and a
+safetensors file in a temporary folder; the parent maps these. Numbers that may not fit in memory come through a pipe
+instead, from the function `read_rows`. If the child crashes, hangs or takes too much memory, it raises an error.
 """
 
 import importlib
@@ -58,19 +57,19 @@ work(request)
 
 @dataclass(frozen=True)
 class Vectors:
-    """A list of vectors: `numbers` of all of them, one after the other, and where each ends."""
+    """A list of vectors: the `numbers` of all of them, concatenated, and where each ends."""
 
     numbers: np.ndarray
     ends: np.ndarray
 
 
 class Bytes(Vectors):
-    """A list of byte strings, in the same way."""
+    """A list of byte strings, stored like `Vectors`."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """A list or array of text: the distinct texts, and which of them each is."""
+    """A list or array of text: the distinct texts, and the index of each entry among them."""
 
     names: tuple[str, ...]
     codes: np.ndarray
@@ -86,7 +85,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Other:
-    """A value that has no place in a feature file, in words."""
+    """A value that feature files cannot contain, described in words."""
 
     what: str
 
@@ -96,9 +95,9 @@ _TYPES = {kind.__name__: kind for kind in (Vectors, Bytes, Texts, Items, Other)}
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is asked: which module reads which file, within which limits, into which folder.
+    """A request to a child: which module reads which file, with which limits, into which folder.
 
-    Where `rows` is true, the child sends the numbers of the file through its pipe instead.
+    If `rows` is true, the child sends the numbers of the file through its pipe instead.
     """
 
     reader: str
@@ -111,9 +110,9 @@ class Request:
 
 
 def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | None = None) -> Any:
-    """What `read_raw` of the module `reader` makes of a file; its arrays are mapped, read-only.
+    """The result of `read_raw` of the module `reader` on a file; its arrays are mapped, read-only.
 
-    The child may take `MEMORY` bytes and `growth` times the size of the file, which `name` is called in sentences.
+    The child may use `MEMORY` bytes plus `growth` times the size of the file. Error messages call the file `name`.
     """
     with _request(reader, path, growth, name) as request:
         found = _answer(request, run(request))
@@ -123,9 +122,9 @@ def read_in_child(reader: str, path: Path, growth: int = GROWTH, name: str | Non
 def stream_from_child(
     reader: str, path: Path, growth: int, shape: tuple[int, int], dtype: np.dtype, rows: int
 ) -> Iterator[np.ndarray]:
-    """The numbers (samples, V) that `read_rows` of the module `reader` gives, `rows` at a time.
+    """The numbers (samples, V) from `read_rows` of the module `reader`, `rows` at a time.
 
-    They come through a pipe: the child waits where no one takes them, and ends when no one can any more.
+    They come through a pipe: the child waits until they are read, and ends when the pipe is closed.
     """
     with _request(reader, path, growth, rows=True) as request, started(request) as process:
         for some in slices(shape[0], rows):
@@ -146,7 +145,7 @@ def stream_from_child(
 
 @contextmanager
 def _request(reader: str, path: Path, growth: int, name: str | None = None, rows: bool = False) -> Iterator[Request]:
-    """A request with the limits of a file, and a folder for as long as it lasts."""
+    """A request with the limits for a file, and a temporary folder."""
     size = len(map_bytes(path))
     memory, seconds = MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND
     # What is mapped stays readable after the folder is gone.
@@ -155,7 +154,7 @@ def _request(reader: str, path: Path, growth: int, name: str | None = None, rows
 
 
 def _answer(request: Request, code: int) -> dict[str, Any]:
-    """What a child that has ended with this exit code found; an error where that is none or is one."""
+    """The answer of a child that ended with this exit code; raises if it has none or if it is an error."""
     answer = Path(request.folder) / "answer.json"
     if code or not answer.exists():
         raise InputError(_sentence(request, code))
@@ -168,7 +167,7 @@ def _answer(request: Request, code: int) -> dict[str, Any]:
 
 
 def run(request: Request) -> int:
-    """Let a child answer a request; its exit code, negative where a signal ended it."""
+    """Run a child on a request; its exit code, negative after a signal."""
     with started(request) as process:
         return _ended(request, process)
 
@@ -181,13 +180,13 @@ def _ended(request: Request, process: subprocess.Popen[bytes]) -> int:
 
 
 def _patience(request: Request) -> int:
-    """Seconds. Waiting takes no processor time: twice as long is for a busy machine."""
+    """Seconds to wait: twice the limit of processor time, for a busy machine."""
     return 2 * request.seconds + SECONDS
 
 
 @contextmanager
 def started(request: Request) -> Iterator[subprocess.Popen[bytes]]:
-    """A child that answers a request; it does not outlive this."""
+    """A child that answers a request, killed at the end."""
     package = Path(__file__).parents[1]
     # The libraries of this process, wherever it found them.
     found = [importlib.util.find_spec(name) for name in _LIBRARIES]
@@ -203,7 +202,7 @@ def started(request: Request) -> Iterator[subprocess.Popen[bytes]]:
             )
         except OSError as error:
             raise InputError(
-                f"{request.name} is read by a process of its own, which cannot be started: {error.strerror or error}."
+                f"{request.name} is read by a child process, which cannot be started: {error.strerror or error}."
             ) from None
         with process:
             try:
@@ -213,7 +212,7 @@ def started(request: Request) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _sentence(request: Request, code: int) -> str:
-    """Why there is no answer."""
+    """The error message for a child without an answer."""
     errors = (Path(request.folder) / "errors").read_bytes()[-2000:].decode(errors="replace").strip()
     if "bad_alloc" in errors or "MemoryError" in errors:
         return str(_too_much_memory(request))
@@ -224,10 +223,10 @@ def _sentence(request: Request, code: int) -> str:
         return f"{request.name} takes more than {request.seconds} seconds to read: it is damaged or hostile."
     name = signal.Signals(-code).name
     if name == "SIGKILL":
-        return f"{request.name} could not be read, the system stopped it, as it does for want of memory."
+        return f"{request.name} could not be read, the system stopped the reader for lack of memory: free some memory."
     return (
-        f"{request.name} crashes the program that reads such files ({name}), which ran by itself and did no harm: "
-        "it is damaged or hostile; copy or download it again."
+        f"{request.name} crashes the program that reads such files ({name}), in a separate process: it is damaged "
+        "or hostile; copy or download it again."
     )
 
 
@@ -239,10 +238,10 @@ def _too_much_memory(request: Request) -> InputError:
 
 
 def work(text: str) -> None:
-    """Answer a request: all that a child does, from here on down."""
+    """Answer a request: the main function of a child, which runs this and what follows."""
     request = Request(**json.loads(text))
     module = importlib.import_module(f"hotshot.files.{request.reader}")
-    # The pipe is for numbers: whatever a library prints goes with its errors.
+    # The pipe is only for numbers: what a library prints goes to stderr.
     pipe = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     limit(request)
@@ -250,11 +249,11 @@ def work(text: str) -> None:
 
 
 def limit(request: Request) -> None:
-    """Take no more memory, time and room on the disk from here on than the request allows."""
+    """Limit memory, time and disk space to what the request allows."""
     try:
         import resource
     except ImportError:
-        # Not on Windows, where only the parent's patience ends.
+        # Not on Windows, where only the parent limits the time.
         return
     pages = Path("/proc/self/statm")
     used = int(pages.read_text().split()[0]) * resource.getpagesize() if pages.exists() else 2**31
@@ -272,7 +271,7 @@ def limit(request: Request) -> None:
 
 
 def answer(request: Request, module: Any, pipe: BinaryIO | None = None) -> None:
-    """Read the file and store, or send through the pipe, what was found, or the sentence that says what is wrong."""
+    """Read the file, and store the result or the error message, or send the numbers through the pipe."""
     folder = Path(request.folder)
     tensors: dict[str, Any] = {}
     try:
@@ -292,6 +291,6 @@ def answer(request: Request, module: Any, pipe: BinaryIO | None = None) -> None:
     except OSError as error:
         found = {
             "error": f"{request.name} cannot be read and unpacked to {folder.parent}, {error.strerror or error}: set "
-            "TMPDIR to a folder with more room, or save its arrays with numpy.savez(path, X=X, y=y)."
+            "TMPDIR to a folder with more space, or save its arrays with numpy.savez(path, X=X, y=y)."
         }
     (folder / "answer.json").write_text(json.dumps(found))

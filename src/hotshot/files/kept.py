@@ -1,4 +1,4 @@
-"""What features were taken of, row by row: an id, the text, a thumbnail, and columns of the table they came in."""
+"""What is stored beside features, row by row: an id, the text, a thumbnail, and other columns of the table."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _NAMES = frozenset((*ID_NAMES, *TEXT_NAMES, *PLACE_NAMES, *TIME_NAMES))
 
 
 def bare(name: str) -> str:
-    """A name of a column as it is compared with those above."""
+    """The name of a column, normalised for comparison with the names above."""
     return re.sub(r"\([^)]*\)|[^a-z0-9]", "", name.lower())
 
 
 def is_kept(name: str) -> bool:
-    """Whether a column of this name is kept beside the features, not one of them."""
+    """Whether a column of this name is stored beside the features, not a feature."""
     return bare(name) in _NAMES
 
 
 class Rows(Sequence[Any]):
-    """One value for each row, made when it is asked for: a million of them take no memory before."""
+    """One value per row, created when it is used: a million of them take no memory before."""
 
     def __init__(self, make: Callable[[int], Any], rows: Sequence[int]) -> None:
         self.make, self.rows = make, rows
@@ -138,7 +138,7 @@ class Kept:
 
 
 def kept_of(columns: Mapping[str, Sequence[Any]], n_samples: int) -> Kept:
-    """Columns by their names as what is kept: `id` is the id, or else places and times together are."""
+    """`Kept` from columns by name; without a column `id`, file and time columns together are the id."""
     called = {bare(name): name for name in reversed(list(columns))}
     own = {role: next((called[n] for n in names if n in called), None) for role, names in _ROLES.items()}
     others = {name: values for name, values in columns.items() if name not in (THUMBNAIL, *own.values())}
@@ -157,15 +157,15 @@ def _joined(places: list[Sequence[str]], times: list[Sequence[str]], row: int) -
 
 
 def unpacked(data: np.ndarray, offsets: np.ndarray, n_samples: int, name: str, path: Path) -> Rows:
-    """Texts, or thumbnails, that lie one after the other in `data` (bytes,); row i from offsets[i] to offsets[i + 1].
+    """Texts or thumbnails, concatenated in `data` (bytes,); row i is data[offsets[i] : offsets[i + 1]].
 
-    Refused unless there is one for each sample and every text is UTF-8.
+    Raises unless there is one per sample and every text is UTF-8.
     """
-    what = f"{path} holds {quoted(name)}, one for each sample,"
+    what = f"{path} holds {quoted(name)} of the samples"
     if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.shape != (n_samples + 1,):
-        raise InputError(f"{what} in another form or number: write the file again.")
+        raise InputError(f"{what} in the wrong form or number: write the file again.")
     if offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
-        raise InputError(f"{what} that begin and end nowhere: copy or download it again.")
+        raise InputError(f"{what} with invalid offsets: copy or download it again.")
     check_length(int((offsets[1:] - offsets[:-1]).max()), name, path)
     view = memoryview(data)  # type: ignore[arg-type]
     if name == THUMBNAIL:
@@ -177,12 +177,12 @@ def unpacked(data: np.ndarray, offsets: np.ndarray, n_samples: int, name: str, p
         for some in slices(n_samples, _ROWS_AT_ONCE):
             str(view[offsets[some.start] : offsets[some.stop]], "utf-8")
     except ValueError:
-        raise InputError(f"{what} that are not UTF-8: write them as text.") from None
+        raise InputError(f"{what} that is not UTF-8: write it as text.") from None
     return Rows(lambda row: str(view[offsets[row] : offsets[row + 1]], "utf-8"), range(n_samples))
 
 
 def packed(values: Sequence[Any], name: str, path: Path) -> tuple[Iterator[np.ndarray], np.ndarray]:
-    """Texts or thumbnails as blocks of bytes, and where each begins and ends (samples + 1,)."""
+    """Texts or thumbnails as blocks of bytes, and their offsets (samples + 1,)."""
     offsets = np.zeros(len(values) + 1, np.int64)
     for row, value in enumerate(values):
         offsets[row + 1] = len(_encoded(value, name, path))
@@ -196,28 +196,28 @@ def packed(values: Sequence[Any], name: str, path: Path) -> tuple[Iterator[np.nd
 
 
 class Packer:
-    """Takes texts or thumbnails one by one, in as little memory as they take in a file."""
+    """Collects texts or thumbnails one by one, in as little memory as they take in a file."""
 
     def __init__(self) -> None:
         self._data, self._offsets = bytearray(), array("q", [0])
 
     def add(self, value: str | bytes) -> None:
-        """That of the next row."""
+        """Add the value of the next row."""
         self._data += value.encode() if isinstance(value, str) else value
         self._offsets.append(len(self._data))
 
     def rows(self, name: str, path: Path) -> Rows:
-        """All of them."""
+        """The values of all rows."""
         offsets = np.frombuffer(self._offsets, np.int64)
         return unpacked(np.frombuffer(self._data, np.uint8), offsets, len(offsets) - 1, name, path)
 
 
 def check_length(n_bytes: int, name: str, path: Path) -> None:
-    """Refuse a text or thumbnail that no one would look at."""
+    """Refuse a text or thumbnail that is too long."""
     if n_bytes > LONGEST:
         raise InputError(
-            f"{path} has {quoted(name)} of {readable_size(n_bytes)} for one sample where {readable_size(LONGEST)} are "
-            "allowed: shorten it."
+            f"{path} has {quoted(name)} of {readable_size(n_bytes)} for one sample, and the limit is "
+            f"{readable_size(LONGEST)}: shorten it."
         )
 
 
@@ -226,5 +226,5 @@ def _encoded(value: Any, name: str, path: Path) -> bytes:
         return value.encode() if isinstance(value, str) else bytes(value)
     except UnicodeEncodeError:
         raise InputError(
-            f"{path} cannot hold {quoted(name)} that is no valid text, {value[:60]!r}: repair it."
+            f"{path} cannot hold {quoted(name)} that is not valid text, {value[:60]!r}: repair it."
         ) from None

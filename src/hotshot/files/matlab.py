@@ -31,8 +31,8 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a `.mat` file: a matrix X (samples, V) and labels y, or one matrix per class.
 
     Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. MATLAB's numbers are
-    floats unless told otherwise: labels without a fractional part are read as integers. Variables that are neither
-    numbers nor text are left alone. `part` chooses one of several sets, such as `X_base` with `y_base`.
+    floats by default: labels without a fractional part are read as integers. Variables that are neither numbers
+    nor text are ignored. `part` chooses one of several sets, such as `X_base` with `y_base`.
     """
     path = Path(path)
     return features_from_arrays(as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path), path, part=part)
@@ -50,9 +50,9 @@ def read_raw(path: Path, name: str) -> Items:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        # Whatever SciPy stumbles over, the file is to blame.
+        # Any error of SciPy is due to the file.
         reason = on_one_line(str(error) or type(error).__name__).rstrip(".")
-        raise InputError(f"{name} is not a sound MATLAB file ({reason}): copy it, or save it, again.") from None
+        raise InputError(f"{name} is not a valid MATLAB file ({reason}): copy or save it again.") from None
     arrays = {key: value for key, value in found.items() if value is not None}
     if not arrays:
         raise InputError(
@@ -63,7 +63,7 @@ def read_raw(path: Path, name: str) -> Items:
 
 
 def _loaded(path: Path) -> dict[str, Any]:
-    """All variables, numbers in the type they have in MATLAB; complex ones that are no features are left out."""
+    """All variables, with numbers in the type they have in MATLAB; complex ones that are not features are left out."""
     from scipy.io import loadmat
 
     with warnings.catch_warnings():
@@ -84,7 +84,7 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _array(value: Any, key: str, path: Path) -> np.ndarray | Texts | None:
-    """A variable as an array of numbers or text; None where it is neither."""
+    """A variable as an array of numbers or text; None if it is neither."""
     if hasattr(value, "toarray"):
         check_size(path, 8 * math.prod(value.shape), f"the sparse matrix {quoted(key)}")
         if hasattr(value, "check_format"):
@@ -109,7 +109,7 @@ def _is_text(cell: Any) -> bool:
 
 
 def _is_integral(value: np.ndarray) -> bool:
-    """Whether floats are integers, and so small that they were before they became floats."""
+    """Whether floats are integers that floats represent exactly."""
     return value.dtype.kind == "f" and bool(((value == np.floor(value)) & (np.abs(value) < 2**53)).all())
 
 
@@ -118,15 +118,15 @@ def _words(name: str) -> set[str]:
 
 
 def write_matlab(path: Path, content: Content) -> None:
-    """Write X, y, and the names that y counts from 1 where labels are text; all at once, for want of a stream."""
+    """Write X, y, and for text labels the class names, which y counts from 1; all at once, as SciPy cannot stream."""
     from scipy.io import savemat
     from scipy.io.matlab import MatWriteError
 
     if content.dtype == np.float16:
-        raise ParameterError(f"{path} cannot hold float16, which MATLAB lacks: pass dtype='float32'.")
+        raise ParameterError(f"{path} cannot hold float16, which MATLAB does not have: pass dtype='float32'.")
     n_samples, width = content.shape
     if n_samples * width * content.dtype.itemsize > _LARGEST:
-        raise InputError(f"{path} cannot hold more than 2 GiB, the most of its format: write .safetensors instead.")
+        raise InputError(f"{path} cannot hold more than 2 GiB, the limit of its format: write .safetensors instead.")
     content.refuse_nul(path)
     variables: dict[str, Any] = {}
     if content.label_type == "str":
@@ -136,7 +136,7 @@ def write_matlab(path: Path, content: Content) -> None:
         variables["names"] = names
     elif content.classes:
         variables["y"] = content.class_array[content.codes]
-    # MATLAB's numbers are all of one type: a reader must be told that 1.0 was no integer.
+    # MATLAB's numbers have one type: the file must record that 1.0 is a float.
     variables["about"] = json.dumps({**content.about, "label_type": content.label_type})
     with replace_file(path) as file:
         variables["X"] = np.concatenate(list(content.blocks()))
@@ -144,4 +144,4 @@ def write_matlab(path: Path, content: Content) -> None:
             savemat(file, variables, do_compression=False, oned_as="column")
         except (MatWriteError, ValueError, TypeError) as error:
             # ValueError: a name that is no valid text.
-            raise InputError(f"{path} cannot hold these labels: {error}.") from None
+            raise InputError(f"{path} cannot hold these labels ({error}): rename them.") from None

@@ -1,4 +1,4 @@
-"""What named arrays mean: which are features, which labels, which class names; the same for every format."""
+"""The meaning of named arrays in any format: features, labels or class names."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -60,14 +60,14 @@ def features_from_arrays(
     """Features and labels among named arrays, in any of the layouts that feature files come in.
 
     - `X` (samples, V) and `y` (samples,), or other usual names for them; class names of integer labels
-      may stand beside them;
-    - one array (classes, samples, V), with the names of the classes beside it or numbered from 0;
+      may be stored beside them;
+    - one array (classes, samples, V), with the names of the classes in another array, or numbered from 0;
     - one array (samples, V) per class, whose name is the label.
 
-    Arrays `ids` and `texts` with one entry per sample are kept beside them.
+    Arrays `ids` and `texts` with one entry per sample are stored beside them.
 
-    `part` chooses one of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`. `about` is what
-    the file says of its features; an array `about` of JSON text is read for it where this is None.
+    `part` chooses one of several sets of samples, such as `X_base`, `y_base` and `X_novel`, `y_novel`. `about` is the
+    header of the file; if it is None, an array `about` of JSON text is read as header.
     """
     arrays = dict(arrays)
     text = arrays.pop("about", None)
@@ -114,7 +114,7 @@ def _source(
 
 
 def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path) -> Kept:
-    """Ids and texts of the samples; arrays of other lengths are something else and left alone."""
+    """Ids and texts of the samples; arrays of other lengths are ignored."""
     columns = {}
     for role, names in (("id", part.ids), ("text", part.texts)):
         name = next((name for name in names if arrays[name].shape == (n_samples,)), None)
@@ -127,7 +127,7 @@ def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path
 
 
 def _parts(arrays: Mapping[str, Numbers]) -> dict[str, _Part]:
-    """Sets of samples by name, the empty name where arrays have none."""
+    """Sets of samples by name; the name is empty if arrays have no part in their names."""
     parts: dict[str, _Part] = {}
     for name, array in arrays.items():
         for role, own in _roles(name):
@@ -172,7 +172,7 @@ def _fits(role: str, array: Numbers) -> bool:
 
 
 def choose_part(called: Mapping[str, Any], part: str | None, path: Path) -> Any:
-    """The one of several sets of samples that is asked for, or the only one."""
+    """The requested set of samples, or the only one."""
     if part is not None and part in called:
         return called[part]
     if part is not None:
@@ -200,7 +200,7 @@ def _check_numbers(X: Numbers, name: str, path: Path) -> None:
 
 
 def _labels_of_rows(arrays: Mapping[str, Numbers], name: str, part: _Part, path: Path) -> np.ndarray | str:
-    """Labels of the samples, or the sentence that says that there are none."""
+    """Labels of the samples, or the message that there are none."""
     X = arrays[name]
     per_sample = [other for other in part.labels if _count(arrays[other]) == X.shape[0]]
     if len(per_sample) > 1:
@@ -253,7 +253,7 @@ def _labels_of_stack(arrays: Mapping[str, Numbers], name: str, part: _Part, path
 def _from_class_arrays(
     arrays: Mapping[str, Numbers], path: Path, part: str | None, about: dict[str, Any]
 ) -> FeatureSource:
-    """One array (samples, V) per class, or one alone, without labels, or the sentence that says what is missing."""
+    """Features from one array (samples, V) per class, or from a single one without labels; raises if neither fits."""
     tables = all(len(a.shape) == 2 and a.dtype.kind in "fiub" for a in arrays.values())
     if len(arrays) < 2 or not tables or all(_SET.fullmatch(name) for name in arrays):
         missing = (
@@ -269,14 +269,14 @@ def _from_class_arrays(
 
 
 def _count(array: Numbers) -> int:
-    """How many labels an array would be; a single row or column of them counts, a table does not."""
+    """The number of labels in an array; a single row or column counts, a table does not."""
     if len(array.shape) == 1 or 1 in array.shape:
         return int(np.prod(array.shape))
     return -1
 
 
 def parsed_about(text: str) -> dict[str, Any]:
-    """What JSON text says of features; nothing where it is something else."""
+    """The header in JSON text; empty if it is not a JSON object."""
     return json_object(text) or {}
 
 
@@ -305,7 +305,7 @@ def features_from_classes(
     for label in widths:
         if widths[label] != width:
             raise InputError(
-                f"{path} has vectors of {width} features in class {quoted(first)} and of {widths[label]} in class "
+                f"{path} has {width} features in class {quoted(first)} and {widths[label]} in class "
                 f"{quoted(label)}: extract all features with the same model."
             )
     n_samples = sum(shape[0] for _, shape, _ in groups.values())

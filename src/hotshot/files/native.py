@@ -1,4 +1,4 @@
-"""The native form: safetensors with features, codes of labels, and a JSON header that tells what they are."""
+"""The native format: safetensors with features, codes of labels, and a JSON header."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TYPES = {"str": str, "int": int, "bool": bool, "float": float}
 
 
 def open_safetensors(path: Path, part: str | None) -> FeatureSource:
-    """Features and labels of a safetensors file, hotshot's own or any other's, without reading its numbers."""
+    """Features and labels of a safetensors file, from hotshot or another program, without reading its numbers."""
     file = map_tensors(path)
     if _KEY not in file.metadata:
         arrays: dict[str, Numbers] = {
@@ -45,13 +45,13 @@ def open_safetensors(path: Path, part: str | None) -> FeatureSource:
     about = {name: value for name, value in header.items() if name not in _STRUCTURE}
     kept = _kept(file, len(X), path)
     if codes is None:
-        missing = f"{path} was written without labels: write it again with labels, or use it where none are needed."
+        missing = f"{path} has no labels: write it again with labels, or use it where none are needed."
         return in_memory(path, X, lambda some: None, about, True, kept, missing)
     return in_memory(path, X, lambda some: classes[codes[some]], about, True, kept)
 
 
 def write_native(path: Path, content: Content) -> None:
-    """Write features in the native form."""
+    """Write features in the native format."""
     # Readers of the first version need labels, and leave alone what is kept.
     header: dict[str, Any] = {**content.about, "format": f"{FORMAT} {1 if content.classes else VERSION}"}
     kept = {f"{_KEPT}{name}": packed(values, name, path) for name, values in content.kept.stored().items()}
@@ -69,7 +69,7 @@ def write_native(path: Path, content: Content) -> None:
 
 @dataclass(frozen=True)
 class BrainFloats:
-    """bfloat16 numbers, mapped as their bits, that become float32 as they are read."""
+    """bfloat16 numbers, mapped as bits and converted to float32 when they are read."""
 
     bits: np.ndarray
     streams = True
@@ -77,7 +77,7 @@ class BrainFloats:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of an array."""
+        """Shape, as of an array."""
         return self.bits.shape
 
     def reshape(self, *shape: int) -> BrainFloats:
@@ -102,42 +102,42 @@ def _header(text: str, path: Path) -> dict[str, Any]:
     name, _, version = str(header.get("format")).rpartition(" ")
     if name != FORMAT or not version.isdecimal():
         raise InputError(
-            f"{path} is a file of hotshot but holds no features, its format is {str(header.get('format'))[:60]!r}: "
+            f"{path} is a file of hotshot without features, its format is {str(header.get('format'))[:60]!r}: "
             "pass a feature file."
         )
     if int(version[:9]) > VERSION:
         raise InputError(
-            f"{path} is in format {version[:9]} of hotshot's features and this hotshot reads up to {VERSION}: "
+            f"{path} has version {version[:9]} of hotshot's feature format, and this hotshot reads up to {VERSION}: "
             "install a newer hotshot."
         )
     return header
 
 
 def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.ndarray, Any, Any]:
-    """Features, codes of labels and labels by code, the two last None where the file was written without labels."""
+    """Features, codes of labels and labels by code; the last two are None without labels."""
     X, codes = file.tensors.get("X"), file.tensors.get("y")
     unlabelled = codes is None and "classes" not in header
     if X is None or (codes is None and not unlabelled) or file.brain_floats:
-        raise _damaged(path, "it lacks its features X or the codes y of its labels")
+        raise _damaged(path, "features X or label codes y are missing")
     if X.ndim != 2 or 0 in X.shape:
-        raise _damaged(path, f"its features {X.shape} do not fit (samples, features)")
+        raise _damaged(path, f"its features have shape {X.shape}, not (samples, features)")
     if codes is None:
         return X, None, None
     if codes.shape != X.shape[:1] or codes.dtype.kind not in "iu":
-        raise _damaged(path, f"its features {X.shape} and its labels {codes.shape} {codes.dtype} do not fit")
+        raise _damaged(path, f"its features {X.shape} do not match its label codes {codes.shape} {codes.dtype}")
     classes, kind = header.get("classes"), header.get("label_type")
     wanted = _TYPES.get(kind) if isinstance(kind, str) else None
     if not isinstance(classes, list) or not classes or any(type(label) is not wanted for label in classes):
-        raise _damaged(path, f"its classes are no list of {kind}")
+        raise _damaged(path, f"its classes are not a list of {kind}")
     if int(codes.min()) < 0 or int(codes.max()) >= len(classes):
-        raise _damaged(path, f"it has {len(classes)} classes and labels from {codes.min()} to {codes.max()}")
+        raise _damaged(path, f"it has {len(classes)} classes and label codes from {codes.min()} to {codes.max()}")
     labels = label_array(classes, "its header", path)
     check_size(path, len(codes) * labels.itemsize, "labels")
     return X, codes, labels
 
 
 def _kept(file: TensorFile, n_samples: int, path: Path) -> Kept:
-    """What the file keeps of each sample; numbers of the rows where it keeps nothing."""
+    """Ids, texts, thumbnails and columns of the samples; row numbers if there are none."""
     columns = {}
     for key, offsets in file.tensors.items():
         if key.startswith(_KEPT) and key.endswith(_OFFSETS):
@@ -150,4 +150,4 @@ def _kept(file: TensorFile, n_samples: int, path: Path) -> Kept:
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return damaged(f"{path} is not a sound file of features, {what}")
+    return damaged(f"{path} is not a valid feature file, {what}")

@@ -1,7 +1,7 @@
 """`.npy` and `.npz`: features mapped or read a few rows at a time, without trusting headers or archives.
 
-The headers are read by a pattern of our own: NumPy's reader evaluates them as Python literals, for which nine kilobytes
-of brackets are an error of the parser, and takes the types of records and dates.
+Headers are parsed by a regular expression: NumPy's reader evaluates them as Python literals, so that nine kilobytes of
+brackets crash its parser, and accepts records and dates.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _LOCAL_HEADER = 30
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What a header announces; the numbers start `start` bytes after it does."""
+    """Contents of a header; the numbers start `start` bytes after its beginning."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -75,34 +75,34 @@ class NpyHeader:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the numbers."""
+        """Size of the numbers in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
-    """The header at the current place of a file; `what` names the array in sentences."""
+    """The header at the current position of a file; error messages call the array `what`."""
 
-    def unsound(why: str) -> InputError:
+    def invalid(why: str) -> InputError:
         return damaged(f"{path} does not hold {what} in the .npy format, {why}")
 
     prefix = file.read(8)
     if len(prefix) < 8 or prefix[:6] != b"\x93NUMPY" or prefix[6] not in (1, 2, 3) or prefix[7] != 0:
-        raise unsound("it does not start as one")
+        raise invalid("it has another start")
     width = 2 if prefix[6] == 1 else 4
     length = int.from_bytes(file.read(width), "little")
     if length > _LONGEST:
-        raise unsound(f"its header has {length} bytes")
+        raise invalid(f"its header has {length} bytes")
     text = file.read(length)
     if len(text) < length:
-        raise unsound("it ends inside its header")
+        raise invalid("it is truncated in its header")
     found = _HEADER.fullmatch(text.decode("latin-1"))
     if not found or None in found.groups():
-        raise unsound("its header is not readable")
+        raise invalid("its header is invalid")
     sizes = [size for size in re.split(r"[,\sL]+", found["shape"]) if size]
     shape = tuple(int(size) for size in sizes[: _MOST_DIMENSIONS + 1] if len(size) < 19)
     # NumPy refuses shapes that would be too large if they were not empty.
     if len(shape) != len(sizes) or len(shape) > _MOST_DIMENSIONS or math.prod(n or 1 for n in shape) >= 2**59:
-        raise unsound("its shape is none")
+        raise invalid("its shape is invalid")
     dtype = _dtype(found["type"].strip("'\""), what, path)
     return NpyHeader(shape, dtype, found["fortran"] == "True", 8 + width + length)
 
@@ -122,7 +122,7 @@ def _dtype(code: str, what: str, path: Path) -> np.dtype:
 
 
 def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
-    """Features of an `.npy` file with the labels that were named or that stand beside it."""
+    """Features of an `.npy` file with labels from the given file or from a file beside it."""
     X = map_npy(path)
     labels = _find_labels(path) if labels is None else labels
     if labels is None:
@@ -144,19 +144,19 @@ def map_npy(path: Path) -> np.ndarray:
         held = file.seek(0, os.SEEK_END) - header.start
         if header.n_bytes != held:
             raise damaged(
-                f"{path} announces {readable_size(header.n_bytes)} of numbers, shape {header.shape}, and holds "
+                f"{path} should hold {readable_size(header.n_bytes)} of numbers, shape {header.shape}, but holds "
                 f"{readable_size(held)}"
             )
         if header.n_bytes == 0:
             return np.empty(header.shape, dtype=header.dtype)
         order = "F" if header.fortran else "C"
         mapped = np.memmap(file, header.dtype, "r", header.start, header.shape, order)  # type: ignore[call-overload]
-    # A plain array: what is computed from it is no map any more.
+    # A plain array: results computed from it are not maps.
     return np.asarray(mapped)
 
 
 def _beside(path: Path) -> list[str]:
-    """What the labels of an `.npy` file may be called."""
+    """Possible names for the labels of an `.npy` file."""
     pair = [f"{_PAIRS[path.stem]}.npy"] if path.stem in _PAIRS else []
     return [pattern.format(path.stem) for pattern in _BESIDE] + pair
 
@@ -167,13 +167,13 @@ def _find_labels(path: Path) -> Path | None:
 
 def _unlabelled(path: Path) -> str:
     return (
-        f"{path} needs a file of labels beside it, and none of {', '.join(_beside(path))} is there: "
-        "write one with numpy.save, or name it with labels=."
+        f"{path} has no file of labels beside it, none of {', '.join(_beside(path))}: "
+        "write one with numpy.save, or pass labels= (in the shell --labels)."
     )
 
 
 def open_npz(path: Path, part: str | None) -> FeatureSource:
-    """Features and labels of an `.npz` file, of which only the arrays that are needed are unpacked."""
+    """Features and labels of an `.npz` file; only the needed arrays are unpacked."""
     arrays: dict[str, Member] = {}
     with _opened(path) as archive:
         _check_members(archive, path)
@@ -184,7 +184,7 @@ def open_npz(path: Path, part: str | None) -> FeatureSource:
                     header = read_npy_header(file, f"array {name!r:.60}", path)
                 if header.start + header.n_bytes != info.file_size:
                     raise damaged(
-                        f"{path} announces {header.n_bytes} bytes for array {quoted(name)} of shape {header.shape} and "
+                        f"{path} should hold {header.n_bytes} bytes for array {quoted(name)} {header.shape}, but "
                         f"holds {info.file_size - header.start}"
                     )
                 arrays[name] = Member(path, info.filename, header, header.shape)
@@ -193,7 +193,7 @@ def open_npz(path: Path, part: str | None) -> FeatureSource:
 
 @dataclass(frozen=True)
 class Member:
-    """One array of an archive; `shape` may be another than it is stored with."""
+    """One array of an archive; `shape` may differ from the stored shape."""
 
     path: Path
     name: str
@@ -202,16 +202,16 @@ class Member:
 
     @property
     def dtype(self) -> np.dtype:
-        """As it is stored."""
+        """Type in the file."""
         return self.header.dtype
 
     @property
     def streams(self) -> bool:
-        """Whether `blocks` needs memory for one block only: the rows of Fortran's order are everywhere."""
+        """Whether `blocks` needs memory for one block only: not in Fortran order, where rows are scattered."""
         return not self.header.fortran or len(self.header.shape) < 2
 
     def reshape(self, *shape: int) -> Member:
-        """The same numbers in another shape, of which the first size may be -1."""
+        """The same numbers in another shape; its first size may be -1."""
         first = math.prod(self.shape) // math.prod(shape[1:]) if shape[0] == -1 else shape[0]
         return replace(self, shape=(first, *shape[1:]))
 
@@ -224,7 +224,7 @@ class Member:
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """A number of rows at a time."""
+        """Yield so many rows at a time."""
         if not self.streams:
             yield from blocks(np.asarray(self), rows)
             return
@@ -244,7 +244,7 @@ class Member:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """An archive whose faults come out as one sentence."""
+    """An open archive; its errors are raised as one sentence."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -252,11 +252,11 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
         raise
     except _FAULTS as error:
         reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise damaged(f"{path} is not a sound .npz file, {reason}") from None
+        raise damaged(f"{path} is not a valid .npz file, {reason}") from None
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
-    """Refuse what no honest `.npz` file has, before anything is unpacked."""
+    """Refuse members that a normal `.npz` file never has, before anything is unpacked."""
     end = 0
     seen: set[str] = set()
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
@@ -282,7 +282,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
 
 
 def write_npz(path: Path, content: Content) -> None:
-    """Write arrays X and y, ids and texts if any, and `about`, JSON text; uncompressed, as numpy.savez does."""
+    """Write arrays X, y, ids, texts and `about` (JSON text), as far as present; uncompressed, like numpy.savez."""
     about = np.array(json.dumps(content.about))
     arrays: list[tuple[str, Any, np.dtype, Iterable[np.ndarray]]] = [
         ("X", content.shape, content.dtype, content.blocks()),
@@ -294,7 +294,7 @@ def write_npz(path: Path, content: Content) -> None:
         for name, shape, dtype, blocks in arrays:
             if name == "y" and not content.classes:
                 continue
-            # Without a date of its own the same features make the same file.
+            # Without a date, the same features make the same file.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 write_array(member, shape, dtype, blocks)
 
@@ -314,19 +314,19 @@ def write_npy(path: Path, content: Content) -> None:
 
 
 def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.dtype, Iterable[np.ndarray]]:
-    """Text for each sample as an array, in which each takes the room of the longest."""
+    """Text of the samples as an array, in which each takes as much space as the longest."""
     dtype = np.dtype(f"<U{max(1, max(map(len, values)))}")
     if dtype.itemsize * len(values) > ALWAYS_ALLOWED or any(text.endswith("\0") for text in values):
         raise InputError(
-            f"{path} has no room for {name}, each as long as the longest ({dtype.itemsize // 4} characters), nor for a "
-            "NUL character at the end: write .safetensors instead."
+            f"{path} cannot hold {name} that are too long (up to {dtype.itemsize // 4} characters) or end in a NUL "
+            "character: write .safetensors instead."
         )
 
     def blocks() -> Iterator[np.ndarray]:
         for some in slices(len(values), ROWS_AT_ONCE):
             block = np.array(list(values[some]), dtype)
             if not is_text(block):
-                raise InputError(f"{path} cannot hold {name} with half characters: repair them.")
+                raise InputError(f"{path} cannot hold {name} with invalid characters: repair them.")
             yield block
 
     return name, (len(values),), dtype, blocks()
@@ -338,7 +338,7 @@ def _labels(content: Content) -> Iterable[np.ndarray]:
 
 
 def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray] = ()) -> None:
-    """Write an `.npy` header, which is as long for any number of rows, and the numbers that come in blocks."""
+    """Write an `.npy` header, whose length is the same for any number of rows, and blocks of numbers."""
     dtype = dtype.newbyteorder("<")
     np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
     for block in blocks:

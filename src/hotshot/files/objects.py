@@ -19,7 +19,7 @@ _FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, O
 
 
 def to_json(value: Any, name: str, tensors: dict[str, np.ndarray]) -> Any:
-    """`value` as JSON, with its arrays of numbers put into `tensors`; an array in two places is written once."""
+    """`value` as JSON; its arrays of numbers are added to `tensors`, each once."""
     return _encoded(value, name, tensors, {id(array): key for key, array in tensors.items()})
 
 
@@ -46,7 +46,7 @@ def _encoded(value: Any, name: str, tensors: dict[str, np.ndarray], known: dict[
 
 
 def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str, type]) -> Any:
-    """What `to_json` was given; `types` are the only classes that are made."""
+    """The inverse of `to_json`; only classes in `types` are created."""
     if isinstance(value, list):
         return tuple(from_json(item, tensors, types) for item in value)
     if not isinstance(value, dict):
@@ -55,26 +55,26 @@ def from_json(value: Any, tensors: Mapping[str, np.ndarray], types: Mapping[str,
         return tensors[value["tensor"]]
     if "text" in value:
         if not all(isinstance(item, str) for item in value["text"]) or type(value["objects"]) is not bool:
-            raise ValueError("text that is no text")
+            raise ValueError("text that is not a string")
         return np.array(value["text"], dtype=object if value["objects"] else str)
     own = {key: from_json(item, tensors, types) for key, item in value.items() if key != "type"}
     return types[value["type"]](**own)
 
 
 def read_object(path: str | Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None where it holds anything else."""
+    """The JSON object in a file; None if it holds anything else."""
     with opened(path, LONGEST_DOCUMENT) as file:
         return json_object(file.read(), parse_int=_integer)
 
 
 def _integer(digits: str) -> int:
     if len(digits) > MOST_DIGITS:
-        raise ValueError("no number of ours")
+        raise ValueError("a number with too many digits")
     return int(digits)
 
 
 def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
-    """The JSON object in a folder that says what else is there; refused unless of this kind and version."""
+    """The JSON object that describes a folder; raises unless it has this kind and version."""
     path = recover(folder) / file
     if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
@@ -83,29 +83,29 @@ def read_json_document(folder: Path, file: str, what: str, remedy: str, version:
         raise InputError(f"{path} does not describe a {what}: {remedy}.")
     if found.get("version") != version:
         raise InputError(
-            f"{folder} is a {what} of version {found.get('version')!r:.20} where this hotshot reads version "
-            f"{version}: use the hotshot that wrote it, or make it again."
+            f"{folder} is a {what} of version {found.get('version')!r:.20}, but this hotshot reads version "
+            f"{version}: use the hotshot that wrote it, or create it again."
         )
     return found
 
 
 def file_in_folder(folder: Path, name: str) -> Path:
-    """A file of the folder; raises where the name leads out of it, or to a pipe that would be waited for."""
+    """A file of the folder; raises if the name leads outside, or to something else such as a pipe."""
     path = folder / name
     if Path(name).name != name:
         raise ValueError(f"file {name!r:.100} is not in the folder")
     if path.exists() and not path.is_file():
-        raise ValueError(f"{name} is no file")
+        raise ValueError(f"{name} is not a file")
     return path
 
 
 @contextmanager
-def refuse_damage(folder: Path, what: str, said: type[Exception] = InputError) -> Iterator[None]:
-    """Whatever goes wrong while a folder is read is said in one sentence; errors of type `said` are one already."""
+def refuse_damage(folder: Path, what: str, clear: type[Exception] = InputError) -> Iterator[None]:
+    """Turn errors while a folder is read into one sentence; errors of type `clear` are raised as they are."""
     try:
         yield
-    except said:
+    except clear:
         raise
     except _FAULTS as error:
         reason = " ".join(f"{type(error).__name__} {error}".split())[:200]
-        raise InputError(f"{folder} is not a sound {what} ({reason}): copy it again, or make it again.") from None
+        raise InputError(f"{folder} is not a valid {what} ({reason}): copy or create it again.") from None

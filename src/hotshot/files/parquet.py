@@ -34,13 +34,13 @@ _INDEX = "__index_level_"
 
 
 def _check_pyarrow() -> None:
-    """The sentence that says how to get the library that reads Parquet."""
+    """Raise with instructions if pyarrow is missing."""
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError("Parquet files need pyarrow: pip install 'hotshot[parquet]'.")
 
 
 def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
-    """Features and labels of a Parquet file; many features are read when they are asked for, all else at once."""
+    """Features and labels of a Parquet file; large features are read on demand, everything else at once."""
     _check_pyarrow()
     facts = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
     shape, dtype, whole, codes, classes, columns, missing, about = facts
@@ -64,7 +64,7 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Which columns are what: the label, or why there is none; features, one of lists or some of numbers; kept ones."""
+    """Roles of columns: label (or why there is none), features (one of lists or some of numbers), other stored ones."""
 
     label: str | None
     missing: str
@@ -74,7 +74,7 @@ class _Columns:
 
 
 class _File:
-    """A Parquet file and what is to be read of it; in the child."""
+    """An open Parquet file and the columns to read; in the child."""
 
     def __init__(self, path: Path, name: str) -> None:
         import pyarrow as pa
@@ -94,7 +94,7 @@ class _File:
         return reader(self.path, pre_buffer=False, buffer_size=2**20, page_checksum_verification=True, **options)
 
     def batches(self, columns: Sequence[str], rows: int = ROWS_AT_ONCE, texts: Sequence[str] = ()) -> Iterator[Any]:
-        """Some columns, a number of rows at a time; as many as the file announces."""
+        """Some columns, so many rows at a time; raises unless the number of rows is as announced."""
         seen = 0
         with self._opened(read_dictionary=texts) as file:
             for batch in file.iter_batches(rows, columns=columns, use_threads=False):
@@ -103,7 +103,7 @@ class _File:
                     break
                 yield batch
         if seen != self.n_samples:
-            raise damaged(f"{self.path} announces {self.n_samples} samples and holds {seen}")
+            raise damaged(f"{self.path} should hold {self.n_samples} samples but holds {seen}")
 
     def features(self, rows: int = ROWS_AT_ONCE) -> Iterator[np.ndarray]:
         """Features (rows, V), contiguous."""
@@ -114,7 +114,7 @@ class _File:
             yield np.ascontiguousarray(X)
 
     def _lists(self, column: Any, first: int, width: int) -> np.ndarray:
-        """A column of lists as features (rows, V); `first` is the number of its first row, `width` V if it is known."""
+        """A column of lists as features (rows, V); `first` is the number of its first row, `width` is V if known."""
         self._refuse_missing(column, first)
         lengths = self.pa.compute.list_value_length(column).to_numpy(zero_copy_only=False)
         width = width or int(lengths[0])
@@ -122,7 +122,7 @@ class _File:
             row = int(np.argmax(lengths != width))
             raise InputError(
                 f"{self.path} has {lengths[row]} features in row {first + row} of column "
-                f"{quoted(self.columns.features[0])} where its first row has {width}: extract all features with the "
+                f"{quoted(self.columns.features[0])} but its first row has {width}: extract all features with the "
                 "same model."
             )
         flat = column.flatten()
@@ -131,13 +131,13 @@ class _File:
         return found
 
     def _numbers(self, batch: Any, first: int) -> np.ndarray:
-        """Columns of numbers as features (rows, V), of a type that holds all of them."""
+        """Columns of numbers as features (rows, V), of a common type."""
         for column in batch.columns:
             self._refuse_missing(column, first)
         return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
 
     def labels_and_kept(self) -> tuple[Any, Any, Items]:
-        """Codes of labels and the labels by code, or None and None, and what is kept: bytes and offsets by name."""
+        """Codes of labels and labels by code, or twice None, and other stored columns: bytes and offsets by name."""
         label, kept = self.columns.label, self.columns.kept
         is_text = label is not None and _is_text(self.pa, self.schema.field(label).type)
         labels: list[np.ndarray] = []
@@ -162,7 +162,7 @@ class _File:
         return codes, numbers, packed
 
     def _labels(self, column: Any, classes: dict[Any, int], first: int) -> np.ndarray:
-        """Labels of numbers, or codes of the texts in `classes`."""
+        """Numeric labels, or codes of text labels, which are collected in `classes`."""
         self._refuse_missing(column, first)
         if not self.pa.types.is_dictionary(column.type):
             if not _is_numeric(self.pa, column.type):
@@ -179,7 +179,7 @@ class _File:
         return np.array([classes.setdefault(text, len(classes)) for text in texts])[indices]
 
     def _texts(self, column: Any, name: str) -> Any:
-        """Values as text; empty where one is missing."""
+        """Values as text; missing ones are empty."""
         column = column.dictionary_decode() if self.pa.types.is_dictionary(column.type) else column
         kind = self.pa.large_binary() if name == THUMBNAIL else self.pa.large_string()
         return self.pa.compute.fill_null(column.cast(kind), self.pa.scalar("").cast(kind))
@@ -189,27 +189,27 @@ class _File:
         return np.frombuffer(data or b"", np.uint8), np.frombuffer(offsets, np.int64)[: self.n_samples + 1]
 
     def _refuse_missing(self, array: Any, first: int, width: int = 1) -> None:
-        """Refuse an array from row `first` on that lacks values, `width` of which make a row."""
+        """Raise if an array of rows with `width` values, the first with number `first`, has missing values."""
         if array.null_count:
             row = first + int(np.argmax(array.is_null().to_numpy(zero_copy_only=False))) // width
-            raise InputError(f"{self.path} lacks a value in row {row}: remove or repair this sample.")
+            raise InputError(f"{self.path} has a missing value in row {row}: remove or repair this sample.")
 
 
 @contextmanager
-def _sound(name: str) -> Iterator[None]:
-    """Arrow raises errors of every kind, for which the file is to blame."""
+def _readable_errors(name: str) -> Iterator[None]:
+    """Turn the errors of Arrow, which are of every type, into one sentence about the file."""
     try:
         yield
     except (HotshotError, MemoryError, BrokenPipeError):
         raise
     except Exception as error:
         reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise InputError(f"{name} is not a sound Parquet file, {reason}: copy or download it again.") from None
+        raise InputError(f"{name} is not a valid Parquet file, {reason}: copy or download it again.") from None
 
 
 def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """Shape and type of the features, these too if they are few, labels, what is kept, what is missing, the JSON."""
-    with _sound(name):
+    """Shape and type of the features (and the features if they are few), labels, other columns, and the header."""
+    with _readable_errors(name):
         file = _File(path, name)
         first = next(file.features(rows=1))
         # As long as the longest numbers: features are converted to these.
@@ -221,15 +221,15 @@ def read_raw(path: Path, name: str) -> tuple[Any, ...]:
 
 
 def read_rows(path: Path, name: str) -> Iterator[np.ndarray]:
-    """The features, a number of rows at a time."""
-    with _sound(name):
+    """The features, some rows at a time."""
+    with _readable_errors(name):
         yield from _File(path, name).features()
 
 
 def _columns(pa: Any, schema: Any, path: str) -> _Columns:
     names = [name for name in schema.names if not name.startswith(_INDEX)]
     if len(set(names)) < len(names):
-        raise InputError(f"{path} has two columns of one name: rename one.")
+        raise InputError(f"{path} has two columns with the same name: rename one.")
     kinds = {name: schema.field(name).type for name in names}
     own = _KEY in (schema.metadata or {})
     labels = [name for name in names if name.lower() in LABEL_NAMES and not _is_list(pa, kinds[name])]
@@ -241,7 +241,7 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
     if label is None:
         missing = (
             f"{path} must have one column of labels and has {listing(map(quoted, labels)) or 'none'} among "
-            f"{listing(map(quoted, names))}: call it 'label', and no other column so."
+            f"{listing(map(quoted, names))}: rename exactly one column to 'label'."
         )
     others = [name for name in names if name != label]
     lists = [name for name in others if _is_list(pa, kinds[name])]
@@ -267,20 +267,20 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
         if not _is_numeric(pa, kinds[name]):
             raise InputError(
                 f"{path} holds {on_one_line(str(kinds[name]), 60)} in column {quoted(name)}, not numbers: remove the "
-                "column, or take features of it first."
+                "column, or extract features from it first."
             )
         if not name or name.startswith("Unnamed: "):
             raise InputError(f"{path} has a column without a name: name it or remove it.")
     if not features:
         raise InputError(
-            f"{path} has no column of features among {listing(map(quoted, names))}: add one of lists, or take features "
-            "of texts first."
+            f"{path} has no column of features among {listing(map(quoted, names))}: add a column of lists, or "
+            "extract features from texts first."
         )
     return _Columns(label, missing, features, False, kept)
 
 
 def _can_be_kept(pa: Any, kind: Any, name: str) -> bool:
-    """Whether values have a text of their own; thumbnails are bytes."""
+    """Whether values can be stored as text; thumbnails are bytes."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
     if is_bytes or name == THUMBNAIL:
@@ -303,7 +303,7 @@ def _is_text(pa: Any, kind: Any) -> bool:
 
 
 def write_parquet(path: Path, content: Content) -> None:
-    """Write columns `label` and `features`; what the file says of itself is in the metadata of its schema."""
+    """Write columns `label` and `features`; the header is in the metadata of the schema."""
     _check_pyarrow()
     import pyarrow as pa
     import pyarrow.parquet
@@ -311,7 +311,7 @@ def write_parquet(path: Path, content: Content) -> None:
     kept = content.kept.stored()
     taken = [name for name in kept if name in (_LABEL, _FEATURES)]
     if taken:
-        raise InputError(f"{path} has no place for a column {quoted(taken[0])} beside its own: rename it.")
+        raise InputError(f"{path} already has a column {quoted(taken[0])} of its own: rename the other.")
     classes = content.class_array
     label = pa.string() if content.label_type == "str" else pa.from_numpy_dtype(classes.dtype)
     vectors = pa.list_(pa.from_numpy_dtype(content.dtype), content.shape[1])
@@ -334,4 +334,4 @@ def write_parquet(path: Path, content: Content) -> None:
                     writer.write_batch(pa.record_batch(columns, schema=schema))
                     first = some.stop
         except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise InputError(f"{path} cannot hold these features: {error}.") from None
+            raise InputError(f"{path} cannot hold these features ({error}): write .safetensors instead.") from None

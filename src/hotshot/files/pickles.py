@@ -1,6 +1,6 @@
 """Pickles of features, such as the `.plk` files of S2M2 and Free-Lunch, read without running anything in them.
 
-What the value in a pickle or a torch file may be:
+A pickle or a torch file may hold:
 
 - a dictionary from label to vectors, as the files of S2M2 and Free-Lunch: lists of vectors, or arrays (samples, V);
 - a dictionary of named arrays, such as `features` and `labels`;
@@ -20,7 +20,7 @@ from hotshot.errors import InputError
 from hotshot.files.child import Bytes, Items, Other, Texts, Vectors, read_in_child
 from hotshot.files.named import FEATURE_NAMES, choose_part, class_vectors, features_from_arrays, features_from_classes
 from hotshot.files.source import FeatureSource, check_size
-from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_unsound
+from hotshot.files.unpickling import Record, Unpickler, as_text, refuse_invalid
 from hotshot.formatting import quoted, readable_size
 
 # A list of one small integer takes four bytes in a pickle and, with what NumPy needs, 32 in memory; vectors that
@@ -37,15 +37,14 @@ _BYTES_PER_VALUE = 16
 def open_pickle(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a pickle of any protocol, written by Python 2 or 3 with NumPy 1 or 2.
 
-    What is made of the file takes at most eight times its size and a megabyte. A file that goes on after its first
-    pickle is refused: the rest would be lost without a word. `part` is the key of one set of samples where there are
-    several.
+    The result may take at most eight times the size of the file and a megabyte. A file with more than one pickle is
+    refused: the rest would be lost silently. `part` is the key of one of several sets of samples.
     """
     return features_from_value(load_pickle(Path(path)), Path(path), part)
 
 
 def load_pickle(path: Path, name: str | None = None) -> Any:
-    """What a pickle holds, in dictionaries and lists; `name` is the file's in sentences.
+    """The value in a pickle, as dictionaries and lists; error messages call the file `name`.
 
     Arrays are mapped. Lists of numbers or of text are arrays, vectors in a list are flat arrays, and byte strings in
     a list are views of one.
@@ -54,12 +53,12 @@ def load_pickle(path: Path, name: str | None = None) -> Any:
 
 
 def as_python(value: Any, path: Path) -> Any:
-    """What a child found in a pickle or a torch file, as plain values."""
+    """The answer of a child about a pickle or a torch file, as plain values."""
     if isinstance(value, Items):
         keys = [as_python(key, path) for key in value.keys]
         twice = [key for i, key in enumerate(keys) if key in set(keys[:i])] if len(set(keys)) < len(keys) else []
         if twice:
-            raise InputError(f"{path} has two entries for {quoted(twice[0])}: give every class one.")
+            raise InputError(f"{path} has two entries for {quoted(twice[0])}: give every class one entry.")
         return dict(zip(keys, (as_python(item, path) for item in value.values), strict=True))
     if isinstance(value, tuple):
         return [as_python(item, path) for item in value]
@@ -74,13 +73,13 @@ def as_python(value: Any, path: Path) -> Any:
 
 
 def read_raw(path: Path, name: str) -> Any:
-    """The one value of a pickle, as few arrays; runs in the child."""
+    """The value of a pickle, as few arrays; runs in the child."""
     with path.open("rb") as file:
         start = file.read(12)
         if start[:1] not in _STARTS:
             raise InputError(f"{name} is not a pickle, it starts with {start!r}: copy or download it again.")
         file.seek(0)
-        with refuse_unsound(file, name, "pickle of features"):
+        with refuse_invalid(file, name, "pickle of features"):
             value = Unpickler(file, name).load()
             rest = len(file.read())
             if rest:
@@ -92,9 +91,9 @@ def read_raw(path: Path, name: str) -> Any:
 
 
 class Flattener:
-    """Puts the vectors of a value into few arrays, within an allowance.
+    """Collects the vectors of a value in few arrays, within a limit of memory.
 
-    A file may refer to the same vector any number of times: without an account a kilobyte could ask for terabytes.
+    A file may refer to the same vector any number of times: without a limit a kilobyte could ask for terabytes.
     """
 
     def __init__(self, name: str, allowance: int) -> None:
@@ -102,7 +101,7 @@ class Flattener:
         self.allowance = self.left = allowance
 
     def flat(self, value: Any, depth: int = 0) -> Any:
-        """The value, as a child may answer with it."""
+        """The value in the form of a child's answer."""
         self._spend(_BYTES_PER_VALUE)
         if isinstance(value, (bytes, bytearray, np.generic)):
             value = value.item() if isinstance(value, np.generic) else as_text(value)
@@ -141,7 +140,7 @@ class Flattener:
         return tuple(self.flat(item, depth + 1) for item in items)
 
     def _row(self, item: Any) -> np.ndarray | None:
-        """A vector: a list of numbers, or an array of which all axes but one are of length 1, as after pooling."""
+        """A vector: a list of numbers, or an array with one axis longer than 1, as after pooling."""
         if not isinstance(item, Record):
             return self._numbers(item, set(map(type, item)))
         array = item.numbers()
@@ -169,7 +168,7 @@ class Flattener:
             try:
                 array = np.char.decode(array, "utf-8")
             except UnicodeDecodeError:
-                raise InputError(f"{self.name} has labels that are no text: store them as UTF-8.") from None
+                raise InputError(f"{self.name} has labels that are not valid text: store them as UTF-8.") from None
         if array.dtype.kind == "U":
             return text_codes(array.reshape(-1).tolist(), array.shape)
         return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
@@ -177,7 +176,7 @@ class Flattener:
     def _texts(self, items: Any) -> Texts:
         found = text_codes(map(as_text, items), (len(items),))
         if not all(map(_is_clean, found.names)):
-            raise InputError(f"{self.name} has labels that are no text: store them as UTF-8.")
+            raise InputError(f"{self.name} has labels that are not valid text: store them as UTF-8.")
         self._spend(sum(map(len, found.names)) + 8 * len(items))
         return found
 
@@ -191,19 +190,19 @@ class Flattener:
 
 
 def text_codes(texts: Iterable[Any], shape: tuple[int, ...]) -> Texts:
-    """Text as its distinct values and their numbers: however often a file repeats it, it is kept once."""
+    """Distinct texts, and the index of each entry among them: repeated texts are stored once."""
     known: dict[str, int] = {}
     codes = np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)
     return Texts(tuple(known), codes.reshape(shape))
 
 
 def _is_clean(text: str) -> bool:
-    """Whether text can be kept: halves of characters cannot be written, and NumPy drops NUL at the end."""
+    """Whether text can be stored: surrogates cannot be written, and NumPy drops NUL at the end."""
     return not text.endswith("\0") and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def features_from_value(value: Any, path: Path, part: str | None) -> FeatureSource:
-    """The features and labels that a value means, as the parent has it from `as_python`."""
+    """The features and labels in a value from `as_python`."""
     if isinstance(value, dict):
         return _from_dictionary(value, path, part)
     if isinstance(value, list) and len(value) == 2 and _axes(value[0]) in (2, 3) and _axes(value[1]) == 1:
@@ -240,7 +239,7 @@ def _from_dictionary(items: dict[Any, Any], path: Path, part: str | None, may_ha
 
 
 def _are_named(items: dict[str, Any]) -> bool:
-    """Whether keys are names of arrays, not classes: lists of vectors under names unlike X are classes."""
+    """Whether keys are names of arrays, not of classes: lists of vectors under names unlike X are classes."""
     return (
         any(key.lower() in FEATURE_NAMES for key in items)
         or all(isinstance(value, np.ndarray) for value in items.values())
@@ -249,7 +248,7 @@ def _are_named(items: dict[str, Any]) -> bool:
 
 
 def _axes(value: Any) -> int:
-    """How many axes an array or a list of arrays has; 0 for anything else."""
+    """The number of axes of an array or a list of arrays; 0 for anything else."""
     if isinstance(value, np.ndarray):
         return value.ndim
     if not isinstance(value, list) or not value:

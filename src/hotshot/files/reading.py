@@ -1,4 +1,4 @@
-"""Opening and reading feature files: which format a file is of, by its first bytes and then by its suffix."""
+"""Opening and reading feature files: the format is recognised by the first bytes, then by the suffix."""
 
 import os
 import zipfile
@@ -26,11 +26,11 @@ from hotshot.formatting import quoted
 
 @dataclass(frozen=True)
 class Format:
-    """A format of feature files; `name` is what sentences call it.
+    """A format of feature files; `name` is its name in messages.
 
-    `suffixes` tell it where the first bytes do not; `start` is what every such file begins with, if anything. `open`
-    takes a path and the name of a part, or None, and gives a FeatureSource; only where `has_parts` may a file hold
-    several sets of samples. `write` takes a path and a `Content`; None where hotshot does not write the format.
+    `start` are the first bytes of every such file, if fixed; otherwise `suffixes` identify the format. `open` takes a
+    path and the name of a part, or None, and returns a FeatureSource; files may hold several sets of samples only if
+    `has_parts` is true. `write` takes a path and a `Content`; None if hotshot does not write the format.
     """
 
     name: str
@@ -55,7 +55,7 @@ FORMATS = {
 
 
 def by_suffix(path: Path) -> Format | None:
-    """The format that the suffix of a path names."""
+    """The format with the suffix of this path."""
     return next((one for one in FORMATS.values() if path.suffix.lower() in one.suffixes), None)
 
 
@@ -216,7 +216,7 @@ def open_features(
     path, part = split_part(Path(path), part)
     kind = sniff(path)
     if labels is not None and kind is not FORMATS["npy"]:
-        raise ParameterError(f"labels is for .npy files only: {path} holds its own labels.")
+        raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
     if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
     source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
@@ -229,17 +229,17 @@ def open_features(
 
 
 def split_part(path: Path, part: str | None) -> tuple[Path, str | None]:
-    """`file.npz:part` in two, unless there is a file of that very name."""
+    """Split `file.npz:part` in two, unless a file of that name exists."""
     name, colon, own = str(path).rpartition(":")
     if not colon or os.path.exists(path) or not os.path.exists(name):
         return path, part
     if part not in (None, own):
-        raise ParameterError(f"The path asks for part {quoted(own)} and part= for {quoted(part)}: pass one.")
+        raise ParameterError(f"The path names part {quoted(own)} and part= names {quoted(part)}: pass one.")
     return Path(name), own
 
 
 def sniff(path: Path) -> Format:
-    """The format of a file; InputError where it is none of ours or cannot be read."""
+    """The format of a file; InputError if it is unknown or the file cannot be read."""
     with opened(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -267,9 +267,9 @@ def sniff(path: Path) -> Format:
     kind = by_suffix(path)
     if kind is None:
         known = ", ".join(suffix for each in FORMATS.values() for suffix in each.suffixes)
-        raise InputError(f"{path} is of no known format: hotshot reads {known}.")
+        raise InputError(f"{path} has an unknown format: convert it to one of {known}.")
     if not start.strip(b"\x00"):
-        raise damaged(f"{path} starts with zeros only")
+        raise damaged(f"{path} starts with only zeros")
     if kind in (FORMATS["npz"], FORMATS["npy"], FORMATS["parquet"]):
         article = "an" if kind.name.startswith(".n") else "a"
         raise damaged(f"{path} is not {article} {kind.name}, it starts with {start[:12]!r}")
@@ -277,7 +277,7 @@ def sniff(path: Path) -> Format:
 
 
 def _refuse_pages(start: bytes, path: Path) -> None:
-    """Text that a server sent in place of the file."""
+    """Refuse a text that a server sent instead of the file."""
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:64].lower().startswith((b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script")):
         raise InputError(f"{path} is a web page, not a feature file: download the file itself.")
@@ -290,7 +290,7 @@ def _refuse_pages(start: bytes, path: Path) -> None:
 
 
 def _kind_of_zip(path: Path) -> Format:
-    """Both `.npz` and torch files are zip archives; what is inside tells, and the suffix where that is unreadable."""
+    """The format of a zip archive, `.npz` or torch, by its members, or by the suffix if these are unreadable."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -1,4 +1,4 @@
-"""What every reader shares: a file opened with care, its features, read when asked for, labels as they were written."""
+"""Shared by all readers: safe opening of files, features that are read on demand, and labels."""
 
 import json
 import mmap
@@ -36,7 +36,7 @@ Batch = tuple[np.ndarray, Any]
 
 
 class SeveralPartsError(InputError):
-    """A file holds several sets of samples and none was chosen; `parts` are their names."""
+    """A file holds several sets of samples and none was selected; `parts` are their names."""
 
     def __init__(self, message: str, parts: Iterable[str]) -> None:
         super().__init__(message)
@@ -45,9 +45,9 @@ class SeveralPartsError(InputError):
 
 @contextmanager
 def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
-    """A file open for reading, of at most so many bytes; a folder, a pipe or a device is refused without waiting."""
+    """A file open for reading, of at most so many bytes; folders, pipes and devices are refused without waiting."""
     if "\0" in str(path):
-        raise InputError(f"{printable(path)} cannot be read: its name has a NUL character.")
+        raise InputError(f"{printable(path)} cannot be read, its name has a NUL character: rename it.")
     try:
         with open(path, "rb", opener=lambda name, _: os.open(name, _FLAGS)) as file:
             facts = os.fstat(file.fileno())
@@ -55,7 +55,9 @@ def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
                 raise InputError(f"{printable(path)} is not a regular file: copy its content to one.")
             if most is not None and facts.st_size > most:
                 held, allowed = readable_size(facts.st_size), readable_size(most)
-                raise InputError(f"{path} has {held} where {allowed} are allowed: it is no such file, or damaged.")
+                raise InputError(
+                    f"{path} has {held}, and at most {allowed} are allowed: it is damaged, or another kind of file."
+                )
             yield file
     except FileNotFoundError:
         raise InputError(f"There is no file {printable(path)}.") from None
@@ -66,7 +68,7 @@ def opened(path: str | Path, most: int | None = None) -> Iterator[BinaryIO]:
 
 
 def json_object(text: str | bytes, **options: Any) -> dict[str, Any] | None:
-    """The JSON object that text holds; None where it holds anything else."""
+    """The JSON object in a text; None if it is anything else."""
     try:
         found = json.loads(text, **options)
     except (ValueError, RecursionError):
@@ -75,12 +77,12 @@ def json_object(text: str | bytes, **options: Any) -> dict[str, Any] | None:
 
 
 def damaged(what: str) -> InputError:
-    """The error of a file that is not as it was written or published, and what to do about it."""
+    """The error for a damaged file, with what to do about it."""
     return InputError(f"{what}: copy or download it again.")
 
 
 def map_bytes(path: str | Path) -> mmap.mmap:
-    """All bytes of a file, read-only; they stay readable for as long as something refers to them."""
+    """All bytes of a file, mapped read-only."""
     with opened(path) as file:
         if not os.fstat(file.fileno()).st_size:
             raise damaged(f"{printable(path)} is empty")
@@ -161,7 +163,7 @@ def in_memory(
     kept: Kept | None = None,
     unlabelled: str = "",
 ) -> FeatureSource:
-    """Features (samples, V), in memory or mapped, as a source; `labels` gives those of some rows."""
+    """Features (samples, V), in memory or mapped, as a source; `labels` returns the labels of some rows."""
 
     def batches(rows: int) -> Iterator[Batch]:
         for some in slices(len(X), rows):
@@ -172,7 +174,7 @@ def in_memory(
 
 
 def from_disk(array: Any) -> bool:
-    """Whether rows of an array come from the disk when they are asked for: it is mapped, or says so itself."""
+    """Whether rows of an array are read from the disk on demand: it is mapped, or its type is such."""
     array = array[0] if isinstance(array, list) else array
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):
@@ -182,7 +184,7 @@ def from_disk(array: Any) -> bool:
 
 
 def blocks(array: Any, rows: int) -> Iterator[np.ndarray]:
-    """An array a number of rows at a time; one that can only be read from its start knows how itself."""
+    """An array, so many rows at a time; arrays that must be read in order have their own method."""
     if hasattr(array, "blocks"):
         yield from array.blocks(rows)
         return
@@ -215,22 +217,22 @@ def _joined(parts: list[Batch]) -> Batch:
 
 
 def most_bytes(path: Path) -> int:
-    """Bytes that a compressed file may unpack to: 200 times its size, and 256 MiB in any case."""
+    """Bytes that a compressed file may unpack to: 200 times its size, but at least 256 MiB."""
     return max(ALWAYS_ALLOWED, MOST_EXPANSION * path.stat().st_size)
 
 
 def check_size(path: Path, n_bytes: int, what: str) -> None:
-    """Refuse `what` in a compressed file, such as "array 'X'", where it would unpack to more than is allowed."""
+    """Refuse `what` in a compressed file, such as "array 'X'", if it would unpack to more than is allowed."""
     if n_bytes > ALWAYS_ALLOWED and n_bytes > most_bytes(path):
         raise InputError(
-            f"{path} holds {what} of {readable_size(n_bytes)} where a file of {readable_size(path.stat().st_size)} "
-            f"may unpack to {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, unpack it "
-            "yourself and store it uncompressed."
+            f"{path} holds {what} of {readable_size(n_bytes)}, but a file of {readable_size(path.stat().st_size)} "
+            f"may unpack to at most {readable_size(most_bytes(path))}: it is damaged or hostile; if you trust it, "
+            "unpack it yourself and store it uncompressed."
         )
 
 
 def label_array(values: Any, name: str, path: Path) -> np.ndarray:
-    """Labels as a one-dimensional array of strings, integers, booleans or floats; anything else is refused."""
+    """Labels as a one-dimensional array of strings, integers, booleans or floats; raises for anything else."""
     if isinstance(values, Sequence):
         kinds = {_kind(value) for value in values}
         if len(kinds) > 1 or None in kinds:
@@ -250,7 +252,7 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
         array = array.reshape(-1)
     if array.ndim != 1:
         raise InputError(
-            f"{path} has labels in {name} of shape {array.shape} where one label per sample is needed: "
+            f"{path} has labels in {name} of shape {array.shape}, and one label per sample is needed: "
             "take the argmax of one-hot rows first."
         )
     if array.dtype.kind == "S":
@@ -261,38 +263,38 @@ def label_array(values: Any, name: str, path: Path) -> np.ndarray:
     if array.dtype.kind not in "Uiubf":
         raise InputError(f"{path} has labels of type {array.dtype} in {name}: use strings or integers.")
     if not is_text(array):
-        raise damaged(f"{path} has labels in {name} that are no characters")
+        raise damaged(f"{path} has labels in {name} with invalid characters")
     return array
 
 
 def is_text(array: np.ndarray) -> bool:
-    """Whether an array, if of text, holds characters that can be written: NumPy does not ask what its numbers are."""
+    """Whether an array holds no text, or only valid characters: NumPy does not check them."""
     if array.dtype.kind != "U" or not array.size:
         return True
     codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
-    # Half a character of UTF-16 is none.
+    # Surrogates of UTF-16 are not characters.
     return bool(codes.max() <= sys.maxunicode and not ((codes >= 0xD800) & (codes < 0xE000)).any())
 
 
 def integer_array(values: Sequence[int], path: Path) -> np.ndarray:
-    """Integers of any size that 64 bits hold."""
+    """Integers as int64 or uint64."""
     for dtype in (np.int64, np.uint64):
         try:
             return np.array(values, dtype=dtype)
         except OverflowError:
             continue
-    raise InputError(f"{path} has labels beyond 64 bits: store them as strings.")
+    raise InputError(f"{path} has integer labels of more than 64 bits: store them as strings.")
 
 
 def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> np.ndarray:
     """The class names of integer labels that count from 0 or, as in MATLAB, from 1."""
     if not np.isfinite(codes).all() or (codes != np.floor(codes)).any():
-        raise InputError(f"{path} has labels that are no integers beside class names {name}: use whole numbers.")
+        raise InputError(f"{path} has class names {name} but labels that are not integers: use whole numbers.")
     low, high = int(codes.min()), int(codes.max())
     if low >= 1 and high < len(names) and path.suffix.lower() == ".mat":
         raise InputError(
-            f"{path} has labels from {low} to {high} and {len(names)} class names in {name}, so that they may "
-            "count from 0 or from 1: remove the names of classes without samples."
+            f"{path} has labels from {low} to {high} and {len(names)} class names in {name}, which may be "
+            "counted from 0 or from 1: remove the names of classes without samples."
         )
     first = 1 if low >= 1 and high == len(names) else 0
     if low < first or high - first >= len(names):
@@ -305,7 +307,7 @@ def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> 
 
 
 def labels_from_text(texts: Sequence[str], mark: str | None, path: Path) -> np.ndarray:
-    """Labels of their distinct texts: without a mark integers where all look like such, 7 but not 007 or 7.0."""
+    """Labels from their distinct texts: without a mark, integers if all look like integers (7, not 007 or 7.0)."""
     if mark is None and _are_integers(texts):
         return integer_array([int(text) for text in texts], path)
     if mark == "bool" and {"True", "False"} >= set(texts):
@@ -319,7 +321,7 @@ def labels_from_text(texts: Sequence[str], mark: str | None, path: Path) -> np.n
 
 
 def mark_of(classes: Sequence[Any], label_type: str) -> str | None:
-    """The mark that labels need to be read as they are, None where they need none."""
+    """The mark with which labels are read again unchanged; None if they need none."""
     if label_type != "str":
         return None if label_type == "int" else label_type
     plain = all(text and text == text.strip() for text in classes) and not _are_integers(classes)

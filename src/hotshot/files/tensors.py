@@ -1,7 +1,7 @@
 """Safetensors files, memory-mapped on reading and streamed on writing, so that they may be larger than memory.
 
 A file is eight bytes with the length of a JSON header, the header, and the numbers of all tensors one after the
-other. The `safetensors` library reads what is written here and the other way round; for NumPy it copies each tensor.
+other. The `safetensors` library can read these files, and this module those of the library, which copies each tensor.
 """
 
 import json
@@ -50,7 +50,7 @@ class TensorFile:
 
 
 def map_tensors(path: str | Path) -> TensorFile:
-    """All tensors of a file without reading their numbers; a file that does not hold what it says is refused."""
+    """All tensors of a file without reading their numbers; raises unless the file matches its header."""
     path = Path(path)
     if os.path.isfile(path) and path.stat().st_size < 8:
         raise _damaged(path, "its header is longer than the file")
@@ -59,7 +59,7 @@ def map_tensors(path: str | Path) -> TensorFile:
     header, start = _read_header(held, path)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        raise _damaged(path, "its metadata are not text")
+        raise _damaged(path, "its metadata is not text")
     numbers: np.ndarray = np.ndarray(size, np.uint8, held)
     tensors, end = {}, 0
     for name, entry in sorted(header.items(), key=lambda item: _offsets(item[1], item[0], path)):
@@ -68,9 +68,7 @@ def map_tensors(path: str | Path) -> TensorFile:
             raise _damaged(path, f"tensor {name!r:.80} overlaps another or leaves a gap")
         end = last
         if start + last > size:
-            raise damaged(
-                f"{path} is truncated, byte {size} is its last where tensor {name!r:.80} ends at {start + last}"
-            )
+            raise damaged(f"{path} is truncated, it has {size} bytes and tensor {name!r:.80} ends at {start + last}")
         tensors[name] = numbers[start + first : start + last].view(dtype).reshape(shape)
     if start + end != size:
         raise _damaged(path, f"{size - start - end} bytes belong to no tensor")
@@ -92,7 +90,7 @@ def _read_header(held: mmap.mmap, path: Path) -> tuple[dict[str, Any], int]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; two entries of one name would hide one another."""
+    """A JSON object; raises if it repeats a name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError
@@ -102,7 +100,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _offsets(entry: Any, name: str, path: Path) -> tuple[int, int]:
     offsets: Any = entry.get("data_offsets") if isinstance(entry, dict) else None
     if not _are_counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise _damaged(path, f"tensor {name!r:.80} has no place in the file")
+        raise _damaged(path, f"tensor {name!r:.80} has invalid offsets")
     return offsets[0], offsets[1]
 
 
@@ -115,9 +113,9 @@ def _entry(entry: dict[str, Any], name: str, path: Path) -> tuple[np.dtype, tupl
         raise InputError(f"{path} holds tensor {name!r:.80} of type {kind!r}: store it as float16 or float32.")
     dtype = np.dtype(code)
     # NumPy refuses shapes that would be too large if they were not empty.
-    sound = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
-    if not sound or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
-        raise _damaged(path, f"tensor {name!r:.80} has not the size of its shape")
+    valid = _are_counts(shape) and len(shape) <= MOST_DIMENSIONS and math.prod(n or 1 for n in shape) < 2**59
+    if not valid or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]:
+        raise _damaged(path, f"tensor {name!r:.80} does not have the size of its shape")
     return dtype, tuple(shape), offsets
 
 
@@ -126,30 +124,32 @@ def _are_counts(values: Any) -> bool:
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    return damaged(f"{path} is not a sound safetensors file, {what}")
+    return damaged(f"{path} is not a valid safetensors file, {what}")
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
-    """Write tensors in the order given; `path` appears, or changes, only when all of it is on the disk."""
+    """Write tensors in this order; `path` appears or changes only when all of it is on the disk."""
     with replace_file(path) as file:
         write_tensors_to(file, tensors, metadata)
 
 
 def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream], metadata: Mapping[str, str]) -> None:
-    """Write a safetensors file to an open one."""
+    """Write a safetensors file to an open file."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, tensor in tensors.items():
         size = math.prod(tensor.shape) * tensor.dtype.itemsize
         dtype = NAMES.get(tensor.dtype.newbyteorder("<"))
         if dtype is None:
-            raise InputError(f"Tensor '{name}' is of type {tensor.dtype}, which safetensors lacks: convert it first.")
+            raise InputError(
+                f"Tensor '{name}' is of type {tensor.dtype}, which safetensors does not have: convert it first."
+            )
         header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [end, end + size]}
         end += size
     try:
         text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
-        raise InputError("A name or the metadata are no valid text: use plain names.") from None
+        raise InputError("A name or the metadata is not valid text: use plain names.") from None
     text += b" " * (-len(text) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name, tensor in tensors.items():
@@ -158,4 +158,6 @@ def write_tensors_to(file: BinaryIO, tensors: Mapping[str, np.ndarray | Stream],
             file.write(np.ascontiguousarray(block, dtype=tensor.dtype.newbyteorder("<")).data)
             written += block.size
         if written != announced:
-            raise InputError(f"Tensor '{name}' was announced with {announced} numbers and came with {written}.")
+            raise InputError(
+                f"Tensor '{name}' should have {announced} numbers but has {written}: pass blocks that match its shape."
+            )

@@ -1,4 +1,4 @@
-"""CSV and TSV: a column of labels and columns of numbers, with or without a line of names."""
+"""CSV and TSV: a column of labels and columns of numbers, with or without a line of column names."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _LARGEST_INTEGER = 2**53
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is what; columns count from 0.
+    """Roles of the columns, which are counted from 0.
 
-    `counter` only numbers the rows. Those in `kept` are no features, and of these those in `texts` only because their
-    first cell is text. Where there is a `vector`, its cells hold all features of a row, with commas between them.
-    `missing` is the sentence that says why there is no label.
+    `counter` numbers the rows. Columns in `kept` are not features; those of them in `texts` only because their first
+    cell is text. The cells of `vector`, if any, hold all features of a row, separated by commas. `missing` is the error
+    message if there are no labels.
     """
 
     columns: tuple[str, ...]
@@ -53,11 +53,11 @@ class Layout:
 
     @property
     def left_out(self) -> list[int]:
-        """Columns that are no features, the last one first."""
+        """Columns that are not features, the last one first."""
         return sorted({i for i in (self.label, self.counter, *self.kept) if i is not None}, reverse=True)
 
     def numbers(self, row: list[str], number: int, path: Path) -> list[float]:
-        """The features of a row, whose other cells are taken out of it."""
+        """The features of a row; its other cells are removed from it."""
         for column in self.left_out:
             del row[column]
         if self.vector is not None:
@@ -65,7 +65,7 @@ class Layout:
         try:
             text = "".join(row)
             if "_" in text or not text.isascii():
-                # Python reads 1_000 and other scripts' digits, and nobody means them.
+                # Python would accept 1_000 and digits of other scripts.
                 raise ValueError
             return list(map(float, row))
         except ValueError:
@@ -74,15 +74,15 @@ class Layout:
             name, cell = next(pair for pair in zip(names, row, strict=True) if not _is_number(pair[1]))
             raise InputError(
                 f"{path} holds {'text' if cell.strip() else 'nothing'}, not numbers, in column {quoted(name)} "
-                f"(row {number}: {quoted(cell)}): repair or remove it, or take features of texts first."
+                f"(row {number}: {quoted(cell)}): repair or remove it, or extract features from texts first."
             ) from None
 
 
 def open_text(path: Path, part: str | None = None) -> FeatureSource:
     """Features and labels of a CSV file, or of a TSV file by its suffix.
 
-    The file is read once for its labels, which are integers only where all of them look like integers, and once more
-    for its numbers. They are float64; every shorter float is one of them.
+    The file is read once for its labels, which are integers only if all of them look like integers, and once more for
+    its numbers, as float64.
     """
     delimiter = _delimiter(path)
     layout, width = _layout(list(islice(_rows(path, delimiter), 2)), path)
@@ -99,7 +99,7 @@ def open_text(path: Path, part: str | None = None) -> FeatureSource:
                 numbers = layout.numbers(row, number, path)
                 if len(numbers) != width:
                     raise InputError(
-                        f"{path} has {len(numbers)} features in row {number} of the data where its first row has "
+                        f"{path} has {len(numbers)} features in row {number} of the data, but its first row has "
                         f"{width}: extract all features with the same model."
                     )
                 X[i] = numbers
@@ -114,7 +114,7 @@ def _delimiter(path: Path) -> str:
 
 
 def shortest_floats(X: np.ndarray) -> np.ndarray:
-    """X in float32 where that changes no number, as where it was written from float32."""
+    """X in float32 if that changes no number, as if it was written from float32."""
     with np.errstate(over="ignore"):
         short = X.astype(np.float32)
     return short if np.array_equal(short, X, equal_nan=True) else X
@@ -129,7 +129,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
                 yield row
     except csv.Error as error:
         reason = str(error).replace("\t", "\\t")
-        raise InputError(f"{path} is not a sound table at line {reader.line_num}: {reason}.") from None
+        raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
 
 
 def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
@@ -138,20 +138,20 @@ def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, lis
     for number, row in enumerate(rows, 1):
         if len(row) != len(layout.columns):
             raise InputError(
-                f"{path} has {len(row)} cells in row {number} of the data where the first row has "
+                f"{path} has {len(row)} cells in row {number} of the data, but the first row has "
                 f"{len(layout.columns)}: repair this row."
             )
         yield number, row
 
 
 def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
-    """The layout of a table with such first rows, and how many features it has."""
+    """The layout of a table, from its first two rows, and its number of features."""
     if not first:
         raise InputError(f"{path} has no rows: copy or download it again.")
     names = [name.strip() for name in first[0]]
     has_names = _is_line_of_names(names)
     if has_names and len(first) == 1:
-        raise InputError(f"{path} has names of columns but no samples: copy or download it again.")
+        raise InputError(f"{path} has column names but no samples: copy or download it again.")
     sample = first[int(has_names)]
     columns = tuple(names) if has_names else tuple(f"column {i}" for i in range(1, len(names) + 1))
     if not has_names and [_is_number(cell) for cell in sample] == [True, True, False] and _is_vector(sample[2]):
@@ -170,12 +170,12 @@ def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
         )
     others = [i for i in range(len(columns)) if i not in (label, vector, *unnamed)]
     kept = [i for i in others if vector is not None or i in labels or is_kept(columns[i]) or _is_marked(columns[i])]
-    # Without a name that says so, a column of text is kept beside labels that have one.
+    # Other columns of text are stored beside the features.
     texts = [i for i in others if i not in kept and has_names and sample[i].strip() and not _is_number(sample[i])]
     if len(others) - len(kept) - len(texts) < 1 and vector is None:
         raise InputError(
-            f"{path} has no column of numbers, only {listing(map(quoted, columns))}: take features of texts first, or "
-            f"separate columns by {'commas' if _delimiter(path) == ',' else 'tabs'}."
+            f"{path} has no column of numbers, only {listing(map(quoted, columns))}: extract features from texts "
+            f"first, or separate columns by {'commas' if _delimiter(path) == ',' else 'tabs'}."
         )
     kept, counter = sorted(kept + texts), unnamed[0] if unnamed else None
     layout = Layout(columns, has_names, label, mark or None, counter, tuple(kept), tuple(texts), vector, missing)
@@ -183,7 +183,7 @@ def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
 
 
 def _is_line_of_names(cells: list[str]) -> bool:
-    """Whether a first line names columns: it has two words, or at most one that means something beside a count."""
+    """Whether a first line holds column names: two words, or consecutive numbers with at most one known name."""
     words = [cell for cell in cells if not _is_number(cell)]
     if len(words) > 1:
         return True
@@ -197,10 +197,10 @@ def _is_line_of_names(cells: list[str]) -> bool:
 def _label_columns(
     columns: tuple[str, ...], sample: list[str], vector: int | None, path: Path
 ) -> tuple[dict[int, str], str]:
-    """Columns that may be the labels, with their marks, and the sentence on what is wrong where it is not one."""
+    """Possible columns of labels, with their marks, and the error message unless it is exactly one."""
     marks = {i: mark for i, name in enumerate(columns) if (mark := _label_mark(name)) is not None}
     if not marks:
-        # No name tells: the one column of text does.
+        # Without a known name, the only column of text is the label.
         words = [i for i, cell in enumerate(sample) if not _is_number(cell) and i != vector]
         marks = {i: "" for i in words if not is_kept(columns[i]) and not _is_marked(columns[i])}
     if len(marks) == 1:
@@ -208,7 +208,7 @@ def _label_columns(
     found = listing(quoted(columns[i]) for i in marks) if marks else "none"
     return marks, (
         f"{path} must have one column of labels and has {found} among {listing(map(quoted, columns))}: "
-        "call it 'label' in the first line, and no other column so."
+        "rename exactly one column to 'label' in the first line."
     )
 
 
@@ -217,7 +217,7 @@ def _is_marked(name: str) -> bool:
 
 
 def _label_mark(name: str) -> str | None:
-    """The mark of a column of labels, "text" of `label:text`, empty without one; None where it is no such column."""
+    """The mark of a column of labels, such as "text" in `label:text`, or empty; None for other columns."""
     word, _, mark = name.partition(":")
     if word.strip().lower() not in LABEL_NAMES or mark not in ("", *MARKS):
         return None
@@ -225,7 +225,7 @@ def _label_mark(name: str) -> str | None:
 
 
 def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, list[str], Kept]:
-    """The number of rows, the index of the label of each, the distinct labels, and what is kept of each row."""
+    """The number of rows, the index of the label of each, the distinct labels, and the other stored columns."""
     codes: dict[str, int] = {}
     found, number = array("q"), 0
     kept = {column: Packer() for column in layout.kept if layout.columns[column] != THUMBNAIL}
@@ -253,7 +253,7 @@ def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, 
 
 
 def _is_vector(cell: str) -> bool:
-    """Whether a cell holds numbers with commas between them."""
+    """Whether a cell holds numbers separated by commas."""
     numbers = cell.strip().removeprefix("[").removesuffix("]").split(",")
     return len(numbers) > 1 and all(map(_is_number, numbers))
 
@@ -267,7 +267,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines with their ends; what is not text is refused by line."""
+    """Lines with their line ends; raises if a line is not text."""
     number = 0
     try:
         with opened(path) as file:
@@ -275,11 +275,9 @@ def _lines(path: Path) -> Iterator[str]:
             while line := text.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:
-                    raise InputError(
-                        f"{path} has more than {LONGEST_LINE} characters in line {number}: it is no table."
-                    )
+                    raise InputError(f"{path} has more than {LONGEST_LINE} characters in line {number}: pass a table.")
                 if "\0" in line:
-                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged or no text.")
+                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged, or not text.")
                 yield line
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
@@ -289,19 +287,19 @@ def read_label_lines(path: Path) -> np.ndarray:
     """Labels (samples,) of a file with one per line; the first line may be a heading such as `label`."""
     suffix = path.suffix.lower()
     if suffix not in (".txt", ".csv"):
-        raise InputError(f"{path} is no file of labels: pass .npy, or .txt or .csv with one label per line.")
+        raise InputError(f"{path} is not a file of labels: pass .npy, or .txt or .csv with one label per line.")
     try:
         rows = csv.reader(_lines(path), strict=True) if suffix == ".csv" else ([line] for line in _lines(path))
         cells = [[cell.strip() for cell in row] for row in rows if row]
     except csv.Error as error:
-        raise InputError(f"{path} is not a sound CSV file: {error}.") from None
+        raise InputError(f"{path} is not a valid CSV file ({error}): repair it.") from None
     if any(len(row) != 1 for row in cells):
         raise InputError(f"{path} must have one column, the labels: remove the others.")
     texts = [row[0] for row in cells]
     if texts and texts[0].lower() in LABEL_NAMES:
         del texts[0]
     if not all(texts):
-        raise InputError(f"{path} has no label in line {texts.index('') + 1} of them: give every sample a label.")
+        raise InputError(f"{path} has no label for sample {texts.index('') + 1}: give every sample a label.")
     if not texts:
         raise InputError(f"{path} holds no labels: write one per line.")
     codes: dict[str, int] = {}
@@ -312,7 +310,7 @@ def read_label_lines(path: Path) -> np.ndarray:
 
 
 def write_table(path: Path, content: Content) -> None:
-    """Write what is kept, a column `label`, with a mark where its labels need one, and features `f0` and so on."""
+    """Write the other stored columns, a column `label`, marked if necessary, and features `f0` and so on."""
     content.refuse_nul(path)
     kept = {name: values for name, values in content.kept.stored().items() if name != THUMBNAIL}
     names = [name if is_kept(name) else f"{name}:{KEPT_MARK}" for name in kept]
@@ -334,13 +332,15 @@ def write_table(path: Path, content: Content) -> None:
                 first = some.stop
             text.flush()
         except UnicodeEncodeError as error:
-            raise InputError(f"{path} cannot hold a label that is no valid text: {error.object[:60]!r}.") from None
+            raise InputError(
+                f"{path} cannot hold a label that is not valid text, {error.object[:60]!r}: rename it."
+            ) from None
         finally:
             text.detach()
 
 
 def _cell(text: str, path: Path) -> str:
-    """Text of a sample that can be read again."""
+    """Text of a sample; raises if it could not be read again."""
     if "\0" in text or len(text) > csv.field_size_limit():
         raise InputError(
             f"{path} cannot hold texts with NUL characters or of more than {csv.field_size_limit()}, such as "
@@ -350,7 +350,7 @@ def _cell(text: str, path: Path) -> str:
 
 
 def _numbers(X: np.ndarray, path: Path) -> list[list[float]]:
-    """Rows of numbers that Python writes in full."""
+    """Rows of numbers, written in full precision."""
     if X.dtype.kind in "iu" and (X.max() > _LARGEST_INTEGER or X.min() < -_LARGEST_INTEGER):
         raise InputError(f"{path} cannot hold integers above 2**53, which are read as floats: pass dtype='float64'.")
     return (X if X.dtype.kind in "iu" else X.astype(np.float64)).tolist()

@@ -1,7 +1,7 @@
-"""Files of `torch.save`, read without torch: the zip archives of today and the streams of torch before 1.6.
+"""Files of `torch.save`, read without torch: zip archives, and the streams of torch before 1.6.
 
-Both hold a pickle and, beside it, the numbers of all tensors. The pickle is read as every other (see `unpickling`),
-with the few names that tensors need: less than `torch.load(..., weights_only=True)` allows.
+Both hold a pickle and the numbers of all tensors. The pickle is read like any other (see `unpickling`), and may refer
+only to the few names that tensors need: fewer than `torch.load(..., weights_only=True)` allows.
 """
 
 import io
@@ -19,7 +19,16 @@ from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.pickles import Flattener, as_python, features_from_value
 from hotshot.files.source import FeatureSource, check_size, most_bytes
-from hotshot.files.unpickling import NAMES, Known, Record, Unpickler, Unsound, as_text, refuse_unsound, shape_of
+from hotshot.files.unpickling import (
+    NAMES,
+    InvalidPickleError,
+    Known,
+    Record,
+    Unpickler,
+    as_text,
+    refuse_invalid,
+    shape_of,
+)
 from hotshot.formatting import quoted
 
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -36,8 +45,8 @@ _TYPES = {f"torch.{name}": name for name in (*_STORAGES.values(), "uint16", "uin
 def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
     """Features in a `.pt` or `.pth` file: tensors by name or by class, or a pair of features and labels.
 
-    What is made of the file takes at most what a compressed file may, 200 times its size and 256 MiB in any case: a
-    tensor may be one number, expanded. `part` is the key of one set of samples where there are several.
+    The result may take as much memory as a compressed file may unpack to, 200 times its size but at least 256 MiB: a
+    tensor may be one number, expanded. `part` is the key of one of several sets of samples.
     """
     path = Path(path)
     return features_from_value(as_python(read_in_child("torch_files", path, GROWTH_OF_COMPRESSED), path), path, part)
@@ -45,7 +54,7 @@ def open_torch(path: str | Path, part: str | None = None) -> FeatureSource:
 
 @dataclass
 class Storage:
-    """`count` numbers of a file, whose bytes may become known only after the pickle."""
+    """`count` numbers of a file; their bytes may be found only after the pickle."""
 
     kind: str
     count: int
@@ -55,7 +64,7 @@ class Storage:
 
     def __setstate__(self, state: Any) -> None:
         # A pickle may set the attributes of whatever does not refuse it.
-        raise Unsound("it changes a storage")
+        raise InvalidPickleError("its pickle modifies a storage")
 
 
 class Tensor(Record):
@@ -66,20 +75,20 @@ class Tensor(Record):
     def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, kind: str | None = None) -> None:
         super().__init__()
         if type(storage) is not Storage or type(offset) is not int or offset < 0:
-            raise Unsound("it has a tensor without a place in the file")
+            raise InvalidPickleError("a tensor is not in the file")
         self.storage, self.offset = storage, offset
         self.size, self.stride = shape_of(size), shape_of(stride)
         if len(size) != len(stride):
-            raise Unsound("it has a tensor whose shape is no shape")
+            raise InvalidPickleError("a tensor has an invalid shape")
         self.kind = kind if kind is not None else storage.kind
 
     def __setstate__(self, state: Any) -> None:
-        raise Unsound("it changes a tensor")
+        raise InvalidPickleError("its pickle modifies a tensor")
 
     def numbers(self) -> np.ndarray:
-        """A view of the storage; brain floats as single ones."""
+        """A view of the storage; bfloat16 as float32."""
         if self.storage.data is None:
-            raise Unsound("it has a tensor without numbers")
+            raise InvalidPickleError("a tensor has no numbers")
         dtype = _dtype(self.kind)
         first, last = self.storage.start, self.storage.start + self.storage.count
         width = _dtype(self.storage.kind).itemsize
@@ -91,27 +100,27 @@ class Tensor(Record):
 
 
 def _dtype(kind: str) -> np.dtype:
-    """Of numbers; brain floats, the upper halves of single ones, are integers for NumPy."""
+    """Type of numbers; bfloat16 is read as integers."""
     return np.dtype("uint16" if kind == "bfloat16" else kind)
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> Tensor:
-    """Of versions 1 and 2: what follows matters for training only."""
+    """A tensor of versions 1 and 2; the other arguments matter only for training."""
     return Tensor(storage, offset, size, stride)
 
 
 def _typed_tensor(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any, hooks: Any, kind: Any, *_: Any
 ) -> Tensor:
-    """Of version 3, with the type of the numbers, which its storage does not tell."""
+    """A tensor of version 3, with the type of its numbers, which is not in its storage."""
     if type(kind) is not Known or kind.text not in _TYPES:
-        raise Unsound("it has a tensor that is made in no usual way")
+        raise InvalidPickleError("a tensor has an unknown form")
     return Tensor(storage, offset, size, stride, _TYPES[kind.text])
 
 
 def _parameter(tensor: Any, *_: Any) -> Tensor:
     if type(tensor) is not Tensor:
-        raise Unsound("it has a parameter that is no tensor")
+        raise InvalidPickleError("a parameter is not a tensor")
     return tensor
 
 
@@ -133,13 +142,13 @@ TORCH_NAMES: Mapping[str, Known] = {
 
 
 def read_raw(path: Path, name: str) -> Any:
-    """The one value of a torch file; runs in the child."""
-    with path.open("rb") as file, refuse_unsound(file, name, "torch file"):
+    """The value of a torch file; runs in the child."""
+    with path.open("rb") as file, refuse_invalid(file, name, "torch file"):
         return Flattener(name, most_bytes(path)).flat(load_value(file, path))
 
 
 def load_value(file: Any, path: Path, names: Mapping[str, Known] = TORCH_NAMES) -> Any:
-    """What a torch file holds, with tensors as `Tensor`; it may name nothing else than these."""
+    """The value of a torch file, with tensors as `Tensor`; it may refer to nothing else."""
     return (_from_archive if file.peek(2)[:2] == b"PK" else _from_stream)(file, path, names)
 
 
@@ -149,7 +158,7 @@ def _from_archive(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any
     except Exception:
         # zipfile raises errors of every kind for tables of contents that are none.
         raise InputError(
-            f"{path} has no sound list of its contents, as after an unfinished download: copy or download it again."
+            f"{path} has no valid list of contents, as after an unfinished download: copy or download it again."
         ) from None
     members = _members(archive, path)
     check_size(path, sum(member.file_size for member in members.values()), "members")
@@ -157,12 +166,12 @@ def _from_archive(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any
     @cache
     def bytes_of(name: str) -> bytes:
         if name not in members:
-            raise Unsound(f"it has no member {quoted(name)}")
+            raise InvalidPickleError(f"it has no member {quoted(name)}")
         if members[name].flag_bits & 1:
             raise InputError(f"{path} is encrypted: save it without a password.")
         data = archive.read(members[name])
         if len(data) != members[name].file_size:
-            raise Unsound("it has a member of another size than announced")
+            raise InvalidPickleError("a member has another size than announced")
         return data
 
     if "constants.pkl" in members or any(name.startswith("code/") for name in members):
@@ -174,31 +183,31 @@ def _from_archive(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any
         kind, key, count = _storage_id(value, fields=5)
         data, width = bytes_of(f"data/{key}"), _dtype(kind).itemsize
         if len(data) != count * width:
-            raise Unsound(f"it has {len(data)} bytes for {count} numbers of {width} bytes")
+            raise InvalidPickleError(f"it has {len(data)} bytes for {count} numbers of {width} bytes")
         return Storage(kind, count, data)
 
     stream = io.BytesIO(bytes_of("data.pkl"))
     value = Unpickler(stream, str(path), names, storage).load()
     if stream.read(1):
-        raise Unsound("it has bytes after its pickle")
+        raise InvalidPickleError("it has bytes after its pickle")
     return value
 
 
 def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
-    """Members of a torch file by name, without the folder that all of them are in."""
+    """Members of a torch file by name, without their common folder."""
     names = archive.namelist()
     strange = any(name.startswith("/") or "\\" in name or ".." in name.split("/") for name in names)
     if len(set(names)) < len(names) or strange:
-        raise Unsound("it has members of the same name, or of names that lead out of the archive")
+        raise InvalidPickleError("members have the same name, or names that lead outside the archive")
     folders = [name.removesuffix("data.pkl") for name in names if name.endswith("/data.pkl")]
     if len(folders) != 1:
-        raise Unsound(f"it has {len(folders)} pickles of tensors")
+        raise InvalidPickleError(f"it has {len(folders)} pickles of tensors")
     inside = [member for member in archive.infolist() if member.filename.startswith(folders[0])]
     return {member.filename.removeprefix(folders[0]): member for member in inside}
 
 
 def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
-    """Pickles of a number that marks the file, a version, the machine, the value and the keys, then all numbers."""
+    """Read a stream: pickles of a magic number, a version, the machine, the value and the keys, then all numbers."""
     roots: dict[str, Storage] = {}
     views: list[tuple[Storage, Storage]] = []
 
@@ -206,12 +215,12 @@ def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
         kind, key, count = _storage_id(value, fields=6)
         root = roots.setdefault(key, Storage(kind, count))
         if (root.kind, root.count) != (kind, count):
-            raise Unsound("it has one storage of two types or sizes")
+            raise InvalidPickleError("a storage has two types or sizes")
         if value[5] is None:
             return root
         _, first, size = value[5]
         if type(first) is not int or type(size) is not int or min(first, size) < 0 or first + size > count:
-            raise Unsound("it has a storage beyond another")
+            raise InvalidPickleError("a storage extends beyond another")
         views.append((Storage(kind, size, start=first), root))
         return views[-1][0]
 
@@ -219,23 +228,23 @@ def _from_stream(file: BinaryIO, path: Path, names: Mapping[str, Known]) -> Any:
         return Unpickler(file, str(path), names, storage).load()
 
     if load() != _MAGIC:
-        raise Unsound("it does not start as one")
+        raise InvalidPickleError("it has another start")
     version, _, value, keys = load(), load(), load(storage), load()
     if version != _VERSION or type(keys) is not list:
-        raise Unsound("it is of another version")
+        raise InvalidPickleError("it has an unknown version")
     for key in keys:
         root = roots.get(as_text(key) or "")
         if root is None or root.data is not None:
-            raise Unsound("it has numbers that belong to no tensor")
+            raise InvalidPickleError("it has numbers that belong to no tensor")
         (count,) = struct.unpack("<q", file.read(8).ljust(8, b"\xff"))
         size = root.count * _dtype(root.kind).itemsize
         root.data = file.read(size)
         if count == -1 or len(root.data) < size:
             raise EOFError
         if count != root.count:
-            raise Unsound(f"it has {count} numbers where {root.count} should be")
+            raise InvalidPickleError(f"it has {count} numbers instead of {root.count}")
     if rest := len(file.read()):
-        raise Unsound(f"it has {rest} bytes that belong to no tensor")
+        raise InvalidPickleError(f"it has {rest} bytes that belong to no tensor")
     for view, root in views:
         view.data = root.data
     return value
@@ -248,4 +257,4 @@ def _storage_id(value: Any, fields: int) -> tuple[str, str, int]:
         key, count = as_text(value[2]), value[4]
         if kind and key and type(count) is int and 0 <= count < 2**60:
             return kind, key[:100], count
-    raise Unsound("it has a tensor without a place in the file")
+    raise InvalidPickleError("a tensor is not in the file")

@@ -1,7 +1,7 @@
-"""Python's own unpickler, which may name nothing but a few functions of our own: nothing in a pickle is ever run.
+"""Python's unpickler, restricted to a few harmless functions: code in a pickle is never run.
 
-A name such as `numpy.dtype` in a file never becomes the thing of that name. It is looked up in a fixed table, and what
-is not in the table is refused. All this runs in a child process (see `child`), which limits what a pickle may take.
+A name such as `numpy.dtype` in a file is never imported. It is looked up in a fixed table, and refused if it is not
+there. All this runs in a child process (see `child`), which limits memory and time.
 """
 
 import math
@@ -22,12 +22,12 @@ _TEXT_CODE = re.compile(r"[US][1-9][0-9]{0,3}")
 _MOST_AXES = 7
 
 
-class Unsound(Exception):  # noqa: N818 - a phrase for the sentence of the error, not an error by itself
-    """What is wrong with a pickle, as a phrase."""
+class InvalidPickleError(Exception):
+    """A pickle is invalid; the message is a phrase."""
 
 
 class Known:
-    """A name in the table; `make` stands for a call of it, None where it is only ever mentioned."""
+    """A name in the table; `make` replaces a call of it, None if it may not be called."""
 
     __slots__ = ("make", "text")
 
@@ -36,17 +36,17 @@ class Known:
         self.make = make
 
     def __call__(self, *args: Any) -> Any:
-        """What stands for the result of the call."""
+        """The replacement for the result of the call."""
         if self.make is None:
-            raise Unsound(f"it calls {self.text}")
+            raise InvalidPickleError(f"it calls {self.text}")
         return self.make(*args)
 
     def __setstate__(self, state: Any) -> None:
-        raise Unsound(f"it changes {self.text}")
+        raise InvalidPickleError(f"it modifies {self.text}")
 
 
 class Dictionary(dict[Any, Any]):
-    """A dictionary of any kind; what else it carries, such as the metadata of torch's weights, says nothing."""
+    """A dictionary of any kind; its attributes, such as the metadata of torch's weights, are ignored."""
 
     def __setstate__(self, state: Any) -> None:
         pass
@@ -60,7 +60,7 @@ class DType:
     def __init__(self, code: Any, *_: Any) -> None:
         code = as_text(code)
         if code not in _CODES and not (code and _TEXT_CODE.fullmatch(code)):
-            raise Unsound("it has an array whose type is neither a number of the usual sizes nor text")
+            raise InvalidPickleError("an array has an unusual type")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: Any) -> None:
@@ -69,12 +69,12 @@ class DType:
         order = as_text(order)
         plain = fields == [None] * 3 and width in (-1, self.dtype.itemsize) and state[8:] in ((), (None,))
         if order not in ("<", ">", "|", "=") or not plain:
-            raise Unsound("it has a type of numbers that is not plain")
+            raise InvalidPickleError("an array has a structured type")
         self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
 
 
 class Record:
-    """An array or a tensor; its numbers may become known after it was made."""
+    """An array or a tensor; its numbers may come after its creation."""
 
     __slots__ = ("array",)
 
@@ -84,19 +84,19 @@ class Record:
     def __setstate__(self, state: Any) -> None:
         """Take shape, type and bytes."""
         if self.array is not None:
-            raise Unsound("it has an array that is made in no usual way")
+            raise InvalidPickleError("an array has an unknown form")
         _, shape, dtype, fortran, data = state
         self.array = _view(data, dtype, shape, "F" if fortran else "C")
 
     def numbers(self) -> np.ndarray:
         """The array itself."""
         if self.array is None:
-            raise Unsound("it has an array without numbers")
+            raise InvalidPickleError("an array has no numbers")
         return self.array
 
 
 def as_text(value: Any) -> str | None:
-    """Text, which Python 2 stored as bytes: UTF-8, or else Latin-1, in which every byte has a meaning."""
+    """Text; bytes from Python 2 are decoded as UTF-8, or else as Latin-1, in which every byte is valid."""
     if not isinstance(value, (bytes, bytearray, memoryview)):
         return value if type(value) is str else None
     try:
@@ -106,23 +106,23 @@ def as_text(value: Any) -> str | None:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """A shape: a few integers that are not negative."""
+    """A shape: a few non-negative integers."""
     if type(value) is not tuple or len(value) > _MOST_AXES or any(type(n) is not int or n < 0 for n in value):
-        raise Unsound("it has an array whose shape is no shape")
+        raise InvalidPickleError("an array has an invalid shape")
     if math.prod(max(n, 1) for n in value) > 2**58:
-        raise Unsound("it has an array larger than any memory")
+        raise InvalidPickleError("an array is larger than any memory")
     return value
 
 
 def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
-    """An array over bytes of the file; they must be as many as its shape needs."""
+    """An array on bytes of the file; their number must match its shape."""
     if not isinstance(data, (bytes, bytearray)) or type(dtype) is not DType:
-        raise Unsound("it has an array of Python objects, not of numbers")
+        raise InvalidPickleError("it has an array of Python objects, not of numbers")
     if math.prod(shape_of(shape)) * dtype.dtype.itemsize != len(data):
-        raise Unsound(f"it has an array of shape {shape} with {len(data)} bytes")
+        raise InvalidPickleError(f"it has an array of shape {shape} with {len(data)} bytes")
     array: np.ndarray = np.ndarray(shape, dtype.dtype, data, order=order)
     if not is_text(array):
-        raise Unsound("it has text that is none")
+        raise InvalidPickleError("it has invalid text")
     return array
 
 
@@ -130,7 +130,7 @@ def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None)
     if type(order) is str and order in ("C", "F"):
         return Record(_view(data, dtype, shape, order))
     if order != "K" or sorted(shape_of(axes)) != list(range(len(shape_of(shape)))):
-        raise Unsound("it has an array that is made in no usual way")
+        raise InvalidPickleError("an array has an unknown form")
     return Record(_view(data, dtype, shape, "C").transpose(axes))
 
 
@@ -144,7 +144,7 @@ def _encode(text: Any = "", codec: Any = "latin1") -> bytes:
     if isinstance(text, (bytes, bytearray)):
         return bytes(text)
     if type(text) is not str or as_text(codec) not in ("latin1", "latin-1"):
-        raise Unsound("it has bytes that are made in no usual way")
+        raise InvalidPickleError("bytes have an unknown form")
     return text.encode("latin-1")
 
 
@@ -173,7 +173,7 @@ _OLD_MODULES = {
 
 
 class Unpickler(pickle.Unpickler):
-    """The next pickle of a file: `names` are all it may name, `storage` stands for a persistent id.
+    """The next pickle of a file: it may refer to `names` only, and `storage` replaces persistent ids.
 
     The strings of Python 2 come as bytes; text in NumPy's own arguments is understood in either form.
     """
@@ -187,7 +187,7 @@ class Unpickler(pickle.Unpickler):
         self._storage = storage
 
     def find_class(self, module: str, name: str) -> Known:
-        """The entry of the table; whatever is not in it is refused where it is mentioned."""
+        """The entry of the table for a name; raises for other names."""
         found = self._names.get(f"{_OLD_MODULES.get(module, module)}.{name}")
         if found is not None and "." not in name:
             return found
@@ -205,15 +205,15 @@ class Unpickler(pickle.Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         """A storage of torch; plain pickles have none."""
         if self._storage is None:
-            raise Unsound("it refers to objects outside the file")
+            raise InvalidPickleError("it refers to objects outside the file")
         return self._storage(pid)
 
 
 @contextmanager
-def refuse_unsound(
+def refuse_invalid(
     file: BinaryIO, name: str, what: str, remedy: str = "its vectors with numpy.savez(path, X=X, y=y)"
 ) -> Iterator[None]:
-    """Whatever the unpickler stumbles over is said in one sentence."""
+    """Turn errors of the unpickler into one sentence."""
     try:
         yield
     except (InputError, MemoryError):
@@ -223,9 +223,9 @@ def refuse_unsound(
         reason = on_one_line(str(error) or type(error).__name__, 120).rstrip(".")
         if isinstance(error, EOFError) or "truncated" in reason or "exhausted before" in reason:
             raise InputError(
-                f"{name} is truncated: it ends at byte {file.seek(0, 2)}, in the middle of its pickle: copy or "
+                f"{name} is truncated, it ends at byte {file.seek(0, 2)}, in the middle of its pickle: copy or "
                 "download it again."
             ) from None
         raise InputError(
-            f"{name} is not a sound {what}, {reason}: copy or download it again, or save {remedy}."
+            f"{name} is not a valid {what}, {reason}: copy or download it again, or save {remedy}."
         ) from None

@@ -18,7 +18,7 @@ from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory
 from hotshot.formatting import quoted
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
-_UNLABELLED = "The features have no labels: give one for every sample."
+_UNLABELLED = "The features have no labels: pass one per sample."
 FLOATS = ("float16", "float32", "float64")
 
 
@@ -78,11 +78,11 @@ def write_features(
     if kind is FORMATS["matlab"] and dtype is None and source.dtype == np.float16:
         # MATLAB has no half precision, and single precision holds it exactly.
         dtype = "float32"
-    kind.write(path, survey(source, dtype, about))
+    kind.write(path, check_content(source, dtype, about))
 
 
 def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> FeatureSource:
-    """Arrays in memory as a source; they need not be finite, but must be features and labels."""
+    """Arrays in memory as a source; they must have the form of features and labels, but may hold NaN."""
     features = to_numpy(as_array(X, "X"))
     if features.ndim != 2 or 0 in features.shape or features.dtype.kind not in "fiub":
         raise InputError(f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}.")
@@ -96,13 +96,13 @@ def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> Feature
     if labels.dtype.kind not in "Uiubf":
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
     if not is_text(labels):
-        raise InputError("y holds labels with half characters, which no file can hold: rename them.")
+        raise InputError("y holds labels with invalid characters: rename them.")
     return in_memory(Path("features"), features, lambda some: labels[some], about, kept=kept)
 
 
 @dataclass(frozen=True)
 class Content:
-    """Features on their way to a file: their type there, and what it shall say of them, with their hash.
+    """Features to be written to a file: their type in it, and the header with their hash.
 
     `codes` (samples,) are the indices of labels among `classes`, which are distinct, in the order of their first
     samples, and of one type, `label_type`: str, int, bool or float. Without labels both are empty.
@@ -136,24 +136,24 @@ class Content:
             yield converted(X, self.dtype, first), self.codes[first : first + len(X)]
             first += len(X)
         if first != self.n_samples:
-            raise InputError(f"{self.source.path} has changed while it was read: try again.")
+            raise InputError(f"{self.source.path} changed while it was read: try again.")
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The features alone."""
         return (X for X, _ in self.batches())
 
     def refuse_nul(self, path: Path) -> None:
-        """For formats that have no place for the NUL character."""
+        """Raise if labels have NUL characters, for formats that cannot store them."""
         if any("\0" in label for label in self.classes if isinstance(label, str)):
             raise InputError(f"{path} cannot hold labels with NUL characters: rename the classes.")
 
 
-def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
-    """Go through features once; refuse what cannot be written, and a source that is not what its header says."""
+def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
+    """Read features once; raises if they cannot be written, or if the source does not match its header."""
     try:
         json.dumps(about)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ParameterError(f"about must be what JSON can hold: {error}.") from None
+        raise ParameterError(f"about must be valid as JSON: {error}.") from None
     target = _target(source.dtype, dtype)
     stored, written = FeatureHash(source.dtype), FeatureHash(target)
     known: dict[Any, int] = {}
@@ -174,29 +174,31 @@ def survey(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str,
         raise InputError(f"{source.path} has no samples, or labels of several types: use one type.")
     kept = Kept.numbered(first) if source.n_samples is None else source.kept
     if {len(values) for values in (kept.ids, *kept.stored().values())} != {first}:
-        raise InputError(f"{source.path} has {first} samples and keeps another number of ids, texts or the like.")
+        raise InputError(
+            f"{source.path} has {first} samples and another number of ids, texts or other columns: write it again."
+        )
     all_codes, classes = np.concatenate(codes or [np.zeros(0, np.int64)]), list(known)
     found = stored if target != source.dtype else written
-    told = source.about.get("hash")
-    if told is not None and told != found.with_labels(all_codes, classes):
-        raise damaged(f"{source.path} does not hold what it was written with, its hash is another")
+    recorded = source.about.get("hash")
+    if recorded is not None and recorded != found.with_labels(all_codes, classes):
+        raise damaged(f"{source.path} does not match its hash")
     header = {**(source.about if about is None else about), "hash": written.with_labels(all_codes, classes)}
     return Content(source, first, target, all_codes, classes, "".join(types), header, kept)
 
 
 class FeatureHash:
-    """SHA-256 of features and labels, whatever the batches they come in."""
+    """SHA-256 of features and labels, independent of the size of batches."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self._dtype = dtype.newbyteorder("<")
         self._digest = hashlib.sha256()
 
     def update(self, X: np.ndarray) -> None:
-        """Take note of the next features (rows, V)."""
+        """Add the next features (rows, V)."""
         self._digest.update(np.ascontiguousarray(X, dtype=self._dtype).data)
 
     def with_labels(self, codes: np.ndarray, classes: list[Any]) -> str:
-        """The hash, at the end; the same features of another type, or other labels, have another."""
+        """The hash of all features and these labels; it depends on the type of the features."""
         whole = self._digest.copy()
         whole.update(np.ascontiguousarray(codes, dtype="<i8").data)
         whole.update(json.dumps([self._dtype.str, classes]).encode())
@@ -204,7 +206,7 @@ class FeatureHash:
 
 
 def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
-    """Features in another type; a number too large for it is an error, `first` is the first row's number."""
+    """Features in another type; raises if a number is too large for it. `first` is the number of the first row."""
     if X.dtype == dtype:
         return X
     with np.errstate(over="ignore"):
@@ -214,7 +216,7 @@ def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:
         row, column = np.argwhere(lost)[0]
         raise InputError(
             f"The features hold {X[row, column]:.4g} in row {first + row}, column {column}, which {dtype} cannot hold: "
-            "write a longer type."
+            "use a larger type."
         )
     return short
 
@@ -223,5 +225,5 @@ def _target(own: np.dtype, dtype: str | np.dtype | None) -> np.dtype:
     if dtype is not None and str(dtype) not in FLOATS:
         raise ParameterError(f"dtype must be one of {', '.join(FLOATS)} or None, got {quoted(str(dtype))}.")
     if dtype is None and own.kind == "f" and own.itemsize > 8:
-        raise InputError(f"Features of type {own} have no place in a file: pass dtype='float64'.")
+        raise InputError(f"Features of type {own} cannot be written: pass dtype='float64'.")
     return own if dtype is None else np.dtype(dtype)

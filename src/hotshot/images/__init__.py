@@ -1,1 +1,1 @@
-"""From images to feature files (extra `images`): datasets, backbones, training, extraction; no method in it."""
+"""From images to feature files (extra `images`): datasets, backbones, training, extraction."""

@@ -1,5 +1,6 @@
-"""From raw inputs to answers: texts, images or features in, classes out."""
+"""From texts, images or features to classes."""
 
 from hotshot.inputs.classifier import InputClassifier
+from hotshot.inputs.rows import Columns
 
-__all__ = ["InputClassifier"]
+__all__ = ["Columns", "InputClassifier"]

@@ -1,4 +1,4 @@
-"""Answers to inputs, and files of them: the columns of the input, and the class beside them, some rows at a time."""
+"""Answers to inputs, and files of them: the columns of the input with the answers added, some rows at a time."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable, replace_file
 from hotshot.formatting import listing, quoted
 
-# Of an input that fits no class.
+# Answer for an input that fits no class.
 NONE = "none of these"
 CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER = (
     "class", "probability", "runner_up", "runner_up_probability", "outlier_score",
 )  # fmt: skip
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-# Digits that are written: single precision has no more that mean something.
+# Digits that are written: single precision has no more significant ones.
 DIGITS = 6
 
 Columns = dict[str, list[Any]]
 
 
 def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any = NONE) -> Columns:
-    """The two likeliest classes of features (rows, V), and how little each row fits its best class.
+    """The two most probable classes of features (rows, V), with probabilities and outlier scores.
 
-    Where a row fits no class, the answer is `unknown` without a probability, and the likeliest class is the runner-up.
+    For a rejected row the class is `unknown`, without a probability, and the most probable class is the runner-up.
     """
     probabilities, scores, rejected = model.answers(X, reject)
     rows = np.arange(len(probabilities))
@@ -56,7 +56,7 @@ def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any 
 
 
 def answer_columns(model: Any, prefix: str = "") -> list[str]:
-    """The names of the columns of answers, in the order in which `answer` gives them."""
+    """Names of the answer columns, in the order of `answer`."""
     known = [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
     return [prefix + name for name in known]
 
@@ -66,31 +66,31 @@ def _rounded(values: np.ndarray) -> list[float]:
 
 
 def format_of(out: Path | None, asked: str | None) -> str:
-    """csv, tsv, jsonl or parquet: what is asked for, or else what the suffix of the file says, or else csv."""
+    """csv, tsv, jsonl or parquet: as asked, else by the suffix of the file, else csv."""
     known = sorted(set(FORMATS.values()))
     if asked is not None and asked not in known:
         raise ParameterError(f"--format must be one of {', '.join(known)}, got {quoted(asked)}.")
     if asked is None and out is not None and out.suffix.lower() not in FORMATS:
-        raise ParameterError(f"{out} must end in {', '.join(FORMATS)}: name it so, or pass --format.")
+        raise ParameterError(f"{out} must end in {', '.join(FORMATS)}: rename it, or pass --format.")
     form = asked or (FORMATS[out.suffix.lower()] if out is not None else "csv")
     if form == "parquet" and out is None:
-        raise ParameterError("Parquet goes to a file: pass -o FILE.parquet.")
+        raise ParameterError("Parquet cannot be written to standard output: pass -o FILE.parquet.")
     return form
 
 
 def check_columns(columns: Sequence[str], added: Sequence[str], name: str) -> None:
-    """Raise where an input has a column of the name of an answer."""
+    """Raise if an input has a column with the name of an answer column."""
     both = [column for column in columns if column in added]
     if both:
         raise InputError(
-            f"{name} has {'a column' if len(both) == 1 else 'columns'} called {listing(map(quoted, both))}, as answers "
-            "are: rename it, or pass --prefix to name the answers otherwise."
+            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: rename it "
+            "or pass --prefix to rename the answer columns."
         )
 
 
 @contextmanager
 def writing(out: Path | None, form: str) -> Iterator[Callable[[Columns], None]]:
-    """A function that writes the next rows; the file appears, or changes, only when all are written."""
+    """A function that writes the next rows; the file appears or changes only after all are written."""
     if out is None:
         with _WRITERS[form](sys.stdout.buffer) as write:
             yield write
@@ -121,7 +121,7 @@ def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns],
 
 
 def _plain(values: list[Any]) -> Iterable[Any]:
-    """Values for cells: those of JSON lines may be nested, and have one cell each."""
+    """Values for cells; nested values from JSON lines are written as JSON."""
     if not any(isinstance(value, (dict, list)) for value in values):
         return values
     return (json.dumps(x, ensure_ascii=False) if isinstance(x, (dict, list)) else x for x in values)
@@ -158,7 +158,7 @@ def _parquet(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
         try:
             if writer is None:
                 kinds = {name: pa.array(values).type for name, values in columns.items()}
-                # The first rows may all lack a value.
+                # All of the first rows may lack a value.
                 empty = {name: pa.float64() if name.endswith(PROBABILITY) else pa.string() for name in columns}
                 fields = {name: empty[name] if kind == pa.null() else kind for name, kind in kinds.items()}
                 writer = pq.ParquetWriter(file, pa.schema(fields))

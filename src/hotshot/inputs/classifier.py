@@ -1,4 +1,4 @@
-"""A classifier of raw inputs: an encoder, the bank of what is known, and H-OT, in one thing that can be saved."""
+"""A classifier of raw inputs that can be saved: an encoder, a bank of old classes, and H-OT."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ from hotshot.inputs.rows import (
     BY_NAME,
     FEATURES,
     IMAGES,
+    PATH,
     TEXTS,
     Columns,
     Inputs,
+    Previews,
     Rows,
-    Shown,
     given_inputs,
     open_inputs,
     pixels,
 )
-from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, open_table
+from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 
-# Files of a model beside those of its classifier.
+# Files of a model, in addition to those of its classifier.
 INPUTS, OLD, BANK = "inputs.json", "old.safetensors", "base.bank"
 WHAT, VERSION = "model of inputs", 1
-# Inputs that are encoded together.
+# Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
-# Samples of each old class that are kept to be shown.
+# Samples of each old class that are saved for explanations.
 MOST_SHOWN = 5
-# A class of at most so many samples is a new one, where old and new classes come in one file.
+# If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
 Watch = Callable[[str, int, int | None], None]
@@ -55,60 +56,79 @@ Watch = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Labelled inputs as features (samples, V); `shown` is what those at `places` were made of."""
+    """Labelled inputs as features (samples, V), with previews of the samples at `places`."""
 
     X: np.ndarray
     y: np.ndarray
     places: np.ndarray
-    shown: Shown
+    shown: Previews
     about: dict[str, Any] = field(default_factory=dict)
     unlabelled: int = 0
 
     def of(self, some: np.ndarray) -> Encoded:
-        """Those where a boolean array is true."""
+        """The samples where a boolean array is true."""
         places = np.cumsum(some)[self.places[some[self.places]]] - 1
         return replace(self, X=self.X[some], y=self.y[some], places=places, shown=self.shown[some[self.places]])
 
     def examples(self) -> Examples:
-        """Those that can be shown."""
+        """The samples that have previews."""
         return Examples(self.X[self.places], self.y[self.places], self.shown)
 
 
 class InputClassifier:
-    """Classify texts, images or features, of old classes, new ones and none of these.
+    """Classify texts, images or features into old classes, new classes or none of these.
 
     Parameters
     ----------
     encoder : str or None
-        Name of what makes features of inputs, such as "minilm" (texts) or "efficientnet-lite0" (images), see
-        `hotshot.encoders`; None where inputs are files of features.
+        Name of an encoder, such as "minilm" (texts) or "efficientnet-lite0" (images), see ``load_encoder``; None if
+        inputs are features.
     base : path, BaseClasses or None
-        The old classes: a table of texts, a folder of class folders of images, a file of features, or a bank.
+        The old classes: a table of texts, a folder of images per class, a feature file, or a bank.
     new_only : bool
-        Whether answers are new classes only. By default old classes are answered too.
+        Whether to predict new classes only. By default old classes are predicted too.
     device : str
-        PyTorch device of the encoder.
+        PyTorch device, such as "cpu" or "cuda".
     **settings
-        Parameters of `HOTClassifier`.
+        Parameters of ``HOTClassifier``.
 
     Attributes
     ----------
     model : HOTClassifier
-        Fitted to the features.
-    support : Shown
-        What the support samples were made of.
+        The classifier of the features.
+    support : Previews
+        Ids, texts and thumbnails of the support samples.
+
+    See Also
+    --------
+    HOTClassifier : The classifier of features.
+    hotshot.encoders.load_encoder : Encoders by name.
 
     Examples
     --------
-    From a table of old questions and one with a few of each new kind, in three lines::
+    From one table with old questions and one with a few new ones of each class::
 
         model = InputClassifier("minilm", base="old.csv").fit("new.csv")
         model.predict(["My card was stolen"], reject=0.05)
         print(model.explain(["My card was stolen"]))
+
+    From files of features:
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hotshot import InputClassifier
+    >>> X, y = np.repeat(np.eye(6), 3, axis=0), np.repeat(["cat", "dog", "owl", "rat", "fox", "elk"], 3)
+    >>> X = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/old.npz", X=X[:12], y=y[:12])
+    ...     np.savez(f"{folder}/new.npz", X=X[12:], y=y[12:])
+    ...     model = InputClassifier(base=f"{folder}/old.npz").fit(f"{folder}/new.npz")
+    >>> model.new_classes.tolist()
+    ['elk', 'fox']
     """
 
     model: HOTClassifier
-    support: Shown
+    support: Previews
 
     def __init__(
         self,
@@ -134,12 +154,12 @@ class InputClassifier:
 
     @property
     def classes(self) -> np.ndarray:
-        """All classes that may be answered."""
+        """All classes that can be predicted."""
         return self.model.classes_
 
     @property
     def new_classes(self) -> np.ndarray:
-        """The classes that were learned from few samples."""
+        """The classes that were learned from a few samples."""
         return np.unique(self.model.support_labels_)
 
     def fit(
@@ -151,14 +171,50 @@ class InputClassifier:
         base_columns: Columns | None = None,
         watch: Watch | None = None,
     ) -> Self:
-        """Learn new classes from a few labelled inputs: a file or folder, or a list of texts and their labels."""
+        """Learn new classes from a few labelled inputs.
+
+        Parameters
+        ----------
+        support : path or list
+            A file or folder of labelled inputs, or a list of inputs.
+        labels : list, optional
+            Labels of inputs in a list.
+        columns : Columns
+            Which columns of a table hold texts, labels and ids; by default they are found by name.
+        base_columns : Columns, optional
+            Columns of the table of old classes, if they differ.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+
+        Returns
+        -------
+        self
+            The fitted model.
+        """
         base = self._base_classes(base_columns or columns, watch)
-        return self._fit(base, self.encoded(self.opened(support, labels, columns), watch))
+        return self._fit(base, self.encoded(self._labelled(support, labels, columns), watch))
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
     ) -> Self:
-        """Learn old and new classes from one file; classes of at most `few` samples are the new ones."""
+        """Learn old and new classes from one file.
+
+        Parameters
+        ----------
+        path : path
+            A file or folder of labelled inputs.
+        few : int
+            Classes with at most so many samples are new.
+        columns : Columns
+            Which columns of a table hold texts, labels and ids; by default they are found by name.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+
+        Returns
+        -------
+        self
+            The fitted model.
+        """
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
         both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_SHOWN))
@@ -167,13 +223,13 @@ class InputClassifier:
         if not is_new.any() or is_new.all():
             which = "no class" if not is_new.any() else "only classes"
             raise InputError(
-                f"{path} has {which} of at most {few} samples, which are taken for new: pass another number with "
-                "--few, or old and new classes in files of their own."
+                f"{path} has {which} with at most {few} samples, which count as new: change few (in the shell --few), "
+                "or pass old and new classes in two files."
             )
         return self._fit(self._bank_of(both.of(~is_new)), both.of(is_new))
 
     def _bank_of(self, old: Encoded) -> BaseClasses:
-        """The bank of old classes, of which some samples are kept to be shown."""
+        """The bank of old classes; some samples are saved for explanations."""
         self.old = old.examples()
         return BaseClasses.from_samples(old.X, old.y, about=old.about)
 
@@ -191,8 +247,25 @@ class InputClassifier:
         columns: Columns = BY_NAME,
         watch: Watch | None = None,
     ) -> Self:
-        """Learn more classes, or more samples of the new ones, as if all had come at once."""
-        new = self.encoded(self.opened(inputs, labels, columns), watch)
+        """Add new classes, or samples to new classes; the result equals a fresh fit to all samples.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file or folder of labelled inputs, or a list of inputs.
+        labels : list, optional
+            Labels of inputs in a list.
+        columns : Columns
+            Which columns of a table hold texts, labels and ids; by default they are found by name.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+
+        Returns
+        -------
+        self
+            The fitted model.
+        """
+        new = self.encoded(self._labelled(inputs, labels, columns), watch)
         known = np.isin(new.y, self.new_classes)
         model, support = self._with_bank(), self.support
         for some, learn in ((known, model.add_samples), (~known, model.add_classes)):
@@ -203,40 +276,127 @@ class InputClassifier:
         return self
 
     def remove(self, names: Sequence[str]) -> Self:
-        """Forget new classes, as if they had never come."""
+        """Remove new classes; the result equals a fresh fit without them.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Labels of new classes.
+
+        Returns
+        -------
+        self
+            The fitted model.
+        """
         kept = ~np.isin(self.model.support_labels_, names)
         self.model, self.support = self._with_bank().remove_classes(names), self.support[kept]
         return self
 
     def features(self, inputs: Any) -> np.ndarray:
-        """Features (inputs, V) of texts in a list, of a file or of a folder."""
+        """Features of inputs.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+
+        Returns
+        -------
+        array (inputs, V)
+            Features.
+        """
         return np.concatenate([X for _, X in self.batches(self.opened(inputs))])
 
     def predict(self, inputs: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """The likeliest class of each input; `unknown` where it fits none, see `HOTClassifier.predict`."""
+        """Predict the most probable class of each input.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+        reject : float, optional
+            Reject inputs that fit no class, and about this share of those that do; see ``HOTClassifier.predict``.
+        unknown : object
+            Prediction for rejected inputs.
+
+        Returns
+        -------
+        array (inputs,)
+            Labels.
+        """
         return self.model.predict(self.features(inputs), reject=reject, unknown=unknown)
 
     def predict_proba(self, inputs: Any) -> np.ndarray:
-        """Probability of each class (inputs, classes), in the order of `classes`."""
+        """Probability of each class.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+
+        Returns
+        -------
+        array (inputs, classes)
+            Probabilities, in the order of ``classes``.
+        """
         return self.model.predict_proba(self.features(inputs))
 
     def outlier_score(self, inputs: Any) -> np.ndarray:
-        """How little each input fits its best class, see `HOTClassifier.outlier_score`."""
+        """Outlier score of each input: the larger, the less likely it belongs to any class.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+
+        Returns
+        -------
+        array (inputs,)
+            Scores, as from ``HOTClassifier.outlier_score``.
+        """
         return self.model.outlier_score(self.features(inputs))
 
     def explain(self, inputs: Any, most: int | None = None) -> InputExplanation:
-        """Why the first `most` inputs are answered as they are, with the samples by their texts or ids."""
-        queries, found = Shown(), []
+        """Explain predictions; samples are shown by their texts or ids.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+        most : int, optional
+            Number of inputs to explain, from the first; by default all.
+
+        Returns
+        -------
+        InputExplanation
+            It can be printed, and converted with ``to_html(title)``.
+        """
+        queries, found = Previews(), []
         for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
             some = np.arange(len(rows))[: None if most is None else most - len(queries.ids)]
-            queries = queries + rows.shown(some)
+            queries = queries + rows.previews(some)
             found.append(X[some])
             if len(queries.ids) == most:
                 break
         return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old)
 
     def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Rows and their features (rows, V), some at a time."""
+        """Iterate over inputs and their features.
+
+        Parameters
+        ----------
+        inputs : Inputs
+            Result of ``opened``.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+
+        Yields
+        ------
+        rows : Rows
+            A batch of inputs.
+        X : array (rows, V)
+            Their features.
+        """
         done = 0
         for rows in inputs.batches(AT_ONCE[inputs.kind]):
             yield rows, self._encode(inputs, rows)
@@ -245,17 +405,30 @@ class InputClassifier:
                 watch(inputs.name, done, inputs.total)
 
     def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> Encoded:
-        """Labelled inputs as features, and what the first `most` of each class were made of.
+        """Labelled inputs as features; rows without a label are ignored.
 
-        Rows without a label are left out.
+        Parameters
+        ----------
+        inputs : Inputs
+            Result of ``opened``.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+        most : int, optional
+            Number of inputs of each class to keep previews of; by default all.
+
+        Returns
+        -------
+        Encoded
+            Features, labels and previews.
         """
-        found, places, shown, unlabelled = [], [], Shown(), 0
+        found, places, shown, unlabelled = [], [], Previews(), 0
         labels: list[str] = []
         counts: dict[str, int] = {}
         for rows, X in self.batches(inputs, watch):
             if rows.labels is None:
-                remedy = "put the images into folders of classes" if inputs.kind == IMAGES else "name it with --label"
-                raise InputError(f"{inputs.name} has no column of labels: {remedy}.")
+                by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
+                remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
+                raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
             labelled = [row for row, label in enumerate(rows.labels) if label]
             wanted = []
             for row in labelled:
@@ -267,18 +440,33 @@ class InputClassifier:
                 labels.append(label)
             unlabelled += len(rows) - len(labelled)
             found.append(X[labelled])
-            shown = shown + rows.shown(np.array(wanted, dtype=int))
+            shown = shown + rows.previews(np.array(wanted, dtype=int))
         if not labels:
-            raise InputError(f"{inputs.name} has no label in any row: give some rows one.")
+            raise InputError(f"{inputs.name} has no label in any row: label some rows.")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
         return Encoded(np.concatenate(found), np.array(labels), np.array(places, dtype=int), shown, about, unlabelled)
 
     def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
-        """Inputs as this model takes them: of a file, a folder, standard input ("-"), or a list of texts or paths."""
+        """Open inputs for this model.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, standard input ("-"), or a list of texts, paths of images or features.
+        labels : list, optional
+            Labels of inputs in a list.
+        columns : Columns
+            Which columns of a table hold texts, labels and ids; by default they are found by name.
+
+        Returns
+        -------
+        Inputs
+            Batches of inputs.
+        """
         if not isinstance(inputs, (str, Path)):
             return given_inputs(inputs, self.kind, labels)
         if labels is not None:
-            raise ParameterError("labels are for inputs in a list: a file or folder holds its own.")
+            raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
         if self.encoder is None:
             _check_features(Path(inputs))
         found = open_inputs(inputs, FEATURES if has_features(inputs) else self.kind, columns)
@@ -286,26 +474,31 @@ class InputClassifier:
             self._check_extractor(found.name, found.about)
         return found
 
+    def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
+        if labels is None and not isinstance(inputs, (str, Path)):
+            raise ParameterError("A list of inputs has no labels: pass labels=, one per input.")
+        return self.opened(inputs, labels, columns)
+
     def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
-        """Raise where features say that they come from another encoder than this model's."""
+        """Raise if features come from another encoder than that of this model."""
         own = self._encoder().about if self.encoder is not None and not self.about else self.about
-        known, given = (said.get(EXTRACTOR) for said in (own, about))
+        known, given = (header.get(EXTRACTOR) for header in (own, about))
         if known is not None and given is not None and known != given:
             raise InputError(
-                f"{name} has features of {quoted(given)} where this model takes those of {quoted(known)}: extract them "
-                "with that encoder, or pass the inputs themselves."
+                f"{name} has features from {quoted(given)}, but this model needs those of {quoted(known)}: extract "
+                "them with that encoder, or pass the inputs themselves."
             )
 
     def _encoder(self) -> Encoder:
-        """The encoder; of a loaded model it must give what it gave when the model was fitted."""
+        """The encoder; for a loaded model it must return the same features as when the model was fitted."""
         if self.encoder is None:
-            raise ParameterError("This model has no encoder and takes files of features: fit one with an encoder.")
+            raise ParameterError("This model has no encoder and takes only features: fit a model with an encoder.")
         if self._loaded is None:
             loaded = load_encoder(self.encoder, self.device)
             if self.probe and not loaded.same_as(self.probe):
                 raise InputError(
-                    f"The encoder {self.encoder} gives other features than when this model was fitted: use the weights "
-                    "and the version it had then, or fit the model again."
+                    f"The encoder {self.encoder} returns other features than when this model was fitted: use the same "
+                    "weights and version, or fit the model again."
                 )
             self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
         return self._loaded
@@ -316,7 +509,7 @@ class InputClassifier:
             width = getattr(getattr(self, "model", None), "n_features_in_", X.shape[1])
             if X.shape[1] != width:
                 raise InputError(
-                    f"{inputs.name} has {X.shape[1]} features where this model takes {width}: extract them with its "
+                    f"{inputs.name} has {X.shape[1]} features, but this model needs {width}: extract them with its "
                     "encoder, or pass the inputs themselves."
                 )
             return X
@@ -335,14 +528,22 @@ class InputClassifier:
         return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_SHOWN))
 
     def _with_bank(self) -> HOTClassifier:
-        """A copy of the classifier that can grow: a loaded model takes its bank from its folder."""
+        """A copy of the classifier with its bank, to which classes can be added."""
         model = copy(self.model)
         if self._bank is not None:
             model.base = BaseClasses.load(self._bank)
         return model
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write classifier, bank and what the support samples were made of to a folder, which needs no other file."""
+        """Save the model to a self-contained folder: classifier, bank, and previews of the samples.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the model, such as "questions.model".
+        overwrite : bool
+            Whether to replace a model of that name.
+        """
         content = {
             "format": f"hotshot {WHAT}",
             "version": VERSION,
@@ -366,7 +567,20 @@ class InputClassifier:
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
-        """A model that `save` wrote; its bank is read only when it grows."""
+        """Load a saved model; its bank is only read when classes are added or removed.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the model.
+        device : str
+            PyTorch device of the encoder, such as "cpu" or "cuda".
+
+        Returns
+        -------
+        InputClassifier
+            The model.
+        """
         folder = Path(path)
         model = HOTClassifier.load(folder)
         content = read_json_document(folder, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
@@ -375,33 +589,34 @@ class InputClassifier:
             found.model, found.kind = model, content["kind"]
             found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
             if found.kind not in AT_ONCE:
-                raise ValueError("it takes inputs of no known kind")
-            found.support = Shown.from_json(content["support"], len(model.support_labels_))
+                raise ValueError("its kind of inputs is unknown")
+            found.support = Previews.from_json(content["support"], len(model.support_labels_))
             if content["old"] is not None:
                 X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
-                found.old = Examples(X, y, Shown.from_json(content["old"], len(y)))
+                found.old = Examples(X, y, Previews.from_json(content["old"], len(y)))
                 if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
-                    raise ValueError("its old samples are no features")
+                    raise ValueError("its old samples are not valid features")
         found._bank = folder / BANK if is_bank(folder / BANK) else None
         return found
 
 
 def has_features(path: str | Path) -> bool:
-    """Whether a file holds features rather than inputs, by its suffix: tables are taken for texts."""
+    """Whether a file holds features, by its suffix; tables hold texts."""
     return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
 
 
 def _check_features(path: Path) -> None:
-    """Raise where a model without an encoder is given texts or images."""
+    """Raise if a model without an encoder gets texts or images."""
     is_text = is_table(path) and set(open_table(path).columns) & set(TEXT_NAMES)
     if is_text or is_image(path.name) or (path.is_dir() and not is_bank(path)):
         raise ParameterError(
-            f"{path} holds no features: pass --encoder, such as minilm for texts or efficientnet-lite0 for images."
+            f"{path} holds no features: pass encoder= (in the shell --encoder), such as minilm for texts or "
+            "efficientnet-lite0 for images."
         )
 
 
 def _link(source: str, target: str) -> None:
-    """Give a file that is never changed a second name, or copy it where that cannot be."""
+    """Hard-link a file that is never changed, or copy it if that is impossible."""
     try:
         os.link(source, target)
     except OSError:

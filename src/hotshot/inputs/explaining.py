@@ -1,4 +1,4 @@
-"""Reasons with the inputs themselves: in words for a terminal, or as one page with texts and thumbnails."""
+"""Explanations that show the inputs: as text, or as an HTML page with texts and thumbnails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from hotshot.estimators.explanation import NAMED_EXAMPLES, Explanation, Reason
 from hotshot.formatting import shortened, whole_percentage, with_interval
-from hotshot.inputs.rows import Shown
+from hotshot.inputs.rows import Previews
 from hotshot.transport.costs import cosine
 
 TEMPLATE = Path(__file__).with_name("explanation.html")
@@ -22,25 +22,25 @@ LONGEST_TITLE = 80
 
 @dataclass(frozen=True)
 class Examples:
-    """Samples (n, V) with labels (n,) and what they were made of."""
+    """Samples (n, V) with labels (n,) and previews."""
 
     X: np.ndarray
     y: np.ndarray
-    shown: Shown
+    shown: Previews
 
 
 @dataclass(frozen=True)
 class InputExplanation:
-    """Reasons for inputs, what these and the support samples are, and the samples of old classes that are close.
+    """Reasons for the answers to inputs, with previews of the inputs and of the samples that are close to them.
 
-    `close` has, for each input, the classes of its answer and of the runner-up that are old: samples of them by their
-    places in `old`, with their similarities to the input, the closest first.
+    `close` has, for each input, the samples of its answer and of its runner-up, if these are old classes: pairs of the
+    index in `old` and the similarity to the input, the closest first.
     """
 
     explanation: Explanation
-    queries: Shown
-    support: Shown
-    old: Shown
+    queries: Previews
+    support: Previews
+    old: Previews
     close: tuple[dict[Any, list[tuple[int, float]]], ...]
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ class InputExplanation:
         if not found:
             return reason.in_words()
         listed = ", ".join(f"{names[i]} (similarity {similarity:.2f})" for i, similarity in found)
-        return f"{reason.in_words()} Closest of the samples that are kept of it: {listed}."
+        return f"{reason.in_words()} Its closest stored samples: {listed}."
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists, strings and numbers, for JSON."""
+        """The explanation as dictionaries, lists, strings and numbers, for JSON."""
         found, names = self.explanation.to_dict(), self.old.names()
         for reason, close in zip(found["reasons"], self.close, strict=True):
             reason["old_examples"] = [
@@ -67,7 +67,7 @@ class InputExplanation:
         return found
 
     def to_html(self, title: str) -> str:
-        """One page that needs no other file."""
+        """The explanation as one self-contained HTML page."""
         from jinja2 import Environment, select_autoescape
 
         environment = Environment(autoescape=select_autoescape(default=True))
@@ -77,7 +77,7 @@ class InputExplanation:
         return template.render(title=shortened(title, LONGEST_TITLE), cards=cards)
 
     def _card(self, reason: Reason, close: dict[Any, list[tuple[int, float]]]) -> dict[str, Any]:
-        parts = {"Examples of both classes": reason.own, "Lent means": reason.lent, "Rest": reason.rest}
+        parts = {"Examples of both classes": reason.own, "Means of base classes": reason.lent, "Rest": reason.rest}
         longest = max(*map(abs, parts.values()), 1e-9)
         lenders = sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE]
         own = sorted(reason.examples, key=lambda e: -e.similarity)
@@ -109,10 +109,12 @@ class InputExplanation:
         }
 
 
-def explain_inputs(model: Any, X: np.ndarray, queries: Shown, support: Shown, old: Examples | None) -> InputExplanation:
-    """Reasons for features X (queries, V), with the samples of old classes that are closest to each."""
+def explain_inputs(
+    model: Any, X: np.ndarray, queries: Previews, support: Previews, old: Examples | None
+) -> InputExplanation:
+    """Explain the answers to features X (queries, V), with the closest samples of old classes."""
     found = model.explain(X, names=support.names(), queries=queries.names())
-    nothing = InputExplanation(found, queries, support, Shown(), tuple({} for _ in found.reasons))
+    nothing = InputExplanation(found, queries, support, Previews(), tuple({} for _ in found.reasons))
     if old is None:
         return nothing
     space = model.transform_
@@ -125,8 +127,8 @@ def explain_inputs(model: Any, X: np.ndarray, queries: Shown, support: Shown, ol
     return InputExplanation(found, queries, support, old.shown, tuple(close))
 
 
-def _shown(shown: Shown, index: int, similarity: float | None = None) -> dict[str, str]:
-    """What a page shows of one input: its text or its thumbnail, its id, and how similar it is."""
+def _shown(shown: Previews, index: int, similarity: float | None = None) -> dict[str, str]:
+    """One input for the page: its id, its text or thumbnail, and its similarity."""
     found = {"id": shown.ids[index]}
     if similarity is not None:
         found["similarity"] = f"{similarity:.2f}"

@@ -1,4 +1,4 @@
-"""What a person has, whatever it is: texts in tables, images in folders, or features, as rows with ids and labels."""
+"""Inputs of any kind, texts in tables, images in folders or features, as rows with ids and labels."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from hotshot.formatting import listing, quoted
 from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
-from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, open_table
+from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
-# Names of columns in answers: of the paths of images, and of the labels of features.
+# Column names in answers: for paths of images, and for labels of features.
 PATH, LABEL = "path", "label"
 DECODING_THREADS = 4
 # Side of thumbnails, in pixels.
@@ -31,47 +31,49 @@ SMALL = 64
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What some inputs are, to be shown: their ids, and texts or thumbnails where they have some."""
+class Previews:
+    """What explanations show of inputs: their ids, and their texts or thumbnails, if any."""
 
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     thumbnails: tuple[bytes, ...] = ()
 
     def names(self) -> list[str]:
-        """What explanations call them: their texts in quotes, or else their ids."""
+        """Names for explanations: texts in quotes, or else ids."""
         return [f'"{text}"' for text in self.texts] or list(self.ids)
 
-    def __add__(self, other: Shown) -> Shown:
-        return Shown(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
+    def __add__(self, other: Previews) -> Previews:
+        return Previews(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
 
-    def __getitem__(self, some: np.ndarray) -> Shown:
-        """Those at some places, or where a boolean array is true."""
+    def __getitem__(self, some: np.ndarray) -> Previews:
+        """Previews of some inputs, by indices or a boolean mask."""
         places = np.arange(len(self.ids))[some]
-        return Shown(*(tuple(own[i] for i in places) if own else () for own in (self.ids, self.texts, self.thumbnails)))
+        return Previews(
+            *(tuple(own[i] for i in places) if own else () for own in (self.ids, self.texts, self.thumbnails))
+        )
 
     def to_json(self) -> dict[str, list[str]]:
-        """As JSON."""
+        """The previews as JSON."""
         small = [b64encode(one).decode() for one in self.thumbnails]
         return {"ids": list(self.ids), "texts": list(self.texts), "thumbnails": small}
 
     @classmethod
-    def from_json(cls, found: dict[str, list[str]], n_inputs: int) -> Shown:
-        """What `to_json` wrote of so many inputs; ValueError where it is anything else."""
+    def from_json(cls, found: dict[str, list[str]], n_inputs: int) -> Previews:
+        """Read the output of `to_json` for so many inputs; ValueError if it is invalid."""
         parts = [tuple(found[name]) for name in ("ids", "texts", "thumbnails")]
         if not all(isinstance(one, str) for own in parts for one in own):
-            raise ValueError("text that is no text")
+            raise ValueError("an id or text that is not a string")
         if len(parts[0]) != n_inputs or any(len(own) not in (0, n_inputs) for own in parts):
-            raise ValueError("what its samples were made of does not fit")
+            raise ValueError("a wrong number of ids, texts or thumbnails")
         return cls(parts[0], parts[1], tuple(b64decode(one, validate=True) for one in parts[2]))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some inputs: what an encoder takes of each (texts, images) or its features (rows, V), and what is known of it.
+    """Some inputs: texts, images or features (rows, V), with ids and labels.
 
-    `labels` has "" where one is missing, and is None where inputs have none. `columns` are all that the input came
-    with, by name, to be written again beside answers. `kept` are texts and thumbnails that came with features.
+    `labels` has "" for missing labels, and is None without a column of labels. `columns` are all columns of the input,
+    by name, to be written beside the answers. `kept` are texts and thumbnails that are stored with features.
     """
 
     content: Sequence[Any] | np.ndarray
@@ -80,15 +82,15 @@ class Rows:
     columns: dict[str, list[Any]]
     kept: Kept | None = None
 
-    def shown(self, some: np.ndarray) -> Shown:
-        """What the inputs at some places are, to be shown; thumbnails of images are made now."""
+    def previews(self, some: np.ndarray) -> Previews:
+        """Previews of the inputs with these indices; thumbnails of images are made now."""
         ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
         if content and isinstance(content[0], EncodedImage):
-            return Shown(ids, thumbnails=tuple(thumbnails(pixels(content, SMALL))))
+            return Previews(ids, thumbnails=tuple(thumbnails(pixels(content, SMALL))))
         if content and isinstance(content[0], str):
-            return Shown(ids, tuple(content))
+            return Previews(ids, tuple(content))
         kept = Kept(ids) if self.kept is None else self.kept[some]
-        return Shown(ids, tuple(kept.texts or ()), tuple(kept.thumbnails or ()))
+        return Previews(ids, tuple(kept.texts or ()), tuple(kept.thumbnails or ()))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -96,7 +98,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs of one kind, some rows at a time; `label` is the name of their column of labels, if they have one."""
+    """Inputs of one kind, some rows at a time; `label` is the column of labels, if any."""
 
     name: str
     kind: str
@@ -109,7 +111,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are which, where their names do not tell."""
+    """Names of the columns of a table with texts (or image paths), labels and ids; None finds them by usual names."""
 
     text: str | None = None
     label: str | None = None
@@ -120,27 +122,27 @@ BY_NAME = Columns()
 
 
 def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inputs:
-    """The inputs in a file, a folder or on standard input ("-"), of the kind that an encoder takes."""
+    """Inputs of this kind in a file, in a folder or on standard input ("-")."""
     path = Path(path)
     if kind == FEATURES:
         return _features(path)
     if kind == TEXTS:
         if not is_table(path):
             raise InputError(
-                f"{path} is no table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
+                f"{path} is not a table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
             )
         return _texts(open_table(path), columns)
     return _listed_images(open_table(path), columns, path.parent) if is_table(path) else _images(path)
 
 
 def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
-    """Inputs in memory, with their labels where there are some: texts, paths of images, or features (inputs, V)."""
+    """Inputs in memory: texts, paths of images, or features (inputs, V), with labels if given."""
     if kind == FEATURES:
         return _given_features(np.asarray(items), labels)
     items = list(items) if isinstance(items, (Sequence, np.ndarray)) and not isinstance(items, (str, bytes)) else []
     if not items or not all(isinstance(item, (str, Path)) for item in items):
         what = "texts" if kind == TEXTS else "paths of images"
-        raise InputError(f"Inputs must be a path or a list of {what}, at least one: pass such.")
+        raise InputError(f"Inputs must be a path or a non-empty list of {what}.")
     _check_labels(labels, len(items))
     rows = [{PATH if kind == IMAGES else TEXT: str(item)} for item in items]
     if labels is not None:
@@ -150,7 +152,7 @@ def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> 
 
 
 def _features(path: Path) -> Inputs:
-    """A file of features, with labels or without."""
+    """A feature file, with or without labels."""
     source = open_features(path, labelled=False)
     label = None if source.unlabelled else LABEL
 
@@ -161,7 +163,7 @@ def _features(path: Path) -> Inputs:
             labels = None if y is None else [str(one) for one in y.tolist()]
             texts = {} if kept.texts is None else {TEXT: list(kept.texts)}
             columns = {name: list(values) for name, values in kept.columns.items()}
-            # Where columns say which sample it is, an id that is made of them says no more.
+            # An id that is made of columns is redundant beside them.
             ids = {} if columns else {"id": list(kept.ids)}
             yield Rows(X, kept.ids, labels, {**ids, **texts, **columns, **({LABEL: labels} if labels else {})}, kept)
             first += len(X)
@@ -174,7 +176,7 @@ def _features(path: Path) -> Inputs:
 
 def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
     if X.ndim != 2:
-        raise InputError(f"Inputs must be a path, or features (inputs, V), got shape {X.shape}.")
+        raise InputError(f"Inputs must be a path or features of shape (inputs, V), got shape {X.shape}.")
     _check_labels(labels, len(X))
 
     def batches(size: int) -> Iterator[Rows]:
@@ -187,7 +189,7 @@ def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
 
 def _check_labels(labels: Sequence[Any] | None, n_inputs: int) -> None:
     if labels is not None and len(labels) != n_inputs:
-        raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label for each input.")
+        raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label per input.")
 
 
 def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -214,7 +216,7 @@ def _texts(table: Table, wanted: Columns) -> Inputs:
 
 
 def _listed_images(table: Table, wanted: Columns, folder: Path) -> Inputs:
-    """Images whose paths, below a folder, are in a table or in lines."""
+    """Images listed in a table or in lines, by paths relative to a folder."""
     label, key, path = _columns_of(table, wanted, ("path", "file", "filename", "image", "filepath", "text"))
 
     def batches(size: int) -> Iterator[Rows]:
@@ -227,17 +229,17 @@ def _listed_images(table: Table, wanted: Columns, folder: Path) -> Inputs:
 
 
 def _columns_of(table: Table, wanted: Columns, names: Sequence[str]) -> tuple[str | None, str | None, str]:
-    """The columns of labels and ids, if there are such, and the one of the inputs."""
-    key = table.column(wanted.id, ID_NAMES, "--id")
-    content = table.column(wanted.text, names, "--text")
-    label = table.column(wanted.label, [name for name in LABELS if name not in names or wanted.text], "--label")
+    """The columns of labels and of ids, if any, and of the inputs."""
+    key = table.column(wanted.id, ID_NAMES, "id")
+    content = table.column(wanted.text, names, "text")
+    label = table.column(wanted.label, [name for name in LABELS if name not in names or wanted.text], "label")
     others = [name for name in table.columns if name not in (label, key)]
     if content is None and len(others) == 1:
         content = others[0]
     if content is None or content == label:
         raise InputError(
-            f"{table.name} has no column that is called as inputs are, only {listing(map(quoted, table.columns))}: "
-            "name it with --text."
+            f"{table.name} has no column with a usual name for inputs, only {listing(map(quoted, table.columns))}: "
+            f"name it with {naming('text')}."
         )
     return label, key, content
 
@@ -259,18 +261,18 @@ def _image_file(path: Path) -> EncodedImage:
 
 
 def _images(path: Path) -> Inputs:
-    """Images of a folder or an archive, or a single one; the folders that they are in are their labels."""
+    """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
         if not is_image(path.name):
-            raise InputError(f"{path} is no image: pass an image, a folder of images, or a .txt file of paths.")
+            raise InputError(f"{path} is not an image: pass an image, a folder of images, or a .txt file of paths.")
         found = {str(path): _image_file(path)}
         folders = [""]
     else:
         found = {name: EncodedImage(entry) for name, entry in open_tree(path).files.items() if is_image(name)}
         folders = [name.rpartition("/")[0] for name in found]
     if not found:
-        raise InputError(f"{path} has no images in it: pass a folder of images.")
-    # An image that is in no folder has no label, and then none has.
+        raise InputError(f"{path} contains no images: pass a folder of images.")
+    # If one image is in no folder, no image has a label.
     names, labels = list(found), None if "" in folders else folders
 
     def batches(size: int) -> Iterator[Rows]:
@@ -283,7 +285,7 @@ def _images(path: Path) -> Inputs:
 
 
 def pixels(images: Sequence[EncodedImage], size: int) -> np.ndarray:
-    """Centred squares of images, uint8 (images, size, size, 3)."""
+    """Central squares of images, uint8 (images, size, size, 3)."""
     try:
         with ThreadPoolExecutor(DECODING_THREADS) as pool:
             return np.stack(list(pool.map(lambda image: image.square(size), images)))

@@ -1,4 +1,4 @@
-"""Tables of a person's own, row by row: CSV, TSV and JSON lines, in a file or on standard input."""
+"""Tables of texts, row by row: CSV, TSV, JSON lines or plain lines, from a file or standard input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hotshot.files.source import opened
 from hotshot.formatting import did_you_mean, listing, quoted
 
 STDIN = "-"
-# Columns that are what they are called, in any case; users name others.
+# Column names that are recognised, in upper or lower case; users must name other columns.
 TEXT_NAMES = ("text", "sentence", "question", "query", "utterance", "message", "content", "body", "input", "prompt")
 LABELS = (*sorted(LABEL_NAMES), "intent", "topic")
 ID_NAMES = ("id", "ids", "key", "uid", "uuid", "row", "index")
@@ -33,43 +33,51 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a table, which can be gone through once where it is standard input."""
+    """Rows of a table; those from standard input can be read only once."""
 
     name: str
     columns: tuple[str, ...]
     rows: Callable[[], Iterator[Row]]
 
-    def column(self, wanted: str | None, names: Sequence[str], flag: str) -> str | None:
-        """The column that is wanted, or the one that is called as such columns are; None where there is none."""
+    def column(self, wanted: str | None, names: Sequence[str], role: str) -> str | None:
+        """The column that the user names, or the one with a recognised name; None if there is none.
+
+        `role` is the parameter of `Columns` that names it: text, label or id.
+        """
         if wanted is not None:
             if wanted not in self.columns:
                 raise ParameterError(
                     f"{self.name} has no column {quoted(wanted)}, only {listing(map(quoted, self.columns))}: name one "
-                    f"of these with {flag}.{did_you_mean(wanted, self.columns)}"
+                    f"of these with {naming(role)}.{did_you_mean(wanted, self.columns)}"
                 )
             return wanted
         found = [column for column in self.columns if column.strip().lower() in names]
         if len(found) > 1:
             first = min(found, key=lambda column: list(names).index(column.strip().lower()))
-            if flag != "--text":
+            if role != "text":
                 raise InputError(
-                    f"{self.name} has several columns that may be meant, {listing(map(quoted, found))}: name one with "
-                    f"{flag}."
+                    f"{self.name} has several possible {role} columns, {listing(map(quoted, found))}: name one with "
+                    f"{naming(role)}."
                 )
             return first
         return found[0] if found else None
 
 
+def naming(role: str) -> str:
+    """How to name a column, in Python and in the shell, for error messages."""
+    return f"columns=Columns({role}=…) (in the shell --{role})"
+
+
 def is_table(path: Path) -> bool:
-    """Whether a file is called as a table of texts may be, or is standard input."""
+    """Whether a path has the suffix of a table, or is standard input."""
     return str(path) == STDIN or path.suffix.lower() in SUFFIXES
 
 
 def open_table(path: Path) -> Table:
-    """A table with its columns; a file of bare lines is one of texts."""
+    """A table with its columns; plain lines are a table with one column, `text`."""
     name = "Standard input" if str(path) == STDIN else str(path)
     if str(path) == STDIN:
-        # It can be read once only: what tells the columns is put back.
+        # It can be read only once: the line that names the columns is put back.
         whole = _checked_lines(sys.stdin.buffer, name)
         first = list(islice(whole, 1))
         rows, columns = _parsed(_format(path, first, name), chain(first, whole), name)
@@ -94,30 +102,32 @@ def _opened_lines(path: Path) -> Iterator[Iterator[str]]:
 
 
 def _checked_lines(file: BinaryIO, name: str) -> Generator[str]:
-    """Lines with their ends; what is not text is refused by line."""
+    """Lines with their line ends; raise if a line is not text."""
     text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
     try:
         while line := text.readline(LONGEST_LINE):
             number += 1
             if len(line) == LONGEST_LINE or "\0" in line:
-                raise InputError(f"{name} is no text: line {number} is too long or holds a NUL character.")
+                raise InputError(
+                    f"{name} is not a text file, line {number} is too long or has a NUL character: save it as UTF-8."
+                )
             yield line
     except UnicodeDecodeError:
         raise InputError(f"{name} is not UTF-8 text after line {number}: save it as UTF-8.") from None
     finally:
-        # Whoever opened the file closes it.
+        # The caller closes the file.
         text.detach()
 
 
 def _format(path: Path, first: list[str], name: str) -> str:
     """The separator of columns, "json", or "lines"."""
     if not first:
-        raise InputError(f"{name} is empty: write a line of names and one line for each input.")
+        raise InputError(f"{name} is empty: write a line of column names and one line per input.")
     known = SUFFIXES.get(path.suffix.lower(), "")
     if first[0].lstrip().startswith("{") and known in ("", "json"):
         return "json"
     if known == ",":
-        # Spreadsheets of many countries separate by semicolons.
+        # Spreadsheets in many countries use semicolons.
         return ";" if ";" in first[0] and "," not in first[0] else ","
     if known:
         return known
@@ -126,13 +136,13 @@ def _format(path: Path, first: list[str], name: str) -> str:
 
 
 def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Iterator[Row], tuple[str, ...]]:
-    """Rows and the names of their columns."""
+    """Rows and column names."""
     if form == "lines":
         return ({TEXT: line.rstrip("\r\n")} for line in lines if line.strip()), (TEXT,)
     rows = _json_rows(lines, name) if form == "json" else _cells(lines, form, name)
     first = list(islice(rows, 1))
     if not first:
-        raise InputError(f"{name} has names of columns but no rows: write one line for each input.")
+        raise InputError(f"{name} has column names but no rows: write one line per input.")
     return chain(first, rows), tuple(first[0])
 
 
@@ -148,19 +158,21 @@ def _cells(lines: Iterator[str], separator: str, name: str) -> Iterator[Row]:
                 yield dict(zip(columns, row, strict=True))
             elif row:
                 raise InputError(
-                    f"{name} has {len(row)} cells in line {reader.line_num} where its first line has {len(columns)}: "
+                    f"{name} has {len(row)} cells in line {reader.line_num}, but its first line has {len(columns)}: "
                     "repair this line, or quote its texts."
                 )
     except csv.Error as error:
         reason = str(error).replace("\t", "\\t")
-        raise InputError(f"{name} is not a sound table at line {reader.line_num}: {reason}.") from None
+        raise InputError(
+            f"{name} is not a valid table, {reason} at line {reader.line_num}: repair this line."
+        ) from None
 
 
 def _check_columns(columns: list[str], name: str) -> None:
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None or not all(columns):
-        what = "a column without a name" if not all(columns) else f"two columns called {quoted(twice)}"
-        raise InputError(f"{name} has {what} in its first line: give every column a name of its own.")
+        what = "a column without a name" if not all(columns) else f"two columns {quoted(twice)}"
+        raise InputError(f"{name} has {what} in its first line: give every column its own name.")
 
 
 def _json_rows(lines: Iterator[str], name: str) -> Iterator[Row]:
@@ -173,12 +185,12 @@ def _json_rows(lines: Iterator[str], name: str) -> Iterator[Row]:
         except (ValueError, RecursionError):
             row = None
         if not isinstance(row, dict) or not row:
-            raise InputError(f"{name} has no JSON object in line {number}: write one object in each line.")
+            raise InputError(f"{name} has no JSON object in line {number}: write one object per line.")
         columns = columns or tuple(row)
         strange = next((key for key in row if key not in columns), None)
         if strange is not None:
             raise InputError(
-                f"{name} has the key {quoted(strange)} in line {number} and not in the first: give all lines the same "
-                "keys."
+                f"{name} has the key {quoted(strange)} in line {number} but not in its first line: give all lines the "
+                "same keys."
             )
         yield {key: row.get(key) for key in columns}

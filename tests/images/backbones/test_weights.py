@@ -187,7 +187,7 @@ def test_a_file_that_would_run_something_is_refused(tmp_path):
     torch.save({"state_dict": {"a": Attack(tmp_path / "marker")}}, tmp_path / "a.pt")
     (tmp_path / "b.pt").write_bytes(pickle.dumps(Attack(tmp_path / "marker")))
     for name in ("a.pt", "b.pt"):
-        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a sound file of weights)"):
+        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a valid file of weights)"):
             load_weights(create("conv4", filters=4), tmp_path / name)
     assert not (tmp_path / "marker").exists()
 
@@ -230,7 +230,7 @@ def test_hostile_files_are_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"abc", b"<html>", b"PK\x03\x04junk", b"\x80\x02}.", b"words\n" * 99])
-def test_what_holds_no_weights_is_one_sentence(tmp_path, content):
+def test_a_file_without_weights_is_one_sentence(tmp_path, content):
     (tmp_path / "a.pt").write_bytes(content)
     with pytest.raises(InputError, match=r"a[.]pt"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")
@@ -268,12 +268,12 @@ PICKLES = {
 def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, write, trap):
     """Read by a process with limits, as users have it: this one takes next to nothing."""
     write(tmp_path / "a.pt", PICKLES[trap])
-    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a sound|is truncated|holds no|would take)"):
+    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a valid|is truncated|holds no|would take)"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")
 
 
 @pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}], ids=["archive", "stream"])
-def test_what_programs_save_beside_the_weights_does_not_matter(tmp_path, form):
+def test_other_objects_saved_with_the_weights_are_ignored(tmp_path, form):
     theirs, ours = create("conv4", filters=4), create("conv4", filters=4)
     optimiser = torch.optim.Adam(theirs.parameters())
     theirs(torch.zeros(2, 3, 32, 32)).sum().backward()

@@ -96,7 +96,7 @@ def test_a_list_beside_the_classes_of_a_split_does_not_matter(tmp_path):
 def test_images_outside_the_splits_are_noted(tmp_path):
     files = split_folders({"train": ("a",), "test": ("b",)}) | class_folders(("c",), prefix="holdout/")
     dataset = open_dataset(as_folder(tmp_path, files))
-    assert dataset.about["notes"] == ["3 images outside the splits are left out, 'holdout/c/c0.jpg' first."]
+    assert dataset.about["notes"] == ["left out 3 images outside the splits, first 'holdout/c/c0.jpg'."]
     assert dataset.about["ignored"] == 3
 
 
@@ -111,7 +111,7 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
     (tmp_path / "linked" / "ant").symlink_to(tmp_path / "real" / "ant")
     assert len(open_dataset(tmp_path / "linked").splits["all"]) == 3
     (tmp_path / "linked" / "again").symlink_to(tmp_path / "linked")
-    with pytest.raises(InputError, match=r"again/again.* is nested too deep, or a link.*remove"):
+    with pytest.raises(InputError, match=r"again/again.* is nested too deeply, or a link.*remove"):
         open_dataset(tmp_path / "linked")
 
 
@@ -130,18 +130,16 @@ def test_links_to_folders_are_followed_and_circles_refused(tmp_path):
         pytest.param(class_folders() | {"cow/x.txt": b"x"}, "1 classes without images, 'cow' first", id="empty"),
         pytest.param(
             split_folders({"train": ("a", "b"), "test": ("b", "c")}),
-            "1 classes in both 'base' and 'novel', 'b' first: a class belongs to one split",
+            "1 classes in both 'base' and 'novel', 'b' first: keep each class in one split",
             id="shared class",
         ),
-        pytest.param(
-            class_folders(prefix="val/") | class_folders(prefix="valid/"), "two splits that mean 'val'", id="two"
-        ),
+        pytest.param(class_folders(prefix="val/") | class_folders(prefix="valid/"), "two splits for 'val'", id="two"),
         pytest.param(
             class_folders(prefix="one/") | class_folders(prefix="two/"), "deeper than in the folders", id="odd splits"
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(tmp_path, files, message):
+def test_errors_are_one_sentence(tmp_path, files, message):
     folder = tmp_path / "data"
     folder.mkdir()
     write_files(folder, files)
@@ -158,7 +156,7 @@ def test_an_empty_class_folder_is_refused(tmp_path):
         open_dataset(folder)
 
 
-def test_paths_that_lead_nowhere_and_unknown_kinds_are_refused(tmp_path):
+def test_missing_paths_and_unknown_kinds_are_refused(tmp_path):
     with pytest.raises(InputError, match="There is no folder or archive"):
         open_dataset(tmp_path / "absent")
     with pytest.raises(InputError, match=r"There is no folder or archive|cannot be read"):

@@ -109,7 +109,7 @@ def broken(tmp_path):
 def test_corrupt_images_are_all_named(tmp_path):
     found = decode(split_of(broken(tmp_path), skip_corrupt=True), 16, tmp_path / "cache").corrupt
     assert [one.name for one in found] == ["ant/ant1.jpg", "bee/bee3.jpg"]
-    assert found[0] == Corrupt("ant/ant1.jpg", "it is of no format that is read here or its start is damaged")
+    assert found[0] == Corrupt("ant/ant1.jpg", "its format is unknown or its start is damaged")
     assert "runcated" in found[1].reason
 
 
@@ -169,7 +169,7 @@ def test_an_interrupted_decoding_leaves_nothing_and_starts_again(tmp_path):
     assert len(decode(split, 16, tmp_path / "cache")) == 6
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
+def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     split = split_of(as_folder(tmp_path, class_folders()))
     place = decode(split, 16, tmp_path / "cache").folder
     (place / "header.json").write_text("{}")
@@ -181,12 +181,12 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0, 7, 5000, 84.0, True, "84", None])
-def test_sizes_that_are_none_are_refused(tmp_path, size):
+def test_invalid_sizes_are_refused(tmp_path, size):
     with pytest.raises(ParameterError, match="size must be an integer from 8 to 2048"):
         decode(split_of(as_folder(tmp_path, class_folders())), size, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "cache").write_bytes(b"x")
     with pytest.raises(InputError, match="cannot be written"):
         decode(split_of(as_folder(tmp_path, class_folders())), 16, tmp_path / "cache")

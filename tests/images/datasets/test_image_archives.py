@@ -58,7 +58,7 @@ def test_a_damaged_header_is_not_taken_for_the_end(tmp_path):
         at = archive.getmembers()[5].offset
     data[at : at + 100] = b"\xff" * 100
     path.write_bytes(data)
-    with pytest.raises(InputError, match=f"not a sound tar archive, it is damaged or ends at byte {at}"):
+    with pytest.raises(InputError, match=f"not a valid tar archive, it is damaged or ends at byte {at}"):
         open_dataset(path)
 
 
@@ -83,7 +83,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
         open_dataset(path)
 
 
-def test_a_full_disk_is_said_with_the_remedy(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_the_remedy(tmp_path, monkeypatch):
     class Full(io.BytesIO):
         def write(self, data):
             raise OSError(28, "No space left on device")
@@ -186,7 +186,7 @@ def test_traps_of_tar_are_refused(tmp_path, trap, compress):
     path.write_bytes(compress(TRAPS[trap]))
     with (
         within(60),
-        pytest.raises(InputError, match=r"x.tar is not a sound tar archive, .*: copy or download it again"),
+        pytest.raises(InputError, match=r"x.tar is not a valid tar archive, .*: copy or download it again"),
     ):
         open_dataset(path)
 
@@ -197,7 +197,7 @@ def test_more_members_than_a_file_has_room_for_are_refused(tmp_path, monkeypatch
     (tmp_path / "x.tar").write_bytes(data)
     assert len(open_dataset(tmp_path / "x.tar").splits["all"]) == 300
     (tmp_path / "x.tar.gz").write_bytes(gzip.compress(data))
-    with pytest.raises(InputError, match="it has more than 256 members, which are no images in so few bytes"):
+    with pytest.raises(InputError, match="it has more than 256 members, too many for its size"):
         open_dataset(tmp_path / "x.tar.gz")
 
 

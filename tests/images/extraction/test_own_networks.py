@@ -122,7 +122,7 @@ def one_sentence(error):
 
 
 @pytest.mark.parametrize("which", ["pool", "maps"])
-def test_features_of_a_module_are_what_it_gives_and_maps_are_averaged(networks, which):
+def test_features_of_a_module_are_its_output_and_maps_are_averaged(networks, which):
     extractor, report = module_extractor(networks(which), 14)
     assert report is None
     assert extractor.size == 16
@@ -174,7 +174,7 @@ def test_weights_of_a_file_are_used(networks, tmp_path, which):
 
 
 @pytest.mark.parametrize(("which", "first_done"), [("seeded", 8), ("Convolution", 4)])
-def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, monkeypatch, which, first_done):
+def test_an_extraction_resumes_only_with_the_same_weights(networks, tmp_path, monkeypatch, which, first_done):
     monkeypatch.setattr(writing, "IMAGES_AT_ONCE", 4)
     pixels = np.random.default_rng(0).integers(0, 255, size=(12, 16, 16, 3)).astype(np.uint8)
     split = DecodedSplit(pixels, np.arange(12) % 2, ("a", "b"), fingerprint="sha256:1")
@@ -205,19 +205,19 @@ def test_an_extraction_goes_on_with_the_same_weights_only(networks, tmp_path, mo
         ("their_needs:net", InputError, r"their_needs cannot be imported \(ModuleNotFoundError: No module named 'no"),
         ("their_script.py:net", InputError, r"their_script.py cannot be imported \(SystemExit: 2\)"),
         ("their_networks.py:net", ParameterError, "their_networks.py has no 'net'"),
-        ("their_networks.py:numbers", ParameterError, "must be or make a torch.nn.Module, got dict"),
-        ("their_networks.py:nothing", ParameterError, "must be or make a torch.nn.Module, got NoneType"),
+        ("their_networks.py:numbers", ParameterError, "must be or return a torch.nn.Module, got dict"),
+        ("their_networks.py:nothing", ParameterError, "must be or return a torch.nn.Module, got NoneType"),
         ("their_networks.py:wide", ParameterError, "needs filters, depth: name a function without required"),
         ("torch.nn:Linear", ParameterError, "torch.nn:Linear needs in_features, out_features"),
-        ("their_networks.py:broken", InputError, r"makes the network \(OSError: no disk. At all\): correct it"),
-        ("their_networks.py:leaving", InputError, r"makes the network \(SystemExit: 3\)"),
-        ("their_networks.py:pair", InputError, r"maps \(batch, V, h, w\) .* gave tuple for images \(2, 3, 14, 14\)"),
-        ("their_networks.py:tokens", InputError, r"gave torch.float32 \(2, 3, 196\) for images"),
-        ("their_networks.py:whole", InputError, r"gave torch.int64 \(2, 3\)"),
-        ("their_networks.py:empty", InputError, r"gave torch.float32 \(2, 0\)"),
-        ("their_networks.py:one_row", InputError, r"gave torch.float32 \(1, 1176\)"),
-        ("their_networks.py:squeezed", InputError, r"gave torch.float32 \(3,\) for images \(1, 3, 14, 14\)"),
-        ("their_networks.py:large", InputError, r"fails on images \(2, 3, 14, 14\) \(IndexError: .*: give the size"),
+        ("their_networks.py:broken", InputError, r"fails to create the network \(OSError: no disk. At all\): fix it"),
+        ("their_networks.py:leaving", InputError, r"fails to create the network \(SystemExit: 3\)"),
+        ("their_networks.py:pair", InputError, r"maps \(batch, V, h, w\), got tuple for images \(2, 3, 14, 14\)"),
+        ("their_networks.py:tokens", InputError, r"got torch.float32 \(2, 3, 196\) for images"),
+        ("their_networks.py:whole", InputError, r"got torch.int64 \(2, 3\)"),
+        ("their_networks.py:empty", InputError, r"got torch.float32 \(2, 0\)"),
+        ("their_networks.py:one_row", InputError, r"got torch.float32 \(1, 1176\)"),
+        ("their_networks.py:squeezed", InputError, r"got torch.float32 \(3,\) for images \(1, 3, 14, 14\)"),
+        ("their_networks.py:large", InputError, r"fails on images \(2, 3, 14, 14\) \(IndexError: .*: pass the size"),
         ("their_networks.py:raising", InputError, r"fails on images \(2, 3, 14, 14\) \(ZeroDivisionError"),
         ("their_networks.py:ending", InputError, r"fails on images \(2, 3, 14, 14\) \(SystemExit: 3\)"),
         ("their_networks.py:coded", InputError, r"fails on images \(2, 3, 14, 14\) \(ValueError"),
@@ -239,12 +239,12 @@ def test_mistakes_in_a_module_are_one_sentence(networks, tmp_path, name, error, 
     [
         ({"size": 0}, "size must be an integer from 1 to 4,096, got 0"),
         ({"size": 10**9}, "size must be an integer from 1 to 4,096"),
-        ({"device": "abacus"}, "device must be one that PyTorch has here, such as cpu, got 'abacus'"),
-        ({"device": "meta"}, "device must be one that PyTorch has here"),
+        ({"device": "abacus"}, "device must be available in PyTorch, such as cpu, got 'abacus'"),
+        ({"device": "meta"}, "device must be available in PyTorch"),
         ({"mean": (0.5,)}, "mean and deviation must be three numbers"),
         ({"mean": "abc"}, "mean and deviation must be three numbers"),
         ({"deviation": (1, 0, 1)}, "deviations above 0"),
-        ({"weights": "w.pt"}, "pool has no weights that w.pt could replace"),
+        ({"weights": "w.pt"}, "pool has no weights to replace with w.pt"),
     ],
 )
 def test_mistakes_in_parameters_are_one_sentence(networks, given, message):
@@ -287,7 +287,7 @@ POOL = [("GlobalAveragePool", "x", "p", {}), ("Flatten", "p", "y", {})]
 
 @pytest.mark.parametrize("batch", ["n", 1, 2, 3, 8])
 @pytest.mark.parametrize("side", [14, "side"])
-def test_an_onnx_file_gives_the_features_of_the_same_module(onnx, networks, batch, side):
+def test_an_onnx_file_returns_the_features_of_the_same_module(onnx, networks, batch, side):
     path = onnx(POOL, {"x": [batch, 3, side, side]}, {"y": [batch, 3]})
     extractor = onnx_extractor(path, 14 if side == "side" else None)
     assert (extractor.name, extractor.size) == ("net.onnx", 16)
@@ -299,7 +299,7 @@ def test_an_onnx_file_gives_the_features_of_the_same_module(onnx, networks, batc
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "FLOAT16"])
-def test_a_convolution_gives_the_features_that_pytorch_gives_and_maps_are_averaged(onnx, networks, kind):
+def test_a_convolution_returns_the_features_of_pytorch_and_maps_are_averaged(onnx, networks, kind):
     extractor, _ = module_extractor(networks("seeded"), 14)
     torch.manual_seed(0)
     convolution = torch.nn.Conv2d(3, 4, 3)
@@ -343,7 +343,7 @@ IMAGES = {"x": ["n", 3, 14, 14]}
          r"must have one output of features \(batch, V\)"),
         ([("Flatten", "x", "y", {"axis": 3})], IMAGES, {"y": ["m", "k"]}, r"fails on images .* \(ValueError: 84 rows"),
         ([("ReduceMean", "x", "y", {"axes": [3], "keepdims": 0})], IMAGES, {"y": ["n", 3, 14]},
-         r"gave torch.float32 \(2, 3, 14\)"),
+         r"got torch.float32 \(2, 3, 14\)"),
         ([("ReduceMean", "x", "y", {"keepdims": 0})], IMAGES, {"y": []}, r"fails on images \(2, 3, 14, 14\)"),
         (POOL, {"x": ["n", 3, 10**6, 10**6]}, {"y": ["n", 3]}, "takes batches of .* where 268 MB are allowed"),
         (POOL, {"x": [10**6, 3, 32, 32]}, {"y": [10**6, 3]},
@@ -364,9 +364,9 @@ def test_whole_numbers_are_no_images(onnx):
         onnx_extractor(path)
 
 
-def test_the_size_is_needed_where_the_file_leaves_it_open_and_must_be_that_of_the_file(onnx):
+def test_the_size_is_needed_if_the_file_does_not_fix_it_and_must_match_the_file(onnx):
     path = onnx(POOL, {"x": ["n", 3, "h", "w"]}, {"y": ["n", 3]}, name="open.onnx")
-    with pytest.raises(ParameterError, match=r"open.onnx leaves the size of its images open: pass size"):
+    with pytest.raises(ParameterError, match=r"open.onnx does not fix the size of its images: pass size"):
         onnx_extractor(path)
     path = onnx(POOL, IMAGES, {"y": ["n", 3]})
     assert onnx_extractor(path, 14).size == 16
@@ -412,9 +412,9 @@ def test_weights_outside_the_folder_of_a_file_are_not_read(onnx, tmp_path):
 
 
 @pytest.mark.parametrize(("device", "has"), [("abacus", "PyTorch"), ("mps", ""), ("cpu:x", "PyTorch")])
-def test_a_device_that_is_not_there_is_said(onnx, device, has):
+def test_an_unavailable_device_is_refused(onnx, device, has):
     path = onnx(POOL, IMAGES, {"y": ["n", 3]})
-    with pytest.raises(ParameterError, match=f"device must be one that {has}") as raised:
+    with pytest.raises(ParameterError, match=f"device must be available in {has}") as raised:
         onnx_extractor(path, device=device)
     one_sentence(raised)
 
@@ -470,15 +470,15 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
     ("arguments", "message"),
     [
         (["--network", "resnet"], "file.onnx, file.py:name or package.module:name, got 'resnet'"),
-        (["--network", "their_networks:pair"], "gave tuple"),
+        (["--network", "their_networks:pair"], "got tuple"),
         (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
         (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),
         (["--network", "their_networks:pool", "--checkpoint", "c"], "one of --encoder NAME, --checkpoint FOLDER"),
-        (["--network", "their_networks:pool", "--backbone", "conv4"], "or else --network NAME"),
-        (["--network", "their_networks:pool", "--pretrained", "minilm"], "or else --network NAME"),
-        (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be one that PyTorch has here"),
-        (["--backbone", "conv4"], "--weights FILE and --backbone NAME go together"),
-        (["--checkpoint", "c", "--weights", "w.pt"], "--weights FILE and --backbone NAME go together"),
+        (["--network", "their_networks:pool", "--backbone", "conv4"], "--network NAME, or --backbone"),
+        (["--network", "their_networks:pool", "--pretrained", "minilm"], "--network NAME, or --backbone"),
+        (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be available in PyTorch"),
+        (["--backbone", "conv4"], "Pass --weights FILE and --backbone NAME together"),
+        (["--checkpoint", "c", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
     ],
 )  # fmt: skip
 def test_mistakes_on_the_command_line_are_one_sentence_and_exit_code_2(hotshot, networks, arguments, message):

@@ -133,7 +133,7 @@ def test_a_handful_of_images_is_learned_by_heart(tmp_path):
     recipe = Recipe(**{**SMALL, "options": {"filters": 32}}, epochs=40, augment=False)
     split = coloured(side=20)
     epochs = []
-    train(split, None, recipe, tmp_path / "run", told=epochs.append)
+    train(split, None, recipe, tmp_path / "run", after_epoch=epochs.append)
     # Batch statistics of ten images a class make single epochs waver.
     assert max(epoch.accuracy for epoch in epochs[-5:]) > 0.95
     assert epochs[-1].loss < epochs[0].loss / 2
@@ -229,7 +229,7 @@ def test_validation_classes_may_come_after_an_interruption(tmp_path):
         raise StopError
 
     with pytest.raises(StopError):
-        train(coloured(), None, recipe, tmp_path / "run", told=killed)
+        train(coloured(), None, recipe, tmp_path / "run", after_epoch=killed)
     train(coloured(), coloured(seed=1), recipe, tmp_path / "run")
     first, *others = (epoch["validation"] for epoch in read_checkpoint(tmp_path / "run" / "last")[0]["history"])
     assert first is None
@@ -245,7 +245,7 @@ def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
         train(coloured(n_classes=5), None, recipe, tmp_path / "run")
 
 
-def test_a_loss_that_runs_away_is_said(tmp_path):
+def test_a_diverging_loss_is_reported(tmp_path):
     with pytest.raises(InputError, match="smaller learning rate"):
         train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e12), tmp_path / "run")
 

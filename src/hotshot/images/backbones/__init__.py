@@ -36,7 +36,7 @@ def create(name: str, **options: Any) -> torch.nn.Module:
     ----------
     name : {"conv4", "conv6", "resnet10", "resnet12", "resnet18", "wrn28_10"}
     options
-        Of the network, such as `small=True` for images of 32x32, or `filters` for a narrower one.
+        Options of the network, such as `small=True` for images of 32x32, or `filters` for a narrower network.
 
     Examples
     --------
@@ -52,11 +52,11 @@ def create(name: str, **options: Any) -> torch.nn.Module:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
         reason = str(error).split(") ")[-1].splitlines()[0].rstrip(".")
-        raise ParameterError(f"{name} has no such option, or not of this value: {reason}.") from None
+        raise ParameterError(f"{name} has no such option, or not with this value ({reason}): change it.") from None
 
 
 def options_for(name: str, size: int) -> dict[str, Any]:
-    """Options that the literature has for images of this size: ResNet10 and ResNet18 get a stem for small ones."""
+    """The usual options for images of this size: ResNet10 and ResNet18 get a stem for small images."""
     return {"small": True} if name in ("resnet10", "resnet18") and size <= SMALL_IMAGES else {}
 
 
@@ -68,7 +68,7 @@ def feature_width(network: torch.nn.Module, size: int) -> int:
         with torch.no_grad():
             return int(network.eval()(torch.zeros(1, channels, size, size)).shape[1])
     except RuntimeError:
-        raise ParameterError(f"size must leave the network a map after pooling, got {size}.") from None
+        raise ParameterError(f"size is too small for this network, got {size}: use larger images.") from None
     finally:
         network.train(was_training)
 
@@ -78,7 +78,7 @@ def require_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).cpu()
     except (RuntimeError, AssertionError):  # The latter where PyTorch is built without CUDA.
-        raise ParameterError(f"device must be one that PyTorch has here, such as cpu, got {device!r}.") from None
+        raise ParameterError(f"device must be available in PyTorch, such as cpu, got {device!r}.") from None
 
 
 __all__ = [

@@ -25,7 +25,7 @@ def _convolution(inputs: int, outputs: int, side: int = 3, stride: int = 1) -> n
 
 
 def _initialise(network: nn.Module) -> None:
-    """Draw the kernels of all convolutions so that ReLUs keep the variance of gradients (He et al. 2015)."""
+    """Initialise the kernels of all convolutions as He et al. (2015): ReLUs keep the variance of gradients."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -58,7 +58,7 @@ def _block(inputs: int, outputs: int, pool: bool) -> nn.Sequential:
 
 
 class Residual(nn.Module):
-    """Four stages of so many basic blocks; each after the first halves the map and doubles the filters.
+    """Four stages of basic blocks; each stage after the first halves the map and doubles the filters.
 
     With `small` the stem is one convolution of 3x3 that keeps the size, for images of 32x32, instead of 7x7 with stride
     2 and pooling.
@@ -87,7 +87,7 @@ class Residual(nn.Module):
 
 
 class _BasicBlock(nn.Module):
-    """Two convolutions of 3x3 and a shortcut, which is projected where the shape changes."""
+    """Two 3x3 convolutions and a shortcut, projected if the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class _BasicBlock(nn.Module):
 class Residual12(nn.Module):
     """Four wide blocks of three convolutions, each with pooling and DropBlock.
 
-    Blocks end in a leaky ReLU as published, but for the last: its plain ReLU makes the features non-negative.
+    Blocks end in a leaky ReLU as published; the last one ends in a plain ReLU, which makes the features non-negative.
     Filters of (64, 128, 256, 512) are the narrower variant of the literature. While training, DropBlock blanks
     `drop_rate` of the map in the last two blocks, in squares of side `block_size`.
     """
@@ -200,7 +200,7 @@ class WideResidual(nn.Module):
 
 
 class _WideBlock(nn.Module):
-    """Normalisation and ReLU before each of two convolutions; a projected shortcut where the shape changes."""
+    """Normalisation and ReLU before each of two convolutions, and a shortcut, projected if the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""Weights that others have published, under whatever names, into a backbone of ours.
+"""Load published weights with other names into a backbone.
 
-Programs name the same network differently, but list its layers in the same order: `feature.trunk.4.C1` of one is
-`layer1.0.conv1` of the next. So where names differ, layers are matched one by one, in order, by the shapes of their
-tensors; layers of no shape that the network has, such as classifiers, are left out. The report says what was matched.
-An order that does not fit is refused, never guessed at.
+Programs name the same network differently, but list its layers in the same order: `feature.trunk.4.C1` in one is
+`layer1.0.conv1` in another. If names differ, layers are matched one by one, in order, by the shapes of their tensors;
+layers with other shapes, such as classifiers, are left out. The report lists the matches. An order that does not match
+is refused.
 """
 
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ _COUNTER = "num_batches_tracked"
 
 @dataclass(frozen=True)
 class Report:
-    """What became of the tensors of a file.
+    """The tensors of a file that were matched or left out.
 
     Attributes
     ----------
     matched : tuple of (name in the network, name in the file)
     left : tuple of str
-        Names in the file that the network has no place for, such as those of a classifier or of a second copy.
+        Names in the file without a match, such as those of a classifier or of a second copy.
     """
 
     matched: tuple[tuple[str, str], ...]
@@ -47,9 +47,9 @@ class Report:
 
 
 def load_weights(network: nn.Module, path: str | Path) -> Report:
-    """Give `network` the weights of a `.pt`, `.pth`, `.tar` or `.safetensors` file; nothing in the file is run.
+    """Load the weights of a `.pt`, `.pth`, `.tar` or `.safetensors` file; code in the file is never run.
 
-    All tensors of the network must find their like, or nothing is changed.
+    All tensors of the network must have a match, or nothing is changed.
     """
     found = {name: x for name, x in _read_state(Path(path)).items() if not name.endswith(_COUNTER)}
     own = {name: x for name, x in network.state_dict().items() if not name.endswith(_COUNTER)}
@@ -80,7 +80,7 @@ def _shapes(layer: Layer) -> frozenset[tuple[str, tuple[int, ...]]]:
 
 
 def _content(layer: Layer) -> frozenset[tuple[str, tuple[int, ...], bytes]]:
-    """The same for two layers of equal tensors, and for no others."""
+    """A key that is equal for two layers exactly if their tensors are equal."""
     bits = {kind: x.reshape(-1).view(torch.uint8).numpy().data for kind, x in layer.items()}
     return frozenset((kind, tuple(x.shape), sha256(bits[kind]).digest()) for kind, x in layer.items())
 

@@ -1,8 +1,8 @@
-"""Datasets of images in the layouts in which people have them on disk (extra `images`).
+"""Datasets of images in the usual layouts (extra `images`).
 
 `open_dataset` recognises miniImageNet, tieredImageNet, CUB-200-2011, CIFAR-FS, Omniglot, and folders or archives of
 `split/class/image` or `class/image`; `decode` turns a split into one mapped array for training and extraction.
-A new layout is a file with `recognises` and `open_layout`, and a line in the table here.
+To add a layout, write a module with `recognises` and `open_layout`, and add it to the table here.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ KINDS = tuple(LAYOUTS)
 
 
 def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = False) -> ImageDataset:
-    """A dataset of images in a folder or an archive; none is decoded yet.
+    """Open a dataset of images in a folder or an archive; no image is decoded yet.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
     kind : {"auto", "omniglot", "cub", "miniimagenet", "tieredimagenet", "cifar-fs", "folder"}
         The layout; "folder" is `split/class/image` or `class/image`. "auto" recognises it.
     skip_corrupt : bool
-        Whether decoding leaves out images that cannot be read, counted, instead of stopping.
+        Whether decoding leaves out and counts images that cannot be read, instead of stopping.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def open_dataset(path: str | Path, kind: str = "auto", *, skip_corrupt: bool = F
 
 
 def _unwrapped(tree: Tree) -> Iterator[Tree]:
-    """The tree itself, and what is left of it when folders or an archive that wrap everything are taken off."""
+    """The tree itself, then the tree without a single folder or archive around everything."""
     yield tree
     archives = [name for name in tree.files if name.endswith(ARCHIVE_SUFFIXES)]
     if len(archives) == 1 and not tree.folders and isinstance(entry := tree.files[archives[0]], FileEntry):

@@ -2,7 +2,7 @@
 
 Read in two forms: `data/class/image.png` with the lists `splits/bertinetto/train.txt`, `val.txt` and `test.txt`; and
 CIFAR-100 as published for Python, `cifar-100-python.tar.gz` or the pickles `train`, `test` and `meta` in it, by the
-same lists, which are kept here for those who have only the pictures.
+same lists, which are included here.
 """
 
 import numpy as np
@@ -60,7 +60,7 @@ def open_layout(tree: Tree) -> Found:
 
 
 def _lists(tree: Tree) -> dict[str, list[str]]:
-    """The lists on the disk where they are all there, else those kept here."""
+    """The lists on the disk, if complete, else those in this file."""
     files = {split: f"splits/bertinetto/{name}.txt" for split, name in DISK_NAMES.items()}
     absent = [name for name in files.values() if name not in tree.files]
     if len(absent) == len(files):
@@ -113,7 +113,7 @@ def _images(entry: Entry, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     flat = pickled.array(*pickled.item(items, "data", entry.name))
     if flat.dtype != np.uint8 or flat.shape != (len(labels), 3 * _SIDE**2) or not len(labels):
         found = f"{flat.dtype} {flat.shape} and {len(labels)} labels"
-        raise damaged(f"{entry.name} holds {found} where uint8 (images, 3072) was published")
+        raise damaged(f"{entry.name} holds {found} instead of uint8 (images, 3072)")
     if labels.min() < 0 or labels.max() >= n_classes:
         raise damaged(f"{entry.name} has labels beyond its {n_classes} classes")
     return flat.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1), labels

@@ -1,10 +1,10 @@
-"""`split/class/image` and `class/image`: the layout of most people, in folders or archives."""
+"""`split/class/image` and `class/image`, the most common layouts, in folders or archives."""
 
 from collections.abc import Mapping
 
 from hotshot.errors import InputError
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Classes, Found, absences
+from hotshot.images.datasets.dataset import ALIASES, DISK_NAMES, Classes, Found, missing_splits
 from hotshot.images.datasets.entries import Tree, is_image
 from hotshot.images.datasets.pixels import EncodedImage
 from hotshot.images.datasets.trees import subtree
@@ -13,7 +13,7 @@ _WANTED = "use split/class/image with splits called train, val and test, or clas
 
 
 def recognises(tree: Tree) -> bool:
-    """Whether there are folders or archives of splits, or images in folders of classes and no deeper."""
+    """Whether there are folders or archives of splits, or images directly in folders of classes."""
     return bool(split_trees(tree)) or {path.count("/") for path in tree.files if is_image(path)} == {1}
 
 
@@ -27,7 +27,7 @@ def open_layout(tree: Tree) -> Found:
 
 
 def split_trees(tree: Tree) -> dict[str, Tree]:
-    """The splits that are there as folders or archives of their names.
+    """The splits, as folders or archives of their names.
 
     A folder with images directly in it is a class, whatever its name.
     """
@@ -40,28 +40,28 @@ def split_trees(tree: Tree) -> dict[str, Tree]:
             ):
                 continue
             if split in trees:
-                raise InputError(f"{tree.path} has two splits that mean '{split}', one called {alias}: keep one.")
+                raise InputError(f"{tree.path} has two splits for '{split}', one of them {alias}: keep one.")
             trees[split] = inside
     return trees
 
 
 def splits_of(tree: Tree, trees: dict[str, Tree], name: str, counts: Mapping[str, int], licence: str | None) -> Found:
-    """Images by split and class from the trees of the splits; images outside them are worth a note."""
+    """Images by split and class from the trees of the splits; images outside get a note."""
     splits, ignored = images_by_folder(tree, trees, DISK_NAMES, 1, _WANTED)
     used = {id(entry) for inside in trees.values() for entry in inside.files.values()}
     outside = [path for path, entry in tree.files.items() if is_image(path) and id(entry) not in used]
-    notes = absences(splits, counts)
+    notes = missing_splits(splits, counts)
     if outside:
-        notes = (f"{len(outside)} images outside the splits are left out, {quoted(outside[0])} first.", *notes)
+        notes = (f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}.", *notes)
     return Found(name, "split/class/image", splits, ignored + len(outside), licence, notes)
 
 
 def images_by_folder(
     tree: Tree, trees: dict[str, Tree], shown: Mapping[str, str], depth: int, remedy: str
 ) -> tuple[dict[str, Classes], int]:
-    """Images by split and folder, where all folders of images are `depth` deep, and how many files are no images.
+    """Images by split and folder, if all folders of images are `depth` deep, and the number of other files.
 
-    Sentences call a split as it is `shown`; one that has no such name is the whole tree.
+    Messages use the names of splits in `shown`; a split without one is the whole tree.
     """
     splits: dict[str, Classes] = {}
     ignored = tree.ignored

@@ -9,7 +9,7 @@ import re
 from hotshot.errors import InputError
 from hotshot.files.source import damaged
 from hotshot.formatting import quoted
-from hotshot.images.datasets.dataset import Found, absences, listed_images, text_lines
+from hotshot.images.datasets.dataset import Found, listed_images, missing_splits, text_lines
 from hotshot.images.datasets.entries import Entry, Tree
 
 _LISTS = ("images.txt", "image_class_labels.txt", "classes.txt")
@@ -37,12 +37,14 @@ def open_layout(tree: Tree) -> Found:
     for image, file in files.items():
         number = numbers.get(image, "")
         if number not in classes:
-            raise damaged(f"{tree.path} gives image {quoted(file)} no class in image_class_labels.txt and classes.txt")
+            raise damaged(
+                f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
+            )
         lists[_split(number)][file] = classes[number]
     splits = listed_images(lists, tree.below("images").files, tree)
     for number, name in classes.items():
         splits[_split(number)].setdefault(name, [])
-    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, absences(splits, _COUNTS))
+    return Found("cub", "images and lists", splits, tree.ignored, _LICENCE, missing_splits(splits, _COUNTS))
 
 
 def _split(number: str) -> str:
@@ -50,7 +52,7 @@ def _split(number: str) -> str:
 
 
 def _by_number(entry: Entry) -> dict[str, str]:
-    """What stands beside each number of a list, `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
+    """Values by number from a list with lines such as `17 002.Laysan_Albatross/Laysan_0001.jpg`."""
     rows = [line.split(maxsplit=1) for line in text_lines(entry)]
     if not rows or any(len(row) != 2 or not _NUMBER.fullmatch(row[0]) for row in rows):
         raise damaged(f"{entry.name} is not a list of numbers and values")

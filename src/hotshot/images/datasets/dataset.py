@@ -1,4 +1,4 @@
-"""What every reader of a layout finds, and what `open_dataset` makes of it: images by class, in disjoint splits."""
+"""Datasets of images in disjoint splits, built from what the reader of a layout finds."""
 
 import hashlib
 import json
@@ -30,12 +30,12 @@ Classes = Mapping[str, Sequence[ImageReference]]
 
 @dataclass(frozen=True, eq=False)
 class ImageSplit:
-    """Images of some classes; none is decoded before it is asked for.
+    """Images of some classes; an image is decoded when it is used.
 
     Attributes
     ----------
     name : str
-        Of the dataset and the split, such as "miniimagenet-base".
+        Name of the dataset and the split, such as "miniimagenet-base".
     names : tuple of str
         Class names, sorted.
     labels : integer array (images,)
@@ -43,7 +43,7 @@ class ImageSplit:
     images : sequence of ImageReference
         Sorted by class and name.
     skip_corrupt : bool
-        Whether decoding leaves out what cannot be read instead of refusing the split.
+        Whether decoding leaves out images that cannot be read, instead of refusing the split.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ImageSplit:
         return len(self.images)
 
     def modified(self) -> int:
-        """When the newest file that holds an image changed, in nanoseconds."""
+        """Last change of any file with images, in nanoseconds."""
         return max(image.modified for image in self.images)
 
     def fingerprint(self) -> str:
@@ -75,10 +75,10 @@ class ImageDataset:
     ----------
     name : str
     splits : dict of str to ImageSplit
-        "base", "val" and "novel", as far as they are there, or "all".
+        "base", "val" and "novel", as far as present, or "all".
     about : dict
-        `source` and `layout` say where the images are and in which form, `licence` what is known of their terms,
-        `ignored` counts files that are no images, `notes` are sentences on what differs from the published dataset.
+        `source` and `layout` of the images, `licence` if known, `ignored` (the number of files that are not images)
+        and `notes` (sentences on differences from the published dataset).
     """
 
     name: str
@@ -88,7 +88,7 @@ class ImageDataset:
 
 @dataclass(frozen=True)
 class Found:
-    """Images by split and class as a layout has them, and what is to be said of it."""
+    """Images by split and class in a layout, and notes."""
 
     name: str
     layout: str
@@ -99,7 +99,7 @@ class Found:
 
 
 def as_dataset(found: Found, tree: Tree, skip_corrupt: bool) -> ImageDataset:
-    """The dataset of a layout; a class without images, or in two splits, is refused."""
+    """The dataset of a layout; raises if a class has no images or is in two splits."""
     splits = {split: _make_split(found, split, tree, skip_corrupt) for split in SPLITS if split in found.splits}
     # Nothing measured on a class that is in two splits would be about new classes.
     for (first, one), (second, other) in combinations(splits.items(), 2):
@@ -107,7 +107,7 @@ def as_dataset(found: Found, tree: Tree, skip_corrupt: bool) -> ImageDataset:
         if shared:
             raise InputError(
                 f"{tree.path} has {len(shared)} classes in both '{first}' and '{second}', {quoted(shared[0])} first: "
-                "a class belongs to one split."
+                "keep each class in one split."
             )
     about: dict[str, Any] = {"source": str(tree.path), "layout": found.layout, "ignored": found.ignored}
     if found.licence is not None:
@@ -140,7 +140,7 @@ def text_lines(entry: Entry) -> list[str]:
 def listed_images(
     lists: Mapping[str, Mapping[str, str]], images: Mapping[str, Entry], tree: Tree
 ) -> dict[str, dict[str, list[EncodedImage]]]:
-    """Images by split and class, from lists that give each file of a split its class; all of them must be there."""
+    """Images by split and class, from lists with the class of each file; all files must exist."""
     splits: dict[str, dict[str, list[EncodedImage]]] = {split: {} for split in lists}
     lost: list[str] = []
     for split, names in lists.items():
@@ -152,20 +152,20 @@ def listed_images(
                 splits[split].setdefault(names[file], []).append(EncodedImage(entry))
     if lost:
         raise InputError(
-            f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images that its lists name, "
-            f"{quoted(lost[0])} first: add them, or remove the list of a split that you do not have."
+            f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images in its lists, first "
+            f"{quoted(lost[0])}: add them, or remove the list of a split that you do not have."
         )
     return splits
 
 
-def absences(
+def missing_splits(
     splits: Mapping[str, Any], counts: Mapping[str, int], shown: Mapping[str, str] = DISK_NAMES
 ) -> tuple[str, ...]:
-    """Sentences on splits that are absent or have another number of classes than was published."""
+    """Notes on splits that are missing or do not have the published number of classes."""
     notes = []
     for split, count in counts.items():
         if split not in splits:
-            notes.append(f"Split '{split}' ({shown[split]}) is not there.")
+            notes.append(f"Split '{split}' ({shown[split]}) is missing.")
         elif len(splits[split]) != count:
-            notes.append(f"Split '{split}' has {len(splits[split])} classes where {count} were published.")
+            notes.append(f"Split '{split}' has {len(splits[split])} classes, but {count} were published.")
     return tuple(notes)

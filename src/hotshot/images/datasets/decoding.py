@@ -1,7 +1,7 @@
-"""Every image decoded once: one mapped file of squares, so that training spends no time on files and formats.
+"""A cache of decoded images, so that training spends no time on files and formats.
 
-A cache is a folder with `images.npy`, uint8 (images, size, size, 3), and `header.json`, which says of which images it
-was made and which were corrupt. It appears when it is complete, and is made again when the images have changed.
+A cache is a folder with `images.npy`, uint8 (images, size, size, 3), and `header.json`, which lists its images and the
+corrupt ones. It appears when it is complete, and is created again when the images have changed.
 """
 
 import os
@@ -27,7 +27,7 @@ from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pi
 
 _HEADER, _IMAGES = "header.json", "images.npy"
 _WHAT, _VERSION = "decoded images", 1
-_REMEDY = "remove the folder, it is made again from the images"
+_REMEDY = "remove the folder, it is created again from the images"
 _SMALLEST, _LARGEST = 8, 2048
 # Images that a thread takes at once.
 _AT_ONCE = 64
@@ -59,15 +59,15 @@ class DecodedSplit:
     names : tuple of str
         Class names.
     kept : integer array (images,) or None
-        Index of each image among those of the split: all of them, unless corrupt ones were left out.
+        Index of each image in the split; corrupt images may have been left out.
     corrupt : tuple of Corrupt
-        What was left out.
+        The images that were left out.
     fingerprint : str or None
-        Of the split; None, as the two others, where the images were made in memory.
+        Fingerprint of the split; None, like the next two, for synthetic images.
     folder : Path or None
-        Of the files.
+        Folder of the cache.
     ids : sequence of str or None
-        Path of each image inside the dataset; None where the images were made in memory.
+        Path of each image in the dataset.
     """
 
     images: np.ndarray
@@ -84,7 +84,7 @@ class DecodedSplit:
 
 
 def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress | None = None) -> DecodedSplit:
-    """The images of a split as squares of `size` pixels, from the cache in `folder` where they are there already.
+    """The images of a split as squares of `size` pixels, from the cache in `folder` if it exists.
 
     Each image is resized so that its shorter side is `size` (bicubic, with antialiasing) and cropped to the centre.
 
@@ -93,9 +93,9 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
     split : ImageSplit
     size : int
     folder : str or Path
-        Of caches; each split and size has a folder of its own in it.
+        Folder of caches, with one folder per split and size.
     progress : function or None
-        Called with the number of images that are done and their total, while a cache is made.
+        Called with the number of decoded images and their total while a cache is created.
     """
     if type(size) is not int or not _SMALLEST <= size <= _LARGEST:
         raise ParameterError(f"size must be an integer from {_SMALLEST} to {_LARGEST}, got {size!r:.40}.")
@@ -116,13 +116,13 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
         _make(place, header, split, progress)
         found = _cached(place, header, split)
     if found is None:
-        raise InputError(f"{place} changed while it was made: {_REMEDY}.")
+        raise InputError(f"{place} changed while it was created: {_REMEDY}.")
     _check_corrupt(found.corrupt, split)
     return found
 
 
 def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSplit | None:
-    """What is in the folder, None where it is absent, damaged or of other images."""
+    """The cache in the folder; None if it is missing, damaged or of other images."""
     if not (place / _HEADER).is_file():
         return None
     try:
@@ -143,7 +143,7 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
 
 
 def _path(image: ImageReference) -> str:
-    """Where an image is, also under a name that is no valid text."""
+    """The path of an image, also if its name is not valid text."""
     return image.name.encode(errors="backslashreplace").decode()
 
 
@@ -172,7 +172,7 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
 
 
 def _kept(split: ImageSplit, corrupt: Sequence[Corrupt]) -> np.ndarray:
-    """Which images of the split can be read."""
+    """Indices of the readable images."""
     bad = {one.name for one in corrupt}
     return np.array([i for i, image in enumerate(split.images) if image.name not in bad], dtype=np.int64)
 
@@ -186,10 +186,10 @@ def _check_corrupt(found: Sequence[Corrupt], split: ImageSplit) -> None:
 
 
 def _decoded(images: Sequence[ImageReference], size: int) -> Iterator[Batch]:
-    """Squares and corrupt images, in order; by threads, as decoders release Python's lock, and only a few ahead."""
+    """Squares and corrupt images, in order; decoded by threads, a few ahead."""
     threads = os.cpu_count() or 1
     waiting: deque[Future[Batch]] = deque()
-    # Remarks of decoders on metadata are not about the pixels; what is damaged raises.
+    # Decoders warn about metadata, not about pixels; damaged images raise.
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore")
         for some in slices(len(images), _AT_ONCE):

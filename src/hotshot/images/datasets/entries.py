@@ -1,4 +1,4 @@
-"""Files wherever they are, on the disk or inside an archive that is never extracted, and trees of them."""
+"""Files on the disk or inside archives, which are never extracted, and trees of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LITTER = ("thumbs.db", "desktop.ini", "__macosx", "icon\r")
 
 
 class Entry:
-    """A file: its name for sentences, its size in bytes, when it or the archive around it changed (nanoseconds)."""
+    """A file: its name for messages, its size in bytes, and its last change or that of its archive (nanoseconds)."""
 
     __slots__ = ()
     name: str
@@ -26,24 +26,24 @@ class Entry:
     modified: int
 
     def data(self) -> bytes:
-        """All bytes, of a file that is short enough to be taken into memory."""
+        """All bytes; raises if the file is too long for memory."""
         if self.size > LONGEST:
             raise InputError(f"{self.name} has {self.size} bytes, more than an image or list ({LONGEST}): remove it.")
         return self.read()
 
     def read(self) -> bytes:
-        """All bytes, however many."""
+        """All bytes, without a limit."""
         buffer, start, end = self.mapped()
         return bytes(buffer[start:end])
 
     def mapped(self) -> tuple[Any, int, int]:
-        """A buffer that holds the bytes, where they start and where they end."""
+        """A buffer with the bytes, their start and their end."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry(Entry):
-    """A file on the disk, called by its path below the folder `root`."""
+    """A file on the disk; its name is its path relative to the folder `root`."""
 
     name: str
     root: Path
@@ -52,11 +52,11 @@ class FileEntry(Entry):
 
     @property
     def path(self) -> Path:
-        """The whole path; there may be a million entries, which share the folder."""
+        """The full path; up to a million entries share the folder."""
         return self.root / self.name
 
     def read(self) -> bytes:
-        """The file, which need not be what it was when the folder was listed."""
+        """The bytes of the file; raises if it is no longer a regular file."""
         try:
             with opened(self.path) as file:
                 return file.read()
@@ -72,7 +72,7 @@ class FileEntry(Entry):
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry(Entry):
-    """Bytes that stand as they are inside a larger file, which `buffer` maps."""
+    """Uncompressed bytes inside a larger file, which `buffer` maps."""
 
     name: str
     buffer: Any
@@ -87,7 +87,7 @@ class SliceEntry(Entry):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Files by their paths, sorted, and all folders, below the folder or archive `path` that was opened."""
+    """Files by path, sorted, and all folders in the folder or archive `path`."""
 
     path: Path
     files: dict[str, Entry]
@@ -98,7 +98,7 @@ class Tree:
     opened: dict[str, Tree] = field(default_factory=dict, repr=False)
 
     def below(self, folder: str) -> Tree:
-        """What lies in one of the folders; all that is ignored stays counted."""
+        """The subtree of a folder; the number of ignored files is copied."""
         prefix = f"{folder}/"
         length = len(prefix)
         return replace(
@@ -109,7 +109,7 @@ class Tree:
         )
 
     def only_folder(self) -> str | None:
-        """The one folder here, where there is such; a README beside it does not count, but an image does."""
+        """The only folder at the top, if any; files that are not images may lie beside it."""
         tops = {path.split("/", 1)[0] for path in (*self.files, *self.folders)}
         inside = tops & self.folders
         return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
@@ -120,7 +120,7 @@ Members = Iterable[tuple[str | None, Entry | None]]
 
 
 def make_tree(path: Path, members: Members) -> Tree:
-    """The tree of all members; folders are completed by those that files lie in."""
+    """The tree of all members; missing folders are added."""
     files: dict[str, Entry] = {}
     folders: set[str] = set()
     ignored = 0
@@ -140,11 +140,11 @@ def make_tree(path: Path, members: Members) -> Tree:
     return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {""}, ignored)
 
 
-def is_litter(name: str) -> bool:
-    """Whether a file or folder of this name is none that a person put there."""
+def is_system_file(name: str) -> bool:
+    """Whether a file or folder of this name was created by the system, such as .DS_Store."""
     return name.startswith(".") or name.lower() in _LITTER
 
 
 def is_image(path: str) -> bool:
-    """Whether a file is called as images are."""
+    """Whether a file has the suffix of an image."""
     return path.lower().endswith(SUFFIXES)

@@ -1,7 +1,7 @@
-"""Images without a download: characters of many scripts, drawn with the fonts that matplotlib brings.
+"""Synthetic images: characters of many scripts, rendered with the fonts of matplotlib.
 
-Scripts are split into base, validation and novel, as Omniglot's alphabets are, so that the whole path from pixels to
-few-shot accuracy runs on a fresh machine. The same seed draws the same images.
+Scripts are split into base, validation and novel ones, like the alphabets of Omniglot, so that the path from pixels to
+few-shot accuracy can be tried without a download. The same seed renders the same images.
 """
 
 import unicodedata
@@ -41,16 +41,16 @@ LARGEST = 256
 def make_glyphs(
     size: int = 32, per_class: int = 20, *, most_classes: int | None = None, seed: int = 0
 ) -> dict[str, DecodedSplit]:
-    """Splits of drawn characters: uint8 pixels (images, size, size, 3), dark strokes on light ground.
+    """Splits of synthetic characters: uint8 pixels (images, size, size, 3), dark strokes on a light background.
 
     Parameters
     ----------
     size : int
         Side of the images.
     per_class : int
-        Drawings of each character, in one of several faces, turned, sheared, scaled, shifted and with noise.
+        Images of each character, in one of several fonts, rotated, sheared, scaled, shifted and with noise.
     most_classes : int, optional
-        Of each split; by default all characters of its scripts.
+        Maximum number of classes per split; by default all characters of its scripts.
     seed : int
     """
     check_number("size of synthetic characters", size, 1, LARGEST)
@@ -90,7 +90,7 @@ def _faces() -> Faces:
 
 
 def _characters(scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[bytes]) -> Iterator[tuple[str, str]]:
-    """Letters of some scripts by name; those that look like one seen before, such as Greek Alpha, are left out."""
+    """Letters of some scripts by name, without those that look like an earlier one, such as Greek Alpha."""
     path, known = faces[0]
     for script, (first, last) in scripts.items():
         for code in range(first, last + 1):
@@ -104,7 +104,7 @@ def _characters(scripts: dict[str, tuple[int, int]], faces: Faces, seen: set[byt
 
 
 def _stroke(character: str, path: Path, size: int) -> np.ndarray:
-    """A character in black and white, in the middle of a square."""
+    """A character in black and white, centred in a square."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.truetype(str(path), round(0.7 * size))
@@ -114,7 +114,7 @@ def _stroke(character: str, path: Path, size: int) -> np.ndarray:
 
 
 def _draw(character: str, faces: Faces, size: int, rng: np.random.Generator) -> np.ndarray:
-    """One jittered drawing (size, size, 3)."""
+    """One image (size, size, 3) with random changes."""
     from PIL import Image
 
     able = [path for path, known in faces if ord(character) in known]

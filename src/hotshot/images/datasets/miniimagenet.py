@@ -16,7 +16,7 @@ from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
-from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences, listed_images, text_lines
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, listed_images, missing_splits, text_lines
 from hotshot.images.datasets.entries import Entry, Tree, is_image
 from hotshot.images.datasets.pixels import ArrayImage
 from hotshot.images.datasets.trees import subtree
@@ -29,7 +29,7 @@ _LISTS = {split: f"{name}.csv" for split, name in DISK_NAMES.items()}
 
 
 def recognises(tree: Tree) -> bool:
-    """Whether there are caches, the lists, or splits of exactly the published numbers of ImageNet's classes."""
+    """Whether there are caches, the lists, or splits with the published numbers of ImageNet classes."""
     if any(name in tree.files for name in _CACHES.values()):
         return True
     if any(_is_list(tree, name) for name in _LISTS.values()) and _images_of(tree):
@@ -38,7 +38,7 @@ def recognises(tree: Tree) -> bool:
 
 
 def has_classes(trees: dict[str, Tree], counts: dict[str, int]) -> bool:
-    """Whether the splits hold as many classes of ImageNet as were published, and nothing else."""
+    """Whether the splits hold the published numbers of ImageNet classes, and nothing else."""
     folders = {split: {name for name in tree.folders if "/" not in name} for split, tree in trees.items()}
     return bool(folders) and all(
         len(names) == counts[split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
@@ -64,7 +64,7 @@ def open_layout(tree: Tree) -> Found:
             f"{tree.path} is not miniImageNet, it has {what}: give the folder with train, val and test as folders or "
             "tars, with images and the three lists, or with the mini-imagenet-cache files."
         )
-    return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, absences(splits, COUNTS))
+    return Found("miniimagenet", layout, splits, tree.ignored, LICENCE, missing_splits(splits, COUNTS))
 
 
 def _cached(entry: Entry) -> Classes:
@@ -75,7 +75,7 @@ def _cached(entry: Entry) -> Classes:
     total = sum(map(len, numbers.values()))
     joined = np.concatenate([np.zeros(0, np.int64), *numbers.values()]) if total <= len(rows) else None
     if joined is None or len(np.unique(joined)) < total or ((joined < 0) | (joined >= len(rows))).any():
-        raise damaged(f"{where} names images twice, or others than the {len(rows)} that are there")
+        raise damaged(f"{where} lists images twice, or not exactly the {len(rows)} images")
     return {name: [ArrayImage(entry, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
 
 
@@ -93,23 +93,23 @@ def _read_list(entry: Entry) -> dict[str, str]:
 
 
 def _images_of(tree: Tree) -> dict[str, Entry]:
-    """Image files by their paths below `images`, or below the folder itself where there is no `images`."""
+    """Image files by path relative to `images`, or to the folder itself if there is no `images`."""
     inside = subtree(tree, "images")
     inside = tree if inside is None else inside
     return {path: entry for path, entry in inside.files.items() if is_image(path)}
 
 
 def _compare(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
-    """Check the classes of splits against the lists beside them; fewer images than listed are worth a note."""
+    """Check the classes of splits against the lists; fewer images than listed get a note."""
     notes = []
     for split in splits.keys() & lists.keys():
         foreign = sorted(set(splits[split]) - set(lists[split].values()))
         if foreign:
             raise InputError(
                 f"{tree.path} has the class {quoted(foreign[0])} in {DISK_NAMES[split]}, which {_LISTS[split]} does "
-                "not name: take the list that belongs to the images."
+                "not name: use the list that belongs to the images."
             )
         count = sum(map(len, splits[split].values()))
         if count < len(lists[split]):
-            notes.append(f"Split '{split}' has {count} of the {len(lists[split])} images that are listed.")
+            notes.append(f"Split '{split}' has {count} of the {len(lists[split])} listed images.")
     return tuple(sorted(notes))

@@ -2,12 +2,12 @@
 
 `images_background` (30 alphabets) is the base split and `images_evaluation` (20) the novel one, each
 `alphabet/character/drawing.png`; as folders, as the two published zips, or both in one tar. A class is one character,
-called by its alphabet too, "Greek/character01".
+with a name such as "Greek/character01".
 """
 
 from hotshot.errors import InputError
 from hotshot.images.datasets.class_folders import images_by_folder
-from hotshot.images.datasets.dataset import Found, absences
+from hotshot.images.datasets.dataset import Found, missing_splits
 from hotshot.images.datasets.entries import Tree
 from hotshot.images.datasets.trees import subtree
 
@@ -31,4 +31,6 @@ def open_layout(tree: Tree) -> Found:
             "give the folder that holds them."
         )
     splits, ignored = images_by_folder(tree, trees, _FOLDERS, 2, _REMEDY)
-    return Found("omniglot", "alphabet/character/image", splits, ignored, "MIT", absences(splits, _COUNTS, _FOLDERS))
+    return Found(
+        "omniglot", "alphabet/character/image", splits, ignored, "MIT", missing_splits(splits, _COUNTS, _FOLDERS)
+    )

@@ -1,4 +1,4 @@
-"""Values of pickled datasets: dictionaries, arrays, lists of integers and text, read as data and never run."""
+"""Values of pickled datasets: dictionaries, arrays, lists of integers and text; code in them is never run."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_dictionary(entry: Entry) -> dict[str, Any]:
 
 
 def read_value(entry: Entry) -> Any:
-    """What a pickle holds, read by a process that needs a file on the disk."""
+    """The value of a pickle, read by a child process, which needs a file on the disk."""
     if isinstance(entry, FileEntry):
         return load_pickle(entry.path, entry.name)
     buffer, start, end = entry.mapped()
@@ -36,7 +36,7 @@ def as_dictionary(value: Any, where: str) -> dict[str, Any]:
 
 
 def item(items: dict[str, Any], key: str, where: str) -> tuple[Any, str]:
-    """One value of a dictionary, and where it stands, for the functions below."""
+    """One value of a dictionary, and its position for messages."""
     if key not in items:
         shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
         raise damaged(f"{where} has no '{key}', only {shown or 'nothing'}")
@@ -47,7 +47,7 @@ def pixels(value: Any, where: str) -> np.ndarray:
     """An array uint8 (images, height, width, 3), a view of the file."""
     found = array(value, where)
     if found.dtype != np.uint8 or found.ndim != 4 or found.shape[3] != 3 or 0 in found.shape:
-        raise damaged(f"{where} is {found.dtype} {found.shape} where uint8 (images, height, width, 3) was published")
+        raise damaged(f"{where} is {found.dtype} {found.shape} instead of uint8 (images, height, width, 3)")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Images of a dataset: light references, and their RGB pixels or the reason why there are none."""
+"""Images of a dataset: references, and their RGB pixels or the reason why they cannot be read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CorruptImageError(InputError):
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(
-            f"{name} is not a readable image, {reason}: replace it, or leave out what is corrupt with "
+            f"{name} is not a readable image, {reason}: replace it, or leave out corrupt images with "
             "skip_corrupt=True (--skip-corrupt)."
         )
         self.name = name
@@ -48,27 +48,27 @@ class CorruptImageError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """One image of a dataset: where it is, decoded only when asked."""
+    """One image of a dataset, decoded when it is used."""
 
     entry: Entry
 
     @property
     def name(self) -> str:
-        """Where the image is, such as `val.tar:val/n01855672/n0185567200000003.jpg`."""
+        """The location of the image, such as `val.tar:val/n01855672/n0185567200000003.jpg`."""
         return self.entry.name
 
     @property
     def size(self) -> int:
-        """Bytes it takes where it is stored."""
+        """Stored size in bytes."""
         return self.entry.size
 
     @property
     def modified(self) -> int:
-        """When the file it is in changed, in nanoseconds."""
+        """Last change of its file, in nanoseconds."""
         return self.entry.modified
 
     def read(self, at_least: int | None = None) -> Image:
-        """The image, in RGB; a large JPEG perhaps smaller, but no side below `at_least`."""
+        """The image in RGB; a large JPEG may be read at reduced size, but no side below `at_least`."""
         raise NotImplementedError
 
     def array(self) -> np.ndarray:
@@ -115,12 +115,12 @@ class ArrayImage(ImageReference):
         return self.rows.nbytes // len(self.rows)
 
     def read(self, at_least: int | None = None) -> Image:
-        """The row, always whole."""
+        """The image, always at full size."""
         return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
 
 
 def pillow() -> Any:
-    """The library that reads images, or the sentence that says how to get it."""
+    """Pillow; raises with instructions if it is missing."""
     try:
         import PIL.Image
         import PIL.ImageOps
@@ -132,7 +132,7 @@ def pillow() -> Any:
 
 
 def decoded(data: bytes, name: str, at_least: int | None = None) -> Image:
-    """An image in RGB, upright as its camera says, over white where it is transparent.
+    """An image in RGB, rotated as its metadata says, on white if it is transparent.
 
     A large JPEG may be read at a half, a quarter or an eighth of its size, but no side below `at_least`.
     """
@@ -165,7 +165,7 @@ def centre_square(image: Image, size: int) -> np.ndarray:
 
 
 def _rgb(image: Any, name: str, library: Any) -> Image:
-    """The image in RGB, a few rows at a time: on the way some take many times the memory."""
+    """The image in RGB, converted a few rows at a time: some conversions take much memory."""
     if image.mode == "RGB" and "transparency" not in image.info:
         return image
     found = library.Image.new("RGB", image.size)
@@ -194,7 +194,7 @@ def _reason(error: Exception, data: bytes) -> str:
     if not data:
         return "it is empty"
     if isinstance(error, MemoryError):
-        return "it asks for more memory than there is"
+        return "it needs too much memory"
     if type(error).__name__ == "UnidentifiedImageError":
-        return "it is of no format that is read here or its start is damaged"
+        return "its format is unknown or its start is damaged"
     return reason(error, 100)

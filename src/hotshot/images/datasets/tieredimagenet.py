@@ -16,7 +16,7 @@ from hotshot.files.source import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of
-from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, absences
+from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, missing_splits
 from hotshot.images.datasets.entries import Entry, FileEntry, SliceEntry, Tree
 from hotshot.images.datasets.miniimagenet import LICENCE, has_classes
 from hotshot.images.datasets.pixels import ArrayImage, EncodedImage, ImageReference
@@ -42,9 +42,11 @@ def open_layout(tree: Tree) -> Found:
         for split, entry in archives.items():
             name = f"{DISK_NAMES[split]}_labels.pkl"
             if name not in tree.files:
-                raise InputError(f"{tree.path} has images of split '{split}' and no {name}: add it, or remove them.")
+                raise InputError(
+                    f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
+                )
             splits[split] = _archived(entry, tree.files[name], split)
-        notes = absences(splits, COUNTS)
+        notes = missing_splits(splits, COUNTS)
         return Found("tieredimagenet", "archives and labels", splits, tree.ignored, LICENCE, notes)
     trees = split_trees(tree)
     if not trees:
@@ -82,7 +84,7 @@ def _archived(images: Entry, labels: Entry, split: str) -> Classes:
 def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
     """The class of each image, the classes' names, and whether the authors' program wrote them.
 
-    Files without names number the classes within a split, and so are homonyms.
+    Files without names number the classes within a split, as do classes with the same name.
     """
     items = pickled.read_dictionary(entry)
     by_authors = "label_specific" in items
@@ -95,7 +97,7 @@ def _labels(entry: Entry, split: str) -> tuple[np.ndarray, list[str], bool]:
         known, codes = np.unique(codes, return_inverse=True)
         names = [f"{where}/{code:03}" for code in known.tolist()]
     if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
-        raise damaged(f"{entry.name} has labels that are no numbers of its {len(names)} classes")
+        raise damaged(f"{entry.name} has labels that are not among its {len(names)} classes")
     return codes, names, by_authors
 
 

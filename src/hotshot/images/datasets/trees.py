@@ -20,7 +20,7 @@ from typing import Any
 from hotshot.errors import InputError
 from hotshot.files.source import check_size, damaged, map_bytes
 from hotshot.formatting import quoted
-from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_litter, make_tree
+from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_system_file, make_tree
 
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
 # Datasets are three or four folders deep, and archives may have more around them.
@@ -51,9 +51,9 @@ def open_tree(path: Path) -> Tree:
 
 
 def subtree(tree: Tree, name: str) -> Tree | None:
-    """The folder `name` of a tree, or what an archive of that name holds (`train.tar`); None where there is neither.
+    """The folder `name` of a tree, or the content of an archive of that name (`train.tar`); None without either.
 
-    Archives are packed with the folder itself, with more folders around it, or without any.
+    The archive may contain the folder itself, with or without further folders around it, or only its content.
     """
     if name in tree.folders:
         return tree.below(name)
@@ -76,7 +76,7 @@ def subtree(tree: Tree, name: str) -> Tree | None:
 
 
 def archive_tree(path: Path, shown: str) -> Tree:
-    """The files of a tar or zip archive, which `shown` names in sentences."""
+    """The files of a tar or zip archive; messages call it `shown`."""
     if not path.is_file():
         raise InputError(f"{path} is neither a folder nor a file: check the path.")
     buffer = map_bytes(path)
@@ -89,7 +89,7 @@ def archive_tree(path: Path, shown: str) -> Tree:
             with opener(path) as stream:
                 buffer = to_disk(iter(lambda: stream.read(_CHUNK), b""), path)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
-            raise _unsound(path, "compressed", error) from None
+            raise _damaged(path, "compressed", error) from None
     elif start[257:262] != b"ustar" and path.suffix != ".tar":
         raise InputError(
             f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
@@ -99,17 +99,17 @@ def archive_tree(path: Path, shown: str) -> Tree:
 
 
 def _folder_members(path: Path) -> Members:
-    """Links to folders are followed."""
+    """All files and folders below a folder; links to folders are followed."""
     waiting = [""]
     try:
         while waiting:
             prefix = waiting.pop()
             # A link to a folder around it is nested without end.
             if prefix.count("/") > _DEEPEST:
-                raise InputError(f"{path / prefix} is nested too deep, or a link to a folder around it: remove it.")
+                raise InputError(f"{path / prefix} is nested too deeply, or a link to a folder around it: remove it.")
             for item in os.scandir(path / prefix):
                 name = f"{prefix}{item.name}"
-                if is_litter(item.name) or not (item.is_dir() or item.is_file()):
+                if is_system_file(item.name) or not (item.is_dir() or item.is_file()):
                     yield None, None
                 elif item.is_dir():
                     waiting.append(f"{name}/")
@@ -122,54 +122,54 @@ def _folder_members(path: Path) -> Members:
 
 
 def _member_path(name: str, archive: Path) -> str | None:
-    """The path of a member in the usual form; None for litter, an error for one that leads outside."""
+    """The normalised path of a member; None for system files, an error if it leads outside."""
     pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
     if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
         raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
     if len(pieces) > _DEEPEST_IN_ARCHIVE:
         raise InputError(f"{archive} holds {quoted(name)}, nested {len(pieces)} deep: pack the folder of images alone.")
-    return None if any(map(is_litter, pieces)) else "/".join(pieces)
+    return None if any(map(is_system_file, pieces)) else "/".join(pieces)
 
 
 class _TarMember(tarfile.TarInfo):
-    """A member as tarfile reads it, but one that leads back, or whose text is a trap, is refused."""
+    """A member of a tar archive; raises for headers that would loop or take too much memory."""
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> "_TarMember":
-        """The next member; tarfile calls this for headers of text inside it, too."""
+        """The next member; tarfile also calls this for extended headers."""
         file: Any = archive.fileobj
         start = file.tell()
         block = file.read(_TAR_BLOCK)
         if block[156:157] in _TAR_TEXT:
             size = cls.frombuf(block, archive.encoding or "utf-8", archive.errors or "strict").size
             if _TAR_DIGITS.search(file.read(size)):
-                raise tarfile.ReadError("it has a header of digits")
+                raise tarfile.ReadError("it has an invalid header")
         file.seek(start)
         found = super().fromtarfile(archive)
         if found.size < 0 or archive.offset <= start or len(archive.pax_headers) > _MOST_COMMON:
-            raise tarfile.ReadError(f"the member at byte {start} has no size that can be, or too many headers")
+            raise tarfile.ReadError(f"the member at byte {start} has an invalid size, or too many headers")
         # Each would keep a copy of what holds for all.
         found.pax_headers = {}
         return found
 
 
 def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> Members:
-    """Looked through once for where each file starts."""
+    """The members of a tar archive, which is read once for their positions."""
     facts = path.stat()
     most = max(_CHUNK, facts.st_size) // _LEAST_MEMBER
     try:
         with tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
             members = list(islice(archive, most + 1))
             if len(members) > most:
-                raise tarfile.ReadError(f"it has more than {most} members, which are no images in so few bytes")
+                raise tarfile.ReadError(f"it has more than {most} members, too many for its size")
             end = archive.offset
     except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:
-        raise _unsound(path, "tar", error) from None
+        raise _damaged(path, "tar", error) from None
     # tarfile takes a damaged header, or the end of the file, for the zeros that every tar ends with.
     if buffer[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):
-        raise _unsound(path, "tar", f"it is damaged or ends at byte {end}")
+        raise _damaged(path, "tar", f"it is damaged or ends at byte {end}")
     for member in members:
-        # A sparse file is stored otherwise than it reads.
+        # A sparse file is not stored as plain bytes.
         if member.sparse is not None or member.offset_data + member.size > len(buffer):
             raise InputError(f"{path} holds {member.name!r:.100}, which cannot be read in place: unpack it yourself.")
         name = _member_path(member.name, path)
@@ -192,7 +192,7 @@ class ZipEntry(Entry):
     modified: int
 
     def read(self) -> bytes:
-        """The bytes, never more of them than the archive announces."""
+        """The bytes, at most as many as the archive announces."""
         return b"".join(self._blocks())
 
     def _blocks(self) -> Iterator[bytes]:
@@ -203,7 +203,7 @@ class ZipEntry(Entry):
             raise damaged(f"{self.name} is damaged inside its archive") from None
 
     def mapped(self) -> tuple[Any, int, int]:
-        """The archive itself where the bytes are stored as they are, else a temporary file of them."""
+        """The archive itself if the bytes are stored uncompressed, else a temporary file."""
         path = Path(str(self.archive.filename))
         if self.info.compress_type != zipfile.ZIP_STORED:
             buffer = to_disk(self._blocks(), path)
@@ -224,7 +224,7 @@ def _zip_members(path: Path, shown: str) -> Members:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, OverflowError, struct.error) as error:
-        raise _unsound(path, "zip", error) from None
+        raise _damaged(path, "zip", error) from None
     for info in archive.infolist():
         name = _member_path(info.orig_filename, path)
         if name is None or info.is_dir():
@@ -241,7 +241,7 @@ def _zip_members(path: Path, shown: str) -> Members:
 
 
 def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
-    """Bytes unpacked from `path`, refused where they are out of proportion, in a file that is gone with its map."""
+    """Bytes unpacked from `path` to a temporary file, mapped; raises if they are too many."""
     with tempfile.TemporaryFile() as file:
         size = 0
         for block in blocks:
@@ -252,7 +252,7 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
             except OSError as error:
                 raise InputError(
                     f"{path} cannot be unpacked to {tempfile.gettempdir()}, {error.strerror or error}: set TMPDIR to "
-                    "a folder with more room, or unpack it yourself."
+                    "a folder with more space, or unpack it yourself."
                 ) from None
         if size == 0:
             raise damaged(f"{path} holds nothing")
@@ -260,6 +260,6 @@ def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _unsound(path: Path, kind: str, why: object) -> InputError:
+def _damaged(path: Path, kind: str, why: object) -> InputError:
     reason = " ".join(str(why).split()).rstrip(".")[:100]
-    return damaged(f"{path} is not a sound {kind} archive, {reason}")
+    return damaged(f"{path} is not a valid {kind} archive, {reason}")

@@ -1,4 +1,4 @@
-"""Features of images by a trained or a pretrained network, and of texts, as native feature files."""
+"""Extract features of images or texts with a network, as native feature files."""
 
 from hotshot.images.extraction.extractor import (
     MINILM,

@@ -1,4 +1,4 @@
-"""What takes features of images: a network and how images enter it, tried on made-up images before it is trusted."""
+"""Extractors of image features: a network and the preparation of its images, tested on synthetic images first."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -28,20 +28,20 @@ PRETRAINED = (EFFICIENTNET, MINILM)
 
 @dataclass(frozen=True)
 class Extractor:
-    """A network and how images enter it.
+    """A network and the preparation of its images.
 
     Attributes
     ----------
     name : str
-        Of the network, for the header of the features.
+        Name of the network, for the header of the features.
     network : function of a batch of inputs
-        Gives features (batch, V).
+        Returns features (batch, V).
     prepare : function of pixels in uint8 (batch, 3, side, side)
-        Gives inputs of the network.
+        Returns inputs of the network.
     size : int
         Side of the images to decode.
     about : dict
-        What else is known: checkpoint, epochs and so on.
+        Other information: checkpoint, epochs and so on.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Extractor:
 
 
 def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
-    """The extractor of a checkpoint that `train` wrote."""
+    """The extractor of a checkpoint from `train`."""
     network, recipe, about = load_backbone(path)
     side_of(recipe.size)
     known = {"backbone": recipe.backbone, "epochs": len(about["history"]), "trained_on": list(about["names"])}
@@ -61,7 +61,7 @@ def checkpoint_extractor(path: str | Path, device: str = "cpu") -> Extractor:
 
 
 def weights_extractor(backbone: str, path: str | Path, size: int, device: str = "cpu") -> tuple[Extractor, Report]:
-    """A backbone by name with weights that others have published, and how they were matched."""
+    """A backbone by name with published weights, and how they were matched."""
     side = side_of(size)
     network = create(backbone, **options_for(backbone, size))
     report = load_weights(network, path)
@@ -87,13 +87,13 @@ def pretrained_extractor(name: str, device: str = "cpu") -> Extractor:
 
 
 def side_of(size: int) -> int:
-    """Side of the decoded images whose middle is the input, as in training."""
+    """Side of the decoded images; their centre is the input, as in training."""
     check_numbers(size=size)
     return round(size * (1 + MARGIN))
 
 
 def check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> None:
-    """Refuse what cannot be taken out of three channels."""
+    """Raise unless mean and deviation are valid for three channels."""
     try:
         numbers = np.array([mean, deviation], dtype=np.float32)
     except (TypeError, ValueError):
@@ -103,7 +103,7 @@ def check_normalisation(mean: Sequence[float], deviation: Sequence[float]) -> No
 
 
 def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
-    """`network` with its maps averaged; what it raises, and outputs that are no features, in one sentence."""
+    """`network` with maps averaged; errors and invalid outputs are raised as one sentence."""
 
     def features(inputs: Tensor) -> Tensor:
         shape = tuple(inputs.shape)
@@ -111,7 +111,7 @@ def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], 
             output = network(inputs)
         except (Exception, SystemExit) as error:
             raise InputError(
-                f"{name} fails on images {shape} ({reason(error)}): give the size it is made for, or correct it."
+                f"{name} fails on images {shape} ({reason(error)}): pass the size it is made for, or fix it."
             ) from None
         if isinstance(output, Tensor) and output.is_floating_point() and output.numel():
             found = output.mean(dim=(2, 3)) if output.ndim == 4 else output
@@ -119,7 +119,7 @@ def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], 
                 return found
         got = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
         raise InputError(
-            f"{name} must give features (batch, V) or maps (batch, V, h, w) of floating point and gave {got} for "
+            f"{name} must return floating-point features (batch, V) or maps (batch, V, h, w), got {got} for "
             f"images {shape}: wrap it in a network that does."
         )
 
@@ -127,10 +127,10 @@ def _checked(name: str, network: Callable[[Tensor], Any]) -> Callable[[Tensor], 
 
 
 def tried(extractor: Extractor, device: str) -> Extractor:
-    """`extractor` with checks, after it has taken two made-up images and one, with a fingerprint of their features.
+    """`extractor` with checks and a fingerprint of its features, after a test on synthetic images.
 
-    An interrupted extraction goes on only where the fingerprint is the same: nothing else tells that the code and
-    the weights of a network that anyone may change are still those it began with.
+    An interrupted extraction resumes only with the same fingerprint: only this shows that the code and the weights of
+    the network have not changed.
     """
     network = _checked(extractor.name, extractor.network)
     generator = torch.Generator().manual_seed(0)

@@ -25,19 +25,19 @@ _LARGEST_BATCH = 2**28
 
 
 def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu") -> Extractor:
-    """The extractor of an ONNX file; of the file nothing but the operators of onnxruntime is run.
+    """The extractor of an ONNX file; only operators of onnxruntime are run.
 
-    The file must have one input, images (batch, 3, size, size) or (batch, size, size, 3), which come normalised with
-    ImageNet's mean and deviation. Its output, or of several the only one of two axes, must be features (batch, V);
-    an only output may also be maps (batch, V, h, w), which are averaged over h and w.
+    The file must have one input, images (batch, 3, size, size) or (batch, size, size, 3), normalised with the mean and
+    deviation of ImageNet. Its output, or the only one of several with two axes, must be features (batch, V); a single
+    output may also be maps (batch, V, h, w), which are averaged over h and w.
 
     Parameters
     ----------
     path
     size : int, optional
-        Side of the images, where the file leaves it open.
+        Side of the images, if the file does not fix it.
     device : str
-        "cpu", or "cuda" with a number or without where onnxruntime is built for it.
+        "cpu", or "cuda" or "cuda:NUMBER" if onnxruntime supports it.
     """
     path = Path(path)
     digest = hashlib.sha256(map_bytes(path)).hexdigest()
@@ -48,10 +48,10 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
     found = outputs if len(outputs) == 1 else flat
     if len(found) != 1:
         given = _listed(outputs)
-        raise InputError(f"{path} must have one output of features (batch, V), and has {given}: export it so.")
+        raise InputError(f"{path} must have one output of features (batch, V), and has {given}: export it again.")
     side = size if images.side is None else images.side
     if side is None:
-        raise ParameterError(f"{path} leaves the size of its images open: pass size (--size), such as 224.")
+        raise ParameterError(f"{path} does not fix the size of its images: pass size (--size), such as 224.")
     if size not in (None, side):
         raise ParameterError(f"{path} takes images of size {side}, got {size}: leave size (--size) out.")
     n_bytes = (images.batch or 1) * 3 * side**2 * 4
@@ -80,7 +80,7 @@ def onnx_extractor(path: str | Path, size: int | None = None, device: str = "cpu
 
 @dataclass(frozen=True)
 class _Images:
-    """The input of a file: how its images lie in memory, and what of their shape is fixed."""
+    """The input of a file: the order of its axes, and which sizes are fixed."""
 
     name: str
     dtype: np.dtype
@@ -90,7 +90,7 @@ class _Images:
 
 
 def _open(path: Path, device: str) -> tuple[Any, str]:
-    """The session that runs a file, and the program that wrote it."""
+    """The session of a file, and the program that wrote it."""
     try:
         import onnxruntime
     except ImportError:
@@ -100,7 +100,7 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
     kind, _, number = device.partition(":")
     provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}.get(kind)
     if provider not in onnxruntime.get_available_providers() or (number and not number.isdecimal()):
-        raise ParameterError(f"device must be one that onnxruntime has for ONNX files, such as cpu, got {device!r}.")
+        raise ParameterError(f"device must be available in onnxruntime, such as cpu, got {device!r}.")
     providers = [(provider, {"device_id": int(number or 0)} if kind == "cuda" else {})]
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers, enable_fallback=False)
@@ -116,7 +116,7 @@ def _open(path: Path, device: str) -> tuple[Any, str]:
 
 def _image_input(inputs: list[Any], path: Path) -> _Images:
     if len(inputs) != 1:
-        raise InputError(f"{path} must take one input, the images, and takes {_listed(inputs)}: export it so.")
+        raise InputError(f"{path} must take one input, the images, and takes {_listed(inputs)}: export it again.")
     (given,) = inputs
     # Axes that the file leaves open have a name, or none.
     shape = [axis if isinstance(axis, int) and axis > 0 else None for axis in given.shape or ()]
@@ -129,10 +129,10 @@ def _image_input(inputs: list[Any], path: Path) -> _Images:
         )
     sides = {side for side in (shape[1:3] if channels_last else shape[2:]) if side is not None}
     if len(sides) > 1:
-        raise InputError(f"{path} must take square images, and takes {_listed([given])}: export it so.")
+        raise InputError(f"{path} must take square images, and takes {_listed([given])}: export it again.")
     return _Images(given.name, _DTYPES[given.type], channels_last, batch=shape[0], side=sides.pop() if sides else None)
 
 
 def _listed(values: list[Any]) -> str:
-    """What a file says of its inputs or outputs."""
+    """Inputs or outputs of a file, in words."""
     return ", ".join(f"{x.name} {x.type} {list(x.shape or ())}" for x in values) or "none"

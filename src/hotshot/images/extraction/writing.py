@@ -1,4 +1,4 @@
-"""Images or texts in, a file of features out; what is done of the images survives an interruption."""
+"""From images or texts to a feature file; an interrupted extraction of images can resume."""
 
 import json
 import os
@@ -35,10 +35,10 @@ def extract_split(
     device: str = "cpu",
     watch: Callable[[int, int], None] | None = None,
 ) -> float:
-    """Write the features of a split, and return the share of the time that was spent in the network.
+    """Write the features of a split, and return the share of the time spent in the network.
 
-    The path and a thumbnail of each image are kept beside them.
-    Features are kept in `OUT.part` as they come; the same call resumes after an interruption.
+    The path and a thumbnail of each image are stored beside the features. Unfinished features are in `OUT.part`; the
+    same call resumes after an interruption.
     """
     out, part = Path(out), part_of(out)
     header = {"extractor": extractor.name, "images": split.fingerprint, "count": len(split), **extractor.about}
@@ -50,7 +50,7 @@ def extract_split(
         raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
     with file:
         hold(file, str(out))
-        done, width, first = _begun(file, header)
+        done, width, first = _resumable(file, header)
         while done < len(split):
             rows = slice(done, min(done + IMAGES_AT_ONCE, len(split)))
             pixels = torch.from_numpy(np.array(split.images[rows])).permute(0, 3, 1, 2).to(device)
@@ -66,11 +66,11 @@ def extract_split(
                 first = len(line)
             if features.shape[1] != width:
                 raise InputError(
-                    f"{extractor.name} gave {features.shape[1]} features near image {done} and {width} before: use a "
+                    f"{extractor.name} returned {features.shape[1]} features near image {done}, {width} before: use a "
                     "network whose features have one width."
                 )
             if not np.isfinite(features).all():
-                raise InputError(f"{extractor.name} gave NaN or infinity near image {done}: check its weights.")
+                raise InputError(f"{extractor.name} returned NaN or infinity near image {done}: check its weights.")
             _append(file, np.ascontiguousarray(features, dtype=np.float32).data)
             done = rows.stop
             if watch is not None:
@@ -87,12 +87,12 @@ def extract_split(
 
 
 def part_of(out: Path) -> Path:
-    """The file that keeps what is done of an extraction: a line of JSON with the width of a row, and the rows."""
+    """The file of an unfinished extraction: a line of JSON with the width of a row, and the rows."""
     return out.with_name(f"{out.name}.part")
 
 
 def _thumbnails(split: DecodedSplit, out: Path) -> Sequence[bytes]:
-    """A small image of each, about a kilobyte."""
+    """Thumbnails of images, about a kilobyte each."""
     library, packer = pillow(), Packer()
     kind = "WEBP" if "WEBP" in library.Image.SAVE else "JPEG"
     for pixels in split.images:
@@ -104,8 +104,8 @@ def _thumbnails(split: DecodedSplit, out: Path) -> Sequence[bytes]:
     return packer.rows(THUMBNAIL, out)
 
 
-def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
-    """How many images the same extraction has done before, the width of its features, and where these begin."""
+def _resumable(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
+    """The number of images already done by the same extraction, the width of its features, and where these begin."""
     file.seek(0)
     line = file.readline(LONGEST_LINE)
     try:
@@ -125,13 +125,15 @@ def _begun(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int
 
 
 def _append(file: BinaryIO, content: Any) -> None:
-    """Write to the disk: after a power cut, too, what is in the file is what was written."""
+    """Append to a file and force it to the disk, to survive a power cut."""
     try:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     except OSError as error:
-        raise InputError(f"{file.name} cannot be written: {error.strerror or error}: make room and resume.") from None
+        raise InputError(
+            f"{file.name} cannot be written: {error.strerror or error}: free disk space and rerun the command."
+        ) from None
 
 
 def extract_texts(
@@ -144,7 +146,7 @@ def extract_texts(
     watch: Callable[[int, int], None] | None = None,
     ids: Sequence[str] | None = None,
 ) -> None:
-    """Write the embeddings of texts with their labels, if any, the texts, and their ids, numbers of rows where None."""
+    """Write the features of texts with the texts, their labels, if any, and their ids, by default row numbers."""
     found = []
     for rows in slices(len(texts), TEXTS_AT_ONCE):
         found.append(embed(texts[rows]))

@@ -1,4 +1,4 @@
-"""Backbones from scratch, on base classes; an interrupted training loses at most one epoch (extra `images`)."""
+"""Training of backbones on base classes; an interrupted training loses at most one epoch (extra `images`)."""
 
 import math
 import random
@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 from hotshot.arrays import slices, unit_vectors
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
-from hotshot.files.atomic import locked, recover, remove_left
+from hotshot.files.atomic import locked, recover, remove_leftovers
 from hotshot.images.backbones import create, feature_width
 from hotshot.images.datasets.decoding import DecodedSplit
 from hotshot.images.training.augmentation import as_input, augment
@@ -45,9 +45,9 @@ Modules = dict[str, nn.Module]
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch came to: mean loss, share of images recognised, few-shot accuracy on validation classes.
+    """Results of an epoch: mean loss, training accuracy, few-shot accuracy on validation classes.
 
-    With mixup no image is shown as it is, and none is counted as recognised.
+    With mixup there is no training accuracy.
     """
 
     number: int
@@ -65,12 +65,12 @@ def train(
     *,
     device: str = "cpu",
     watch: Watch = None,
-    told: Callable[[Epoch], None] | None = None,
+    after_epoch: Callable[[Epoch], None] | None = None,
 ) -> nn.Module:
     """Train on the base classes; the checkpoints `last` and `best` in `folder` are written after every epoch.
 
-    Where `folder` holds a checkpoint of the same recipe, training goes on from it and ends with the same weights as if
-    it had never stopped: an epoch depends on the seed and its number only.
+    If `folder` holds a checkpoint of the same recipe, training resumes and ends with the same weights as without the
+    interruption: an epoch depends only on the seed and its number.
 
     Parameters
     ----------
@@ -80,13 +80,13 @@ def train(
         PyTorch device, such as "cuda".
     watch : function of batches done, batches in all, and the mean loss
         Called after every batch.
-    told : function of an Epoch
+    after_epoch : function of an Epoch
         Called after every epoch.
 
     Returns
     -------
     module
-        The backbone of the best epoch; of the last one where there are no validation classes.
+        The backbone of the best epoch, or of the last one without validation classes.
     """
     with locked(folder) as place:
         torch.manual_seed(recipe.seed)
@@ -107,7 +107,7 @@ def train(
             restore_optimiser(optimiser, about, tensors)
             history = about["history"]
             # Where all epochs are done, no checkpoint is written that would do it.
-            remove_left(place / LAST)
+            remove_leftovers(place / LAST)
         for number in range(len(history), recipe.epochs):
             start = time.perf_counter()
             loss, accuracy = _epoch(base, recipe, modules, optimiser, number, device, watch)
@@ -125,13 +125,13 @@ def train(
             if _best_epoch(history) == len(history):
                 save_checkpoint(place / BEST, {"backbone": network}, None, about)
             save_checkpoint(place / LAST, modules, optimiser, about)
-            if told is not None:
-                told(epoch)
+            if after_epoch is not None:
+                after_epoch(epoch)
         return load_backbone(place / BEST)[0]
 
 
 def _best_epoch(history: list[dict[str, Any]]) -> int:
-    """The number of the epoch to keep: the best on validation classes, and of equal ones the last."""
+    """The number of the best epoch on validation classes; the last of equal ones."""
     return max(range(1, len(history) + 1), key=lambda number: (history[number - 1]["validation"] or 0.0, number))
 
 
@@ -144,7 +144,7 @@ def features_of(network: nn.Module, split: DecodedSplit, size: int, device: str 
 
 
 def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarray) -> float:
-    """Mean accuracy of centred and scaled nearest centroids over tasks that are the same for every epoch."""
+    """Mean accuracy of nearest centroids (centred, unit norm) on tasks that are the same for every epoch."""
     smallest = int(np.bincount(labels).min())
     ways = min(WAYS, len(np.unique(labels)))
     shots = max(1, min(SHOTS, smallest - 1))
@@ -163,7 +163,7 @@ def few_shot_accuracy(features: np.ndarray, labels: np.ndarray, centre: np.ndarr
 def _epoch(
     base: DecodedSplit, recipe: Recipe, modules: Modules, optimiser: Optimizer, number: int, device: str, watch: Watch
 ) -> tuple[float, float | None]:
-    """One pass over the images, in an order and with augmentation that depend on the seed and the epoch only."""
+    """One pass over the images; order and augmentation depend only on the seed and the epoch."""
     generator = torch.Generator().manual_seed(recipe.seed + 1_000_003 * number)
     rng = random.Random(f"{recipe.seed} {number}")
     torch.manual_seed(rng.getrandbits(32))
@@ -215,7 +215,7 @@ def _optimiser(recipe: Recipe, modules: Modules) -> Optimizer:
 
 
 def _rate(recipe: Recipe, epochs_done: float) -> float:
-    """The learning rate after so many epochs, whole or not."""
+    """The learning rate after so many epochs, which may be a fraction."""
     share = epochs_done / recipe.epochs
     if recipe.schedule == "cosine":
         return recipe.learning_rate * (1 + math.cos(math.pi * share)) / 2

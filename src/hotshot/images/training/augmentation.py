@@ -1,4 +1,4 @@
-"""Augmentation of a whole batch of images at once, on tensors: crop, flip, colour."""
+"""Augmentation of a batch of images, on tensors: crop, flip, colour."""
 
 from collections.abc import Sequence
 
@@ -25,14 +25,14 @@ def augment(images: Tensor, size: int, generator: torch.Generator, *, flip: bool
 
 
 def as_input(images: Tensor, size: int, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
-    """Images for validation and extraction: the middle (batch, 3, size, size) of the pixels, normalised."""
+    """Images for validation and extraction: the centre (batch, 3, size, size) of the pixels, normalised."""
     top, left = ((side - size) // 2 for side in images.shape[2:])
     middle = images[:, :, top : top + size, left : left + size]
     return normalise(middle.float() / 255, mean, deviation)
 
 
 def normalise(images: Tensor, mean: Sequence[float] = MEAN, deviation: Sequence[float] = DEVIATION) -> Tensor:
-    """Pixels in [0, 1] with a mean and deviation taken out, by default those of ImageNet."""
+    """Pixels in [0, 1], normalised with a mean and deviation, by default those of ImageNet."""
     middle, scale = (
         torch.tensor(x, dtype=torch.float32, device=images.device)[:, None, None] for x in (mean, deviation)
     )

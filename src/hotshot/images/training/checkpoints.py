@@ -1,4 +1,4 @@
-"""How a backbone is trained, and what came of it: a recipe, and checkpoints as folders of JSON and safetensors."""
+"""The recipe of a training, and its checkpoints, which are folders of JSON and safetensors."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -44,18 +44,18 @@ class Recipe:
     epochs, batch_size : int
     optimiser : {"sgd", "adam"}
     learning_rate, momentum, weight_decay : float
-        Momentum is Nesterov's, of SGD.
+        Momentum is Nesterov momentum of SGD.
     schedule : {"cosine", "steps", "constant"}
-        The rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
+        The learning rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
     label_smoothing : float
     rotation : bool
         Train on the four rotations of a quarter of each batch too, with a second head (S2M2_R).
     mixup : float
-        Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 is none.
+        Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 for none.
     augment : bool
         Random crops and colours.
     flip : bool
-        Mirror half of the images too, where left and right mean nothing.
+        Mirror half of the images.
     seed : int
     """
 
@@ -79,7 +79,7 @@ class Recipe:
     def __post_init__(self) -> None:
         check_numbers(**{name: getattr(self, name) for name in LIMITS if hasattr(self, name)})
         if self.batch_size * self.size**2 > MOST_PIXELS:
-            raise ParameterError(f"{self.batch_size} images of size {self.size} are too many for one step: take fewer.")
+            raise ParameterError(f"{self.batch_size} images of size {self.size} are too many for one step: use fewer.")
         for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise ParameterError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}.")
@@ -90,14 +90,14 @@ class Recipe:
         return round(self.size * (1 + MARGIN)) if self.augment else self.size
 
     def as_json(self) -> dict[str, Any]:
-        """The recipe as it comes back from JSON, where tuples are lists."""
+        """The recipe as JSON, where tuples become lists."""
         return dict(json.loads(json.dumps(asdict(self))))
 
 
 def save_checkpoint(
     path: Path, modules: dict[str, nn.Module], optimiser: Optimizer | None, about: dict[str, Any]
 ) -> None:
-    """Write modules and optimiser; the checkpoint of that name is replaced when all is on the disk."""
+    """Write modules and optimiser; the checkpoint is replaced only when everything is on the disk."""
     tensors = {f"{name}/{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
     scalars: dict[str, Any] = {}
     if optimiser is not None:
@@ -121,7 +121,7 @@ def save_checkpoint(
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """What a checkpoint says of itself, and its tensors by name."""
+    """The description of a checkpoint, and its tensors by name."""
     folder = Path(path)
     about = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with refuse_damage(folder, WHAT):
@@ -134,13 +134,13 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]
 
 
 def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
-    """The backbone of a checkpoint, ready to extract features; its recipe; and what else the checkpoint says."""
+    """The backbone of a checkpoint, ready to extract features, its recipe, and its description."""
     about, tensors = read_checkpoint(path)
     try:
         recipe = Recipe(**about["recipe"])
         _check_types(recipe)
     except (TypeError, ParameterError) as error:
-        raise InputError(f"{path} holds no recipe that this hotshot knows ({error}): train it again.") from None
+        raise InputError(f"{path} has a recipe that this hotshot does not know ({error}): train it again.") from None
     # First without memory: an edited recipe may ask for any.
     with torch.device("meta"):
         restore_module(create(recipe.backbone, **recipe.options), "backbone", tensors, path, assign=True)
@@ -150,7 +150,7 @@ def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
 
 
 def _check_types(recipe: Recipe) -> None:
-    """Refuse what comes from a file and is of another type than `train` wrote."""
+    """Raise if a value from a file has another type than `train` writes."""
     for name, usual in asdict(Recipe()).items():
         value = getattr(recipe, name)
         if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
@@ -162,18 +162,18 @@ def _check_types(recipe: Recipe) -> None:
 def restore_module(
     module: nn.Module, name: str, tensors: dict[str, Tensor], path: str | Path, assign: bool = False
 ) -> None:
-    """Give a module the weights it had: copies, or the tensors themselves."""
+    """Restore the weights of a module: copies, or the tensors themselves."""
     own = {key.removeprefix(f"{name}/"): x for key, x in tensors.items() if key.startswith(f"{name}/")}
     try:
         module.load_state_dict(own, assign=assign)
     except RuntimeError as error:
         raise InputError(
-            f"{path} holds other weights than its {name} needs ({reason(error)}): train it again."
+            f"{path} has weights that do not match its {name} ({reason(error)}): train it again."
         ) from None
 
 
 def restore_optimiser(optimiser: Optimizer, about: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Give an optimiser the state it had; rates come from the schedule."""
+    """Restore the state of an optimiser; learning rates come from the schedule."""
     kept = {name.removeprefix("optimiser/"): x for name, x in tensors.items() if name.startswith("optimiser/")}
     state: dict[int, dict[str, Any]] = {}
     for name, value in (*kept.items(), *about["optimiser"].items()):

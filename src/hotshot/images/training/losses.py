@@ -1,4 +1,4 @@
-"""What a backbone is trained on: classes of images, of mixed hidden representations, and of rotations (S2M2)."""
+"""Training losses of a backbone: classes of images, manifold mixup, and rotations (S2M2)."""
 
 import random
 
@@ -14,7 +14,7 @@ ROTATIONS = 4
 def batch_loss(
     recipe: Recipe, modules: dict[str, nn.Module], images: Tensor, labels: Tensor, rng: random.Random
 ) -> tuple[Tensor, int]:
-    """Loss of a batch, and how many of its images were recognised; none with mixup."""
+    """Loss of a batch, and the number of correctly classified images; none with mixup."""
     network, classifier, smoothing = modules["backbone"], modules["classifier"], recipe.label_smoothing
     if recipe.mixup > 0:
         # A share from Beta(strength, strength), partners, and a point.
@@ -36,7 +36,7 @@ def batch_loss(
 
 
 def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
-    """Images turned by 0, 90, 180 and 270 degrees (4 * batch, 3, size, size), and which turn each has had."""
+    """Images rotated by 0, 90, 180 and 270 degrees (4 * batch, 3, size, size), and the rotation of each."""
     turned = torch.cat([torch.rot90(images, turn, dims=(2, 3)) for turn in range(ROTATIONS)])
     return turned, torch.arange(ROTATIONS, device=images.device).repeat_interleave(len(images))
 
@@ -44,7 +44,7 @@ def rotations(images: Tensor) -> tuple[Tensor, Tensor]:
 def rotation_loss(
     network: nn.Module, classifier: nn.Module, turns: nn.Module, images: Tensor, labels: Tensor, smoothing: float
 ) -> Tensor:
-    """Half the loss of the classes and half that of the rotations, over all four turns of the images."""
+    """Half the loss of the classes and half that of the rotations, over all four rotations of the images."""
     turned, turn = rotations(images)
     features = network(turned)
     of_classes = functional.cross_entropy(classifier(features), labels.repeat(ROTATIONS), label_smoothing=smoothing)

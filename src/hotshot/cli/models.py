@@ -1,0 +1,72 @@
+"""Shared by fit, predict, explain, add and remove: flags, loading of models, progress over inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import TaskID
+
+from hotshot.cli.images import prepare_process
+from hotshot.cli.terminal import Console, ProgressWithNotes, bar
+from hotshot.errors import ParameterError
+from hotshot.formatting import shortened
+
+if TYPE_CHECKING:
+    from hotshot.inputs import InputClassifier
+
+Model = Annotated[Path, typer.Argument(help="Folder of a model from hotshot fit.", show_default=False)]
+Text = Annotated[str | None, typer.Option(help="Column of texts or image paths. Default: found by name, such as text.")]
+Label = Annotated[str | None, typer.Option(help="Column of labels. Default: found by name, such as label.")]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column of row ids. Default: found by name, such as id, or row numbers.")
+]
+Encoder = Annotated[str | None, typer.Option(help="New name of the model's encoder, if its files have moved.")]
+
+
+def load(model: Path, device: str, encoder: str | None = None) -> InputClassifier:
+    """A saved model; `encoder` is the new name of its encoder, if given."""
+    from hotshot.inputs import InputClassifier
+
+    prepare_process()
+    found = InputClassifier.load(model, device=device)
+    if encoder is not None:
+        if found.encoder is None:
+            raise ParameterError(f"{model} takes feature files and has no encoder: leave --encoder out.")
+        found.encoder = encoder
+    return found
+
+
+def refuse_existing(out: Path, force: bool) -> None:
+    """Raise if the output exists: before the work, not after it."""
+    if out.exists() and not force:
+        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
+
+
+class InputProgress(ProgressWithNotes):
+    """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
+
+    def __init__(self, console: Console, doing: str) -> None:
+        super().__init__(bar(console, "inputs"))
+        self._doing = doing
+        self._tasks: dict[str, TaskID] = {}
+
+    def watch(self, name: str, done: int, total: int | None) -> None:
+        """Show how many inputs of a file are done."""
+        self._update(f"{self._doing} {shortened(Path(name).name)}", completed=done, total=total)
+
+    def _show(self, sentence: str) -> None:
+        self._update("choosing", description=sentence)
+
+    def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
+        # The first of each kind: every batch gives the same warning with other numbers.
+        return list(dict(reversed(warned)).values())[::-1]
+
+    def _interrupted(self) -> str:
+        return ": nothing was written."
+
+    def _update(self, key: str, **changes: Any) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(key, total=None)
+        self._progress.update(self._tasks[key], **changes)
