@@ -98,10 +98,18 @@ def directions(shared, seed=0):
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_classes_with_directions_of_their_own_look_seen_in_training(shared):
+def test_classes_with_directions_of_their_own_look_seen_in_training(shared, monkeypatch):
+    monkeypatch.setattr(choosing, "LEAST_TO_TRAIN_ON", 100)
     base = BaseClasses.from_samples(*directions(shared))
     model = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0)
     assert model.choice().seen_in_training is not shared
+
+
+def test_a_bank_too_small_to_train_on_takes_the_better_rule():
+    base = BaseClasses.from_samples(*directions(shared=False, seed=1))
+    choice = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice()
+    assert not choice.seen_in_training
+    assert choice.settings["mean_rule"] == "mix"
 
 
 def test_seen_in_training_as_passed_overrides_the_test():

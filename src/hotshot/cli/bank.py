@@ -47,17 +47,17 @@ def compact(
 ) -> None:
     """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
     from hotshot.base import BaseClasses
-    from hotshot.estimators.choosing import telling
+    from hotshot.estimators.choosing import progress
     from hotshot.estimators.compacting import save_compact
 
     _check_out([source], out, force)
     console = Console(stderr=True)
     with console.status("reading the bank") as status:
-        token = telling.set(status.update)
+        token = progress.set(status.update)
         try:
             save_compact(BaseClasses.load(source), out, overwrite=force)
         finally:
-            telling.reset(token)
+            progress.reset(token)
     _print_summary(BaseClasses.load(out), [source], out)
     print_notes(console, [COMPACT_NOTE])
 

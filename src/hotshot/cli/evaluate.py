@@ -74,7 +74,7 @@ def evaluate(
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
-    from hotshot.estimators.named import is_own, resolve_methods
+    from hotshot.estimators.named import is_user_code, resolve_methods
     from hotshot.evaluation.tables import detail_table, unsolved
     from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
     from hotshot.files import read_features
@@ -108,7 +108,7 @@ def evaluate(
         request = {
             "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
             "numbers": [own_ways, wanted, queries, tasks, seed],
-            "methods": {k: _with_code(own, chosen[k]) if is_own(own) else own for k, own in named.items()},
+            "methods": {k: _with_code(own, chosen[k]) if is_user_code(own) else own for k, own in named.items()},
             **({} if asked is CLOSED else {"setting": asked.name}),
         }
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]

@@ -172,12 +172,12 @@ class ProgressWithNotes:
         self.notes: list[str] = []
 
     def __enter__(self) -> Self:
-        from hotshot.estimators.choosing import telling
+        from hotshot.estimators.choosing import progress
 
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", HotshotWarning)
         self._progress.start()
-        self._token = telling.set(self._show)
+        self._token = progress.set(self._show)
         return self
 
     def __exit__(self, *raised: Any) -> None:

@@ -9,7 +9,8 @@ Base classes that the extractor was trained on differ from new classes. Training
 while a new class lies in directions that base classes share. When held out, they are far too easy, and the best
 settings for them are not the best for new classes, except for the power: only the power is then chosen. A bank can
 state whether it was seen in training. If it does not, a test decides: the posterior rule for the means, which relies on
-shared directions, is significantly worse on held-out classes that were seen in training.
+shared directions, is significantly worse on held-out classes that were seen in training. It is also worse on small banks
+of classes that share few directions, so a bank with fewer samples than networks are trained on does not count as seen.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ from hotshot.estimators.held_out import (
 FIRST_TASKS = 20
 CHOSEN_IF_SEEN = ("power",)
 LOOKS_SEEN = "looks seen in training"
+# No network of the few-shot literature is trained on fewer samples.
+LEAST_TO_TRAIN_ON = 5000
 # Half the width of a 99% interval, in standard errors: several settings are tried.
 INTERVAL_WIDTH = 2.6
 # Called with a sentence on the progress of choosing.
-telling: ContextVar[Callable[[str], None]] = ContextVar("telling", default=lambda sentence: None)
+progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=lambda sentence: None)
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[
                 known = choose(estimator, choices, held_out, _looks_seen(base, held_out))
             base.choices[key] = known.to_json()
             if hasattr(estimator, "parts"):
-                telling.get()("checking probabilities on the base classes")
+                progress.get()("checking probabilities on the base classes")
                 settled = clone(estimator).set_params(**known.settings)
                 base.choices[CONFIDENCE + key] = measure_confidence(settled, held_out.folds).to_json()
             write_cache(base)
@@ -117,7 +120,7 @@ def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldO
     candidates = [(name, value) for name in open_names for value in choices[name][1:]]
     trials = []
     for number, (name, value) in enumerate(candidates):
-        telling.get()(f"choosing settings on the base classes, {number + 1} of {len(candidates)}")
+        progress.get()(f"choosing settings on the base classes, {number + 1} of {len(candidates)}")
         trials.append(_trial(estimator, held_out, current, name, value))
         if trials[-1].taken:
             current[name] = value
@@ -130,8 +133,10 @@ def _looks_seen(base: BaseClasses, held_out: HeldOut) -> bool:
 
     if base.seen_in_training is not None:
         return base.seen_in_training
+    if base.counts.sum() < LEAST_TO_TRAIN_ON:
+        return False
     if not isinstance(base.choices.get(LOOKS_SEEN), bool):
-        telling.get()("checking whether the extractor was trained on the base classes")
+        progress.get()("checking whether the extractor was trained on the base classes")
         constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
         posterior = {**constants, "power": base.power("auto"), "mean_rule": "posterior"}
         base.choices[LOOKS_SEEN] = _trial(HOTClassifier(), held_out, posterior, "mean_rule", "mix").taken

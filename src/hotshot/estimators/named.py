@@ -79,7 +79,7 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
             return HOTClassifier(base, **load_parameters(name))
         except TypeError as error:
             raise ParameterError(f"{name} holds an unknown parameter of HOTClassifier ({error}): correct it.") from None
-    if is_own(name):
+    if is_user_code(name):
         return load_named(name, "method", lambda x: hasattr(x, "fit") and not isinstance(x, type), base=base)
     if name not in METHODS:
         raise ParameterError(
@@ -89,7 +89,7 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     return METHODS[name](base)
 
 
-def is_own(method: Any) -> bool:
+def is_user_code(method: Any) -> bool:
     """Whether a method is the name of user code."""
     return isinstance(method, str) and ":" in method
 
@@ -116,7 +116,7 @@ def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
     resolved = {}
     for name, method in methods.items():
         if isinstance(method, str):
-            if base is None and not (method in METHODS_WITHOUT_BASE or is_own(method)):
+            if base is None and not (method in METHODS_WITHOUT_BASE or is_user_code(method)):
                 named_method(method, base)
                 raise ParameterError(
                     f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
