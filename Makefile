@@ -54,3 +54,16 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt $(VENV)/installed
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: wheel coverage
+
+# The source archive and the wheel in dist/, and the demo run from the wheel in an empty environment without network.
+wheel: $(VENV)/installed-dev
+	$(BIN)/python scripts/check_wheel.py
+
+# The tests with coverage, slower than `make test`. Fails below the floor in pyproject.toml.
+coverage: $(VENV)/installed-dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report= --cov-fail-under=0 \
+		--ignore tests/evaluation/test_dask.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --cov --cov-append --cov-report=term \
+		--cov-report=xml tests/evaluation/test_dask.py
