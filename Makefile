@@ -28,7 +28,7 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -m hypothesis
 	$(BIN)/python -m benchmarks.fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
-	$(BIN)/python -m benchmarks.fuzz_shell --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
+	$(BIN)/python -m benchmarks.fuzz_commands --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -39,7 +39,7 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.transport
 	$(BIN)/python -m benchmarks.estimator
 	$(BIN)/python -m benchmarks.evaluation
-	$(BIN)/python -m benchmarks.coverage
+	$(BIN)/python -m benchmarks.interval_coverage
 	$(BIN)/python -m benchmarks.banks
 
 $(VENV)/installed: pyproject.toml
