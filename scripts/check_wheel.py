@@ -69,7 +69,7 @@ def main(folder: Path) -> None:
         venv.create(Path(empty, "venv"), with_pip=True)
         programs = Path(empty, "venv", "Scripts" if os.name == "nt" else "bin")
         start = time.perf_counter()
-        subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", wheel.resolve()], check=True)
+        subprocess.run([programs / "python", "-I", "-m", "pip", "install", "--quiet", wheel.resolve()], check=True)
         print(f"installed into an empty environment in {time.perf_counter() - start:.0f} s", flush=True)
         environment = offline(Path(empty)) | {"HOTSHOT_CACHE": str(Path(empty, "cache"))}
         start = time.perf_counter()
