@@ -1,12 +1,12 @@
-"""Accuracy of H-OT and its rivals on real features, paired over the same tasks, and what is left of it over all sets.
+"""Accuracy of H-OT and its rivals on real features, on the same tasks, and their differences on all sets.
 
     python -m benchmarks.accuracy DATA [--sets miniimagenet] [--tasks 2000] [--methods all] [--out FOLDER]
 
-DATA is a folder with `banking77/features.npz` (sentence embeddings: `X`, `y`; 47 classes become base classes, 30
-novel, in five splits shuffled with seeds 0 to 4) and `miniimagenet/features.npz` (`base` and `val` of shape (classes,
-samples, V), stored as (value * `scale`)**2; the validation classes are the novel ones, and the network was trained on
-the base classes). `omniglot` is the bank that comes with hotshot, in 20-way tasks, of which a quarter is run. The set
-`features` takes `--base FILE --novel FILE`. Slow methods run on the first eighth of the tasks.
+DATA is a folder with `banking77/features.npz` (sentence embeddings `X` and labels `y`; five random splits, with seeds 0
+to 4, into 47 base and 30 novel classes) and `miniimagenet/features.npz` (arrays `base` and `val` of shape (classes,
+samples, V); a feature is (stored value * `scale`)**2; the network was trained on the base classes, the validation
+classes are novel). The set `omniglot` is the bank that comes with hotshot, in 20-way tasks, a quarter as many. The set
+`features` consists of the files `--base FILE --novel FILE`. Slow methods run on the first eighth of the tasks.
 """
 
 from __future__ import annotations
@@ -72,8 +72,18 @@ def sets_of(options: argparse.Namespace) -> dict[str, Callable[[], Data]]:
     return {name: known[name] for name in options.sets.split(",")}
 
 
+def add_data_options(parser: argparse.ArgumentParser, tasks: int, seed: int) -> None:
+    parser.add_argument("data", type=Path, help="folder with the features of banking77 and miniImageNet")
+    parser.add_argument("--sets", default="all", help="sets, separated by commas (default: all but features)")
+    parser.add_argument("--base", type=Path, help="base classes of the set features")
+    parser.add_argument("--novel", type=Path, help="novel classes of the set features")
+    parser.add_argument("--tasks", type=int, default=tasks, help=f"tasks per number of shots (default: {tasks})")
+    parser.add_argument("--seed", type=int, default=seed, help=f"seed of the tasks (default: {seed})")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+
+
 def run(name: str, data: Data, methods: list[str], options: argparse.Namespace, console: Console) -> list[Evaluation]:
-    """The quick methods on all tasks and the slow ones on the first of them, each beside the reference."""
+    """Evaluate the quick methods on all tasks and the slow methods on the first eighth, each with the reference."""
     base, X, y = data
     ways, tasks = (20, options.tasks // OMNIGLOT_SHARE) if name == "omniglot" else (5, options.tasks)
     found = []
@@ -101,7 +111,7 @@ def run(name: str, data: Data, methods: list[str], options: argparse.Namespace, 
 
 
 def lead_table(runs: dict[str, list[Evaluation]], shots: int) -> Table:
-    """How far the reference is ahead of each method on every set, with intervals over classes, and in the mean."""
+    """Accuracy of the reference minus each method on every set, with intervals over classes, and the mean over sets."""
     leads = {name: {m: lead for found in own for m, lead in found.leads(shots).items()} for name, own in runs.items()}
     standing = {name: verdicts(own) for name, own in leads.items()}
     methods = list(dict.fromkeys(method for own in leads.values() for method in own))
@@ -120,15 +130,9 @@ def lead_table(runs: dict[str, list[Evaluation]], shots: int) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--sets", default="all", help="names with commas, or all")
-    parser.add_argument("--base", type=Path, help="base classes of the set called features")
-    parser.add_argument("--novel", type=Path, help="novel classes of the set called features")
-    parser.add_argument("--tasks", type=int, default=2000)
-    parser.add_argument("--methods", default="hot,plda,lda,logistic-tuned,centroid-cl2n", help="names, or all")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--out", type=Path, help="folder for the runs, so that they can be continued")
+    add_data_options(parser, tasks=2000, seed=0)
+    parser.add_argument("--methods", default="hot,plda,lda,logistic-tuned,centroid-cl2n", help="methods, or all")
+    parser.add_argument("--out", type=Path, help="folder to save the runs in, to resume them later")
     options = parser.parse_args()
     methods = list(METHOD_NAMES) if options.methods == "all" else options.methods.split(",")
     console = Console(width=150)

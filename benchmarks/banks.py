@@ -1,11 +1,11 @@
-"""Banks of many classes: built in one pass, loaded, and a task fitted on them; how time and memory grow.
+"""Time and memory to build, load and use banks of many classes, by number of classes.
 
     python -m benchmarks.banks
 
-B = 1,000, 3,000 and 10,000 classes of 100 samples with 768 post-ReLU features, single precision, in batches whose
-classes are mixed, as a shuffled loader gives them. Building and use are processes of their own; memory is the
-proportional set size, which counts mapped pages of files too. Nothing here is a peer: it prints seconds of this
-machine.
+Banks have B = 1,000, 3,000 and 10,000 classes of 100 samples with 768 post-ReLU features in single precision. They are
+built in one pass over batches of mixed classes, as a shuffled data loader yields them. Building and use run in separate
+processes. Memory is the proportional set size, which includes mapped pages of files. No other program is compared:
+times depend on the machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WAYS, SHOTS, QUERIES = 5, 5, 15
 
 
 def batches(n_classes: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Every class once, in batches of mixed classes."""
+    """All classes, in batches of mixed classes."""
     for first in range(0, n_classes, MIXED):
         count = min(MIXED, n_classes - first)
         X = features(np.empty((count * PER_CLASS, WIDTH), dtype=np.float32), PER_CLASS, WIDTH, seed, first)
@@ -52,7 +52,7 @@ def save_statistics(folder: str, out: str) -> None:
 
 
 def use(folder: str, n_classes: int, seed: int, cost: str) -> None:
-    """Load the bank, fit two tasks, predict."""
+    """Load the bank, fit two tasks and predict; print the time at the end of each phase."""
     print("imports", time.time())
     base = BaseClasses.load(folder)
     print("load", time.time())
@@ -69,7 +69,7 @@ def use(folder: str, n_classes: int, seed: int, cost: str) -> None:
 
 
 def durations(samples: list[tuple[float, int]], ends: dict[str, float]) -> tuple[dict[str, float], float]:
-    """Seconds of each phase, and the peak of memory in GB."""
+    """Seconds of each phase, and the peak memory in GB."""
     starts = [samples[0][0], *ends.values()]
     seconds = {name: end - start for (name, end), start in zip(ends.items(), starts, strict=False)}
     return seconds, max(size for _, size in samples) / 1e9
@@ -82,16 +82,16 @@ def folder_size(folder: str) -> float:
 def main() -> None:
     """Print one row for each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of base classes")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of classes, separated by commas")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the features (default: 0)")
     options = parser.parse_args()
     built = make_table(
-        f"one pass over batches, {PER_CLASS} samples a class, {WIDTH} features",
+        f"built in one pass over batches, {PER_CLASS} samples per class, {WIDTH} features",
         "classes", "features GB", "build s", "peak GB", "on disk GB", "statistics only GB",
     )  # fmt: skip
     used = make_table(
         f"{WAYS}-way-{SHOTS}-shot on the loaded bank", "classes", "cost", "load s", "first fit s", "second fit s",
-        "peak GB", "accuracy of both",
+        "peak GB", "accuracy (two tasks)",
     )  # fmt: skip
     for n_classes in map(int, options.sizes.split(",")):
         with tempfile.TemporaryDirectory() as folder:

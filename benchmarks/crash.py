@@ -1,15 +1,15 @@
-"""Kill every command that writes before each of its file operations: `python -m benchmarks.crash`.
+"""Kill every command that writes files before each of its file operations: `python -m benchmarks.crash`.
 
-A command runs once undisturbed, with its file operations counted: files and folders made, written to, forced to the
-disk, renamed, cut, removed. Then it is killed (SIGKILL) before the first of them, before the second, and so on; at each
-writing also after half of the bytes. After each kill, every file under a final name must have a content that it has in
-the undisturbed run too (of a journal, the beginning), and the same command, run again, must end with exit code 0 and
-leave the files of the undisturbed run, byte for byte, and no other. Three more faults are looked for in the undisturbed
-run: a file that is written to under its final name, one that gets its name before it is on the disk, and a name that is
-gone for a while.
+A command first runs undisturbed, and its file operations are counted: create, write, fsync, rename, truncate and
+remove, of files and folders. Then it is killed (SIGKILL) before the first operation, before the second, and so on; a
+write is also killed after half of its bytes. After each kill, every file under a final name must have a content that it
+also has in the undisturbed run (a journal may be a prefix of it). The same command, run again, must then end with exit
+code 0 and leave exactly the files of the undisturbed run, byte for byte. The undisturbed run is also checked for three
+faults: a file that is written under its final name, a file that gets its final name before fsync, and a name that is
+missing for a while.
 
-Processes are forks of this one, in which all is imported; set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1. Clocks are
-replaced by counters, so that dates and seconds are the same in every run.
+Each run is a fork of this process, which has imported everything; set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1.
+Clocks are replaced by counters, so that dates and seconds are the same in every run.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from hotshot.paper.experiments import EXPERIMENTS
 from hotshot.report import make_report
 
 SECONDS = 120
-# Killed processes lose nothing of what they have written, so that it needs no disk.
+# A killed process loses nothing that it has written, so a folder in memory is enough.
 FAST = Path("/dev/shm")
 KILLED = -signal.SIGKILL
-# Files that grow in place, by design: what is in them is checked line by line, or row by row, when it is read.
+# Files that grow in place by design: readers check them line by line, or row by row.
 GROWING = ("journal.jsonl", ".safetensors.part")
 assert EXPERIMENTS
 assert make_report
 
 
-# --- the operations of a process
+# --- file operations of a process
 
 
 class Operations:
-    """Counts the file operations of this process under the current folder; kills it before one of them."""
+    """Count the file operations of this process in the current folder; kill it before operation `kill_at`."""
 
     def __init__(self, kill_at: int | None) -> None:
         self.kill_at, self.number = kill_at, 0
@@ -76,32 +76,32 @@ class Operations:
         self.contents: dict[str, set[str]] = {}
         self.points: list[str] = []
         self.findings: set[str] = set()
-        self.there = set(final_files(self.inside))
-        self.known: dict[tuple[int, int, int], str] = {}
+        self.present = set(final_files(self.inside))
+        self.digests: dict[tuple[int, int, int], str] = {}
 
     def install(self) -> None:
-        """From now on."""
+        """Start counting."""
         operations = self
         fsync, exchange, opener, raw = os.fsync, atomic._exchange, io.open, io.FileIO
 
-        class Written(raw):
+        class CountedFile(raw):
             def write(self, data: Any) -> int:
                 if operations.covers(self.name):
                     operations.unsynced.add(os.fstat(self.fileno()).st_ino)
-                    operations.point("write", self.name)
-                    if operations.next_is_last("write half", self.name):
+                    operations.count("write", self.name)
+                    if operations.reaches_kill("write half", self.name):
                         super().write(memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)])
                         operations.kill()
                 return super().write(data)
 
             def truncate(self, size: int | None = None) -> int:
-                operations.point("truncate", self.name)
+                operations.count("truncate", self.name)
                 return super().truncate(size)
 
         def traced_open(file: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **options: Any) -> Any:
             if not set("wxa+") & set(mode):
                 return opener(file, mode, buffering, *arguments, **options)
-            inner = Written(file, mode.replace("b", "").replace("t", ""), options.get("closefd", True))
+            inner = CountedFile(file, mode.replace("b", "").replace("t", ""), options.get("closefd", True))
             if "b" not in mode:
                 return io.TextIOWrapper(io.BufferedWriter(inner), *arguments, **options)
             if buffering == 0:
@@ -109,12 +109,12 @@ class Operations:
             return io.BufferedRandom(inner) if "+" in mode else io.BufferedWriter(inner)
 
         def traced_fsync(descriptor: int) -> None:
-            operations.point("fsync", descriptor)
+            operations.count("fsync", descriptor)
             fsync(descriptor)
             operations.unsynced.discard(os.fstat(descriptor).st_ino)
 
         def traced_exchange(one: Path, other: Path) -> bool:
-            operations.point("exchange", other)
+            operations.count("exchange", other)
             operations.check_synced(one)
             return exchange(one, other)
 
@@ -123,76 +123,76 @@ class Operations:
         sys.addaudithook(self.audit)
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Take note of what Python is about to do."""
+        """Count an operation that Python is about to do."""
         if self.busy:
             return
         if event == "open":
             path, _, flags = arguments
             if isinstance(path, int) or not flags & (os.O_CREAT | os.O_TRUNC) or not self.covers(path):
                 return
-            self.point("open", path)
+            self.count("open", path)
             name = os.fspath(path)
             inside_part = any(part.startswith(".") for part in Path(str(name)).parts)
             if not inside_part and not str(name).endswith(GROWING):
-                self.findings.add(f"{name} is written to under its final name")
+                self.findings.add(f"{name} is written under its final name")
         elif event in ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink"):
-            # Relative to an open folder only where a folder is removed as a whole.
+            # Paths are relative to an open folder only if a whole folder is removed.
             within = event in ("os.remove", "os.rmdir") and arguments[-1] != -1
             if within or self.covers(arguments[0]):
                 if event == "os.rename":
                     self.check_synced(Path(os.fsdecode(arguments[0])))
-                self.point(event.removeprefix("os."), arguments[1] if event == "os.rename" else arguments[0])
+                self.count(event.removeprefix("os."), arguments[1] if event == "os.rename" else arguments[0])
 
     def covers(self, path: Any) -> bool:
-        """Whether a path, or an open file, is in the folder of the command."""
+        """Whether a path or an open file is in the folder of the command."""
         if isinstance(path, int):
             with self.unwatched():
                 path = os.readlink(f"/proc/self/fd/{path}")
         return self.inside in Path(self.inside, os.fsdecode(path)).parents
 
     def check_synced(self, path: Path) -> None:
-        """A file must be on the disk before it gets its name."""
+        """A file must be on the disk before it gets its final name."""
         with self.unwatched():
             files = list(path.rglob("*")) if path.is_dir() else [path]
             if any(file.stat().st_ino in self.unsynced for file in files):
-                self.findings.add(f"{path.name[:40]} gets its name before it is on the disk")
+                self.findings.add(f"{path.name[:40]} gets its final name before it is on the disk")
 
-    def point(self, kind: str, path: Any) -> None:
-        """One operation is about to be done."""
+    def count(self, kind: str, path: Any) -> None:
+        """Count an operation, and kill this process if it is the chosen one."""
         if self.busy or not self.covers(path):
             return
-        if self.next_is_last(kind, path):
+        if self.reaches_kill(kind, path):
             self.kill()
 
-    def next_is_last(self, kind: str, path: Any) -> bool:
-        """Count an operation; whether the process is to end before it."""
+    def reaches_kill(self, kind: str, path: Any) -> bool:
+        """Count an operation; returns whether the process must be killed before it."""
         with self.unwatched():
             self.number += 1
             if self.kill_at is None:
                 name = path if isinstance(path, int) else Path(os.fsdecode(path)).name
                 self.points.append(f"{kind} {name}")
-                self.look()
+                self.record_contents()
             return self.number == self.kill_at
 
-    def look(self) -> None:
-        """Keep what is under final names now."""
+    def record_contents(self) -> None:
+        """Record the present content of every file under a final name."""
         found = final_files(self.inside)
         for name, path in found.items():
             facts = path.stat()
             key = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-            self.known.setdefault(key, digest(path))
-            self.contents.setdefault(name, set()).add(self.known[key])
-        gone = [name for name in self.there - set(found) if not name.endswith((*GROWING, ".labels.npy"))]
-        if gone:
-            self.findings.add(f"{gone[0]} is gone for a while")
-        self.there |= set(found)
+            self.digests.setdefault(key, digest(path))
+            self.contents.setdefault(name, set()).add(self.digests[key])
+        missing = [name for name in self.present - set(found) if not name.endswith((*GROWING, ".labels.npy"))]
+        if missing:
+            self.findings.add(f"{missing[0]} is missing for a while")
+        self.present |= set(found)
 
     def kill(self) -> None:
-        """End this process, as a power cut would."""
+        """End this process at once."""
         os.kill(os.getpid(), signal.SIGKILL)
 
     def unwatched(self) -> Any:
-        """What this class itself does is no operation of the command."""
+        """A block whose own file operations are not counted."""
         operations = self
 
         class Unwatched:
@@ -206,7 +206,7 @@ class Operations:
 
 
 def final_files(folder: Path) -> dict[str, Path]:
-    """Files under final names: hidden ones are being written, or locks."""
+    """Files under final names; hidden files are unfinished, or locks."""
     paths = (path for path in folder.rglob("*") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
     return {str(path.relative_to(folder)): path for path in paths if stat.S_ISREG(path.stat().st_mode)}
 
@@ -217,17 +217,17 @@ def digest(path: Path) -> str:
 
 
 def all_files(folder: Path) -> dict[str, str]:
-    """The content of every file, and every folder."""
+    """The digest of every file, and every folder."""
     found = {str(path.relative_to(folder)): path for path in folder.rglob("*")}
     return {name: digest(path) if path.is_file() else "folder" for name, path in sorted(found.items())}
 
 
-# --- what is run
+# --- commands
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A command: `prepare` makes what it needs, and what it is to replace, in the current folder."""
+    """A command; `prepare` makes its input files, and older output files, in the current folder."""
 
     name: str
     prepare: Callable[[], None]
@@ -258,7 +258,7 @@ def prepare_features() -> None:
 
 
 def prepare_old(suffix: str) -> None:
-    """Features to convert, and older ones of the same name in the new format."""
+    """Features to convert, and an older output file in the new format."""
     prepare_features()
     X, y = features(1, "older")
     np.savez("older.npz", X=X, y=y)
@@ -322,7 +322,7 @@ def prepare_export() -> None:
 
 
 def prepare_banks() -> None:
-    """Two banks, and older ones of the names that the next get."""
+    """Two banks to read, and older banks under the names of the output files."""
     for seed, name in enumerate(("one", "two", "merge")):
         BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
     BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
@@ -369,7 +369,7 @@ SCENARIOS = (
 
 
 def freeze_clocks() -> None:
-    """Each look at a clock is a step later than the one before."""
+    """Replace clocks by counters."""
 
     class Frozen(datetime):
         @classmethod
@@ -385,7 +385,7 @@ def freeze_clocks() -> None:
 
 
 def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
-    """Run something in a fork of this process, in a folder; its exit code, negative for a signal."""
+    """Run `work` in a fork of this process, in a folder; returns its exit code, negative for a signal."""
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -410,24 +410,24 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
         os._exit(code)
 
 
-def traced(scenario: Scenario, kill_at: int | None, told: Path | None = None) -> None:
-    """Run a command with its operations counted; `told` gets what was seen."""
+def traced(scenario: Scenario, kill_at: int | None, record: Path | None = None) -> None:
+    """Run a command with its operations counted, and write what was seen to the file `record`."""
     if not scenario.exchange:
         atomic._exchange = lambda one, other: False
     operations = Operations(kill_at)
     operations.install()
     scenario.run()
-    if told is not None:
+    if record is not None:
         with operations.unwatched():
-            operations.look()
+            operations.record_contents()
             contents = {name: sorted(digests) for name, digests in operations.contents.items()}
             found = {"points": operations.points, "contents": contents, "findings": sorted(operations.findings)}
-            told.write_text(json.dumps({**found, "modules": sorted(sys.modules)}))
+            record.write_text(json.dumps({**found, "modules": sorted(sys.modules)}))
 
 
 def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, list[str]]:
-    """Kill a command at its operations, at most so many of them, evenly chosen: points, kills, findings."""
-    start, box, log, told = root / "start", root / "box", root / "log", root / "told"
+    """Kill a command at its operations, at `most` of them, evenly spaced; returns operations, kills, findings."""
+    start, box, log, record = root / "start", root / "box", root / "log", root / "record"
     start.mkdir(parents=True)
     if in_fork(scenario.prepare, start, log):
         return 0, 0, [f"{scenario.name} cannot be prepared: {last_line(log)}"]
@@ -437,18 +437,18 @@ def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, l
         shutil.copytree(start, box)
 
     fresh()
-    if in_fork(partial(traced, scenario, None, told), box, log):
+    if in_fork(partial(traced, scenario, None, record), box, log):
         return 0, 0, [f"{scenario.name} fails undisturbed: {last_line(log)}"]
-    seen = json.loads(told.read_text())
+    seen = json.loads(record.read_text())
     for module in seen["modules"]:
-        # What the command imports when it needs it, such as torch's optimisers, would take most of each run.
+        # Imports that the command makes late, such as torch's optimisers, would take most of the time of each run.
         with suppress(Exception):
             importlib.import_module(module)
     undisturbed, last = all_files(box), {name: path.read_bytes() for name, path in final_files(box).items()}
     points, findings = seen["points"], [f"{scenario.name}: {finding}" for finding in seen["findings"]]
     if not scenario.exchange:
-        # Without an exchange the old folder is away between two renames, which is what such a run is for.
-        findings = [finding for finding in findings if "is gone for a while" not in finding]
+        # Without an exchange the old folder is missing between two renames, as intended.
+        findings = [finding for finding in findings if "is missing for a while" not in finding]
     old = {name: path.read_bytes() for name, path in final_files(start).items()}
     chosen = range(1, len(points) + 1)
     if most is not None and most < len(points):
@@ -458,7 +458,7 @@ def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, l
         fresh()
         code = in_fork(partial(traced, scenario, number), box, log)
         if code != KILLED:
-            findings.append(f"{where}: it was not killed but ended with {code}: {last_line(log)}")
+            findings.append(f"{where}: not killed, exit code {code}: {last_line(log)}")
             continue
         for name, path in final_files(box).items():
             content = path.read_bytes()
@@ -469,16 +469,16 @@ def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, l
             else:
                 whole = content == old.get(name) or digest(path) in seen["contents"].get(name, ())
             if not whole:
-                findings.append(f"{where}: {name} is neither old nor new")
+                findings.append(f"{where}: {name} has neither its old nor its new content")
         run = partial(without_exchange, scenario) if not scenario.exchange else scenario.run
         code = in_fork(run, box, log)
         if code:
-            findings.append(f"{where}: the rerun ended with {code}: {last_line(log)}")
+            findings.append(f"{where}: exit code {code} of the rerun: {last_line(log)}")
             continue
         found = all_files(box)
         different = sorted(name for name in {*found, *undisturbed} if found.get(name) != undisturbed.get(name))
         if different:
-            findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from an undisturbed run")
+            findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from the undisturbed run")
     return len(points), len(chosen), findings
 
 
@@ -489,12 +489,12 @@ def without_exchange(scenario: Scenario) -> None:
 
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return " ".join(lines[-3:])[:300] if lines else "it said nothing"
+    return " ".join(lines[-3:])[:300] if lines else "no output"
 
 
 def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
-    """Several commands at a time; the number of findings."""
-    # Small enough for several batches, and quick.
+    """Test several commands at a time; returns the number of findings."""
+    # Small values, for several batches and short runs.
     writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
     root = Path(tempfile.mkdtemp(prefix="hotshot-crash-", dir=FAST if FAST.is_dir() else None))
     waiting, running = list(enumerate(scenarios)), {}
@@ -516,21 +516,21 @@ def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
             process, _ = os.wait()
             scenario, result = running.pop(process)
             points, kills, findings = json.loads(result.read_text()) if result.exists() else (0, 0, ["failed"])
-            print(f"{scenario.name}: {points} points, {kills} kills, {len(findings)} findings", flush=True)
+            print(f"{scenario.name}: {points} operations, {kills} kills, {len(findings)} findings", flush=True)
             for finding in findings:
                 print(f"  {finding}", flush=True)
             total, killed, found = total + points, killed + kills, found + len(findings)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print(f"All: {total} points, {killed} kills, {found} findings.")
+    print(f"All: {total} operations, {killed} kills, {found} findings.")
     return found
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commands", nargs="*", help="such as train or 'convert .npy'; all by default")
-    parser.add_argument("--most", type=int, help="points of each command, evenly chosen; all by default")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("commands", nargs="*", help="commands to test, such as train or 'convert .npy' (default: all)")
+    parser.add_argument("--most", type=int, help="kills per command, evenly spaced (default: all operations)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="commands tested at the same time")
     return parser.parse_args(arguments)
 
 
@@ -538,6 +538,7 @@ if __name__ == "__main__":
     given = parse()
     unknown = set(given.commands) - {scenario.name for scenario in SCENARIOS}
     if unknown:
-        sys.exit(f"The commands are {'; '.join(scenario.name for scenario in SCENARIOS)}.")
+        known = "; ".join(scenario.name for scenario in SCENARIOS)
+        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {known}.")
     wanted = [scenario for scenario in SCENARIOS if not given.commands or scenario.name in given.commands]
     sys.exit(1 if run_all(wanted, given.most, given.jobs) else 0)

@@ -1,9 +1,9 @@
-"""Time of one fit and predict with the bank prepared once, on features of the paper's size.
+"""Time of one fit and predict on a prepared bank, with features of the paper's size.
 
     python -m benchmarks.estimator
 
-B = 64 base classes of J = 600 samples with V = 640 post-ReLU features, single precision. Nothing here is a peer: it
-prints seconds of this machine, and how many times quicker the bound head is than SciPy's L-BFGS on the same problem.
+The bank has B = 64 base classes of J = 600 samples with V = 640 post-ReLU features in single precision. The second
+table compares the time of the bound head to that of SciPy's L-BFGS-B on the same problem. Times depend on the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ B, J, V = 64, 600, 640
 
 
 def features(n_classes: int, per_class: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """One ReLU layer over Gaussian classes in 96 dimensions of falling variance: a spectrum like a network's."""
+    """One ReLU layer over Gaussian classes in 96 dimensions of decreasing variance: a spectrum like a network's."""
     scales = np.arange(1, 97) ** -0.5
     labels = np.repeat(np.arange(n_classes), per_class)
     centres = rng.normal(size=(n_classes, 96))
@@ -55,7 +55,7 @@ def problem_of(base: BaseClasses, model: HOTClassifier, X: np.ndarray, y: np.nda
 
 
 def scipy_minimum(problem: HeadProblem) -> int:
-    """Evaluations of SciPy's L-BFGS-B at its default tolerances."""
+    """Minimise with SciPy's L-BFGS-B at its default tolerances; returns the number of evaluations."""
     shape = (1, problem.n_classes, problem.points.shape[2])
 
     def value_and_gradient(x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -81,8 +81,8 @@ def main() -> None:
         f"B={B}, J={J}, V={V}, float32, {os.cpu_count()} cores; bank prepared and first fit in "
         f"{time.perf_counter() - start:.1f} s"
     )
-    table = Table(title="one fit + predict of 15 queries per class, median")
-    for column in ("task", "setting", "milliseconds", "axes"):
+    table = Table(title="fit and predict of 15 queries per class, median time")
+    for column in ("task", "setting", "ms", "axes"):
         table.add_column(column)
     for ways, shots in ((5, 1), (5, 5), (20, 5)):
         classes = np.arange(B, B + ways)
@@ -102,14 +102,14 @@ def main() -> None:
             table.add_row(f"{ways}-way-{shots}-shot", setting, f"{1000 * seconds:.1f}", str(model.coef_.shape[1]))
     console.print(table)
 
-    table = Table(title="bound head alone, one thread, against SciPy's L-BFGS-B on the same objective")
-    for column in ("task", "evaluations", "SciPy's evaluations", "times quicker"):
+    table = Table(title="bound head alone, one thread, compared to SciPy's L-BFGS-B on the same objective")
+    for column in ("task", "evaluations", "SciPy's evaluations", "SciPy time / own time"):
         table.add_column(column)
     for ways, shots in ((5, 1), (5, 5)):
         support = np.concatenate([np.flatnonzero(labels == c)[:shots] for c in range(B, B + ways)])
         model = HOTClassifier(base).fit(X[support], labels[support])
         problem = problem_of(base, model, X[support], labels[support] - B)
-        # One thread: SciPy and NumPy bring a pool each, and these would fight.
+        # One thread: the thread pools of SciPy and NumPy would compete.
         with threadpool_limits(1):
             theirs = median_seconds(lambda p=problem: scipy_minimum(p), 5)
             ratio = theirs / median_seconds(lambda p=problem: our_minimum(p), 5)

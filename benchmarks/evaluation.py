@@ -1,16 +1,16 @@
-"""hotshot's evaluation against the procedure of the paper written plainly (benchmarks/reference.py), task for task.
+"""Time of hotshot's evaluation and of a plain implementation of the paper (benchmarks/reference.py), on the same tasks.
 
-    python -m benchmarks.evaluation             # multiply rate, comparison, stages
-    python -m benchmarks.evaluation --sizes     # the base sets of the paper's Table 4; one tieredImageNet task is slow
-    python -m benchmarks.evaluation --growth    # as B, J, V, shots and workers grow
+    python -m benchmarks.evaluation             # matrix products, comparison, stages
+    python -m benchmarks.evaluation --sizes     # base sets of the paper's Table 4; tieredImageNet is slow
+    python -m benchmarks.evaluation --growth    # times by B, J, V, shots and workers
     python -m benchmarks.evaluation --memory tiered
     python -m benchmarks.evaluation --all
-    python -m benchmarks.evaluation --all --shrink 8 --tasks 40 20 4 --repeats 20    # only tries the program
+    python -m benchmarks.evaluation --all --shrink 8 --tasks 40 20 4 --repeats 20    # quick trial of the program
 
-Features are synthetic, post-ReLU and single precision, with 20 novel classes of 600 samples; tasks are 5-way with 15
-queries per class, and hotshot and the reference are given the same ones. What depends on the bank alone is prepared
-before any clock starts. The reference is one process whose BLAS has all cores, or one where that is quicker; hotshot
-has one process per core, and its time is the whole wall time of `evaluate`, start of the processes included.
+Features are synthetic, post-ReLU and in single precision, with 20 novel classes of 600 samples. Tasks are 5-way with 15
+queries per class, the same for hotshot and the reference. The bank is prepared before the measurement. The reference
+runs in one process and uses one thread or all cores, whichever is faster; hotshot runs in one process per core, and its
+time is the wall time of `evaluate`, with the start of the processes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ARRANGED = partial(reference.hierarchical_transport, solver=reference.arranged_s
 
 @dataclass(frozen=True)
 class Timing:
-    """A method on the first tasks of a draw."""
+    """Time and accuracies of a method."""
 
     seconds: float
     accuracies: np.ndarray
@@ -72,7 +72,7 @@ class Timing:
 
     @property
     def per_task(self) -> float:
-        """Seconds a task."""
+        """Seconds per task."""
         return self.seconds / len(self.accuracies)
 
     @property
@@ -83,7 +83,7 @@ class Timing:
 
 
 def time_hotshot(model: Any, data: Data, shots: int, tasks: int, seed: int, n_jobs: int = -1) -> Timing:
-    """Whole wall time of `evaluate`, its worker processes started anew."""
+    """Wall time of `evaluate`, with the start of new worker processes."""
     get_reusable_executor().shutdown(wait=True)
     start = time.perf_counter()
     found = evaluate(
@@ -97,7 +97,7 @@ def time_hotshot(model: Any, data: Data, shots: int, tasks: int, seed: int, n_jo
 def time_reference(
     procedure: Callable[..., np.ndarray], base: reference.BaseStatistics, data: Data, shots: int, tasks: int, seed: int
 ) -> dict[int, Timing]:
-    """The plain procedure, one task after another, by number of threads: all cores and one, the quicker first."""
+    """Time of the plain implementation with one thread and with all cores, the faster first."""
     episodes = episodes_of(data, shots, seed)
     found = {}
     for threads in {1, CORES}:
@@ -136,13 +136,13 @@ def comparison(options: argparse.Namespace) -> None:
         for setting, (model, _) in settings.items():
             preparation.append(f"hotshot {family}, {setting} {prepare(model, data, options.seed):.1f}")
     console.print(
-        f"{data.sizes}; the default keeps {families['H-OT']['default'][0].coef_.shape[1]} axes. Seconds of preparing "
-        f"the bank, once and not counted below: {'; '.join(preparation)}."
+        f"{data.sizes}; the default keeps {families['H-OT']['default'][0].coef_.shape[1]} axes. Seconds to prepare "
+        f"the bank, not included below: {'; '.join(preparation)}."
     )
     for shots, reference_tasks in zip((1, 5), options.reference_tasks, strict=True):
         table = make_table(
-            f"5-way-{shots}-shot, {data.sizes}", "method", "tasks", "ms a task", "tasks a second",
-            "times quicker", f"min. for {PROJECTED_TASKS:,}", "accuracy %, 95%",
+            f"5-way-{shots}-shot, {data.sizes}", "method", "tasks", "ms per task", "tasks per s",
+            "speed-up", f"min. for {PROJECTED_TASKS:,}", "accuracy %, 95%",
         )  # fmt: skip
         notes = []
         for family, settings in families.items():
@@ -159,7 +159,7 @@ def comparison(options: argparse.Namespace) -> None:
             table.add_section()
             if family == "H-OT":
                 arranged = time_reference(ARRANGED, statistics, data, shots, reference_tasks, options.seed)
-                name = "Reference with its Sinkhorn rearranged for NumPy"
+                name = "Reference with a Sinkhorn loop rearranged for NumPy"
                 notes.append(f"{threads_note(name, arranged)} {ratios_note(arranged, own)}")
         console.print(table, *notes, paired_note(data, shots, all_axes, options.seed), "", sep="\n")
 
@@ -179,18 +179,18 @@ def add_timing(table: Table, name: str, timing: Timing, peer: Timing) -> None:
 def ratios_note(theirs: dict[int, Timing], own: dict[str, Timing]) -> str:
     quickest = next(iter(theirs.values())).per_task
     ratios = ", ".join(f"{setting} {quickest / timing.per_task:,.1f}" for setting, timing in own.items())
-    return f"Times that hotshot is quicker than this: {ratios}."
+    return f"Speed-up of hotshot over it: {ratios}."
 
 
 def threads_note(name: str, timings: dict[int, Timing]) -> str:
-    """The reference with one thread and with all, and what a user who starts one process per core could hope for."""
-    times = ", ".join(f"{1e3 * t.per_task:,.0f} ms a task with {n} of {CORES} cores" for n, t in timings.items())
+    """Times of the reference with one thread and with all cores, and the best case of one process per core."""
+    times = ", ".join(f"{1e3 * t.per_task:,.0f} ms per task with {n} of {CORES} cores" for n, t in timings.items())
     shared = 1e3 * timings[1].per_task / CORES
-    return f"{name}: {times}; at best {shared:,.0f} in one process per core."
+    return f"{name}: {times}; at best {shared:,.0f} with one process per core."
 
 
 def paired_note(data: Data, shots: int, tasks: int, seed: int) -> str:
-    """What keeping 98% of the variance costs in accuracy, both settings on the same tasks."""
+    """Accuracy with 98% of the variance minus accuracy with all axes, on the same tasks."""
     methods = {"default": HOTClassifier(data.base), "all axes": HOTClassifier(data.base, n_components=None)}
     found = evaluate(methods, data.X, data.y, ways=WAYS, shots=shots, queries=QUERIES, tasks=tasks, seed=seed)
     gap = found.difference("all axes", shots, reference="default")
@@ -204,10 +204,10 @@ def paper_sizes(options: argparse.Namespace) -> None:
     """Table B: the base sets of the paper's Table 4."""
     default = options.tasks[0]
     table = make_table(
-        f"H-OT on base sets of the sizes of the paper's Table 4, V={shrunk(options, 1, 1, 640)[2]}; hotshot's "
-        f"default on {default} tasks, the reference on as many as the table says",
-        "base set", "B / J", "shots", "axes", "hotshot, ms", "reference, ms", "tasks", "times quicker",
-        "paper's own, ms",
+        f"H-OT on base sets of the sizes in the paper's Table 4, V={shrunk(options, 1, 1, 640)[2]}; hotshot with "
+        f"default settings on {default} tasks",
+        "base set", "B / J", "shots", "axes", "hotshot, ms", "reference, ms", "its tasks", "speed-up",
+        "in the paper, ms",
     )  # fmt: skip
     for name, (classes, samples, reported) in TABLE_4.items():
         data = make_data(*shrunk(options, classes, samples, 640), options.seed)
@@ -228,7 +228,7 @@ def paper_sizes(options: argparse.Namespace) -> None:
 
 
 def growth(options: argparse.Namespace) -> None:
-    """Table C: hotshot's default as one size grows, the others as in the comparison at one shot."""
+    """Table C: time with default settings as one size changes; the others are those of the one-shot comparison."""
     usual = {**dict(zip("BJV", MINI_IMAGENET, strict=True)), "shots": 1, "workers": CORES}
     ranges = {
         "B": (16, 64, 256),
@@ -238,9 +238,10 @@ def growth(options: argparse.Namespace) -> None:
         "workers": tuple(sorted({1, CORES})),
     }
     table = make_table(
-        f"hotshot default as one of {', '.join(f'{name} {value}' for name, value in usual.items())} changes, "
-        f"{options.repeats} tasks: wall time of evaluate, and time within the processes once they run",
-        "what", "value", "axes", "wall ms a task", "core ms a task",
+        f"hotshot, default settings, {options.repeats} tasks; one of "
+        f"{', '.join(f'{name} {value}' for name, value in usual.items())} changes; wall time of evaluate, and time in "
+        "the processes without their start",
+        "changed", "value", "axes", "wall ms per task", "core ms per task",
     )  # fmt: skip
     known: dict[tuple, tuple[str, ...]] = {}
     for what, values in ranges.items():
@@ -264,7 +265,7 @@ def growth_row(setting: dict[str, int], options: argparse.Namespace) -> tuple[st
 
 
 def multiply_rate(options: argparse.Namespace) -> None:
-    """Table E: what the machine multiplies."""
+    """Table E: speed of matrix products on this machine."""
     size = 2048 // options.shrink
     table = make_table(f"product of two {size} x {size} matrices, best of 5", "precision", "threads", "GFLOP/s")
     for dtype in (np.float32, np.float64):
@@ -277,11 +278,11 @@ def multiply_rate(options: argparse.Namespace) -> None:
 
 
 PARTS = {
-    "rate": (multiply_rate, "what the machine multiplies"),
-    "comparison": (comparison, "hotshot against the reference on the same tasks"),
-    "stages": (stages, "where the default's time goes"),
+    "rate": (multiply_rate, "speed of matrix products on this machine"),
+    "comparison": (comparison, "hotshot and the reference on the same tasks"),
+    "stages": (stages, "time of each stage with default settings"),
     "sizes": (paper_sizes, "base sets of the paper's Table 4"),
-    "growth": (growth, "as B, J, V, shots and workers grow"),
+    "growth": (growth, "times by B, J, V, shots and workers"),
 }
 USUAL_PARTS = ("rate", "comparison", "stages")
 
@@ -290,19 +291,21 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, (_, text) in PARTS.items():
         parser.add_argument(f"--{name}", dest="parts", action="append_const", const=name, help=text)
-    parser.add_argument("--memory", choices=MEMORY_SIZES, action="append", help="peak memory")
-    parser.add_argument("--all", action="store_true", help="all of these")
+    parser.add_argument(
+        "--memory", choices=MEMORY_SIZES, action="append", help="peak memory on a base set of this size"
+    )
+    parser.add_argument("--all", action="store_true", help="all tables")
     parser.add_argument(
         "--tasks", type=int, nargs=3, default=(2000, 400, 40), metavar=("DEFAULT", "ALL_AXES", "SAMPLED"),
-        help="tasks of hotshot against the reference: default, all axes, sampled heads",
+        help="tasks of hotshot in the comparison: default settings, all axes, sampled heads",
     )  # fmt: skip
     parser.add_argument(
         "--reference-tasks", type=int, nargs=2, default=(3, 2), metavar=("ONE_SHOT", "FIVE_SHOT"),
-        help="tasks of the reference at one and five shots",
+        help="tasks of the reference with one and five shots",
     )  # fmt: skip
     parser.add_argument("--repeats", type=int, default=200, help="tasks of hotshot in all other tables")
-    parser.add_argument("--shrink", type=int, default=1, help="divide B, J and V, to try the program")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shrink", type=int, default=1, help="divisor of B, J and V, for a quick trial")
+    parser.add_argument("--seed", type=int, default=0, help="seed of features and tasks (default: 0)")
     options = parser.parse_args()
     if options.all:
         options.parts, options.memory = list(PARTS), list(MEMORY_SIZES)
@@ -315,10 +318,10 @@ def main() -> None:
     options = parse()
     console.print(
         f"Python {platform.python_version()}, NumPy {np.__version__}, scikit-learn {sklearn.__version__}, "
-        f"{platform.machine()} with {CORES} CPUs, seed {options.seed}, load average {os.getloadavg()[0]:.1f} at start."
+        f"{platform.machine()} with {CORES} CPUs, seed {options.seed}, load average {os.getloadavg()[0]:.1f}."
     )
     with warnings.catch_warnings():
-        # The published constants are meant for other features; nothing here is about their accuracy.
+        # The published constants suit other features; accuracy does not matter here.
         warnings.simplefilter("ignore", ScaleWarning)
         for name in options.parts or ():
             PARTS[name][0](options)

@@ -1,9 +1,10 @@
-"""How well the parts of an explanation tell the decision: their rank correlation with the gap to the runner-up.
+"""Rank correlation between the parts of an explanation and the gap to the runner-up.
 
     python -m benchmarks.explanations [--tasks 40] [--seed 0]
 
-5-way tasks of 15 queries from the novel classes of the embedded bank banking77. A part that is the reason of a decision
-is large where the gap is large (Spearman's correlation over all queries of all tasks), and the rest should be small.
+Tasks are 5-way with 15 queries per class, from the novel classes of the embedded bank banking77. If a part explains the
+decisions, it is large where the gap is large (Spearman's correlation over all queries of all tasks). The remainder
+should be small.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", type=int, default=40, help="tasks per row (default: 40)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks (default: 0)")
     asked = parser.parse_args()
     bank = load_bank("banking77")
-    table = Table("settings", "shots", "correlation of examples", "lent means", "rest", "mean of each", "mean gap")
+    table = Table("settings", "shots", "correlation: examples", "lent means", "rest", "mean of each part", "mean gap")
     for name, settings in SETTINGS.items():
         for shots in (1, 5):
             episodes = Episodes(bank.y_novel, ways=5, shots=shots, queries=15, seed=asked.seed)

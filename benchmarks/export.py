@@ -1,10 +1,11 @@
-"""What is taken away: an ONNX graph against the model, and banks without samples against those with them.
+"""Exported models and compact banks: agreement, speed, size and accuracy.
 
     python -m benchmarks.export [--tasks 2000] [--vectors 100000] [--classes 10000]
 
-Answers and times of a graph and of the model it was made from, each on one thread; sizes of models, graphs and banks;
-accuracy with a compact bank minus that with its samples, paired over tasks of the embedded banks; and the size of a
-compact bank of many classes with 768 synthetic features, in as many axes as hold 98% of the variance and in all.
+Four tables: the differences between an ONNX graph and its model, and their times on one thread; the sizes of models,
+graphs and banks on disk; the accuracy with a compact bank minus the accuracy with the samples, on the same tasks of the
+embedded banks; and the size of a compact bank of many classes with 768 synthetic features, with the axes that hold 98%
+of the variance and with all.
 """
 
 from __future__ import annotations
@@ -110,19 +111,19 @@ def many_classes(n_classes: int, folder: Path, table: Any) -> None:
 def main() -> None:
     """Print the four tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=2000, help="of each bank and number of shots")
-    parser.add_argument("--vectors", type=int, default=100_000)
-    parser.add_argument("--classes", type=int, default=10_000)
+    parser.add_argument("--tasks", type=int, default=2000, help="tasks per bank and number of shots")
+    parser.add_argument("--vectors", type=int, default=100_000, help="samples to predict")
+    parser.add_argument("--classes", type=int, default=10_000, help="classes of the large bank")
     options = parser.parse_args()
     agreement = make_table(
-        f"graph against model, {options.vectors:,} vectors, one thread; scores relative to 1 or their size", "bank",
-        "probabilities differ by", "scores by", "model s", "graph s", "ratio",
+        f"ONNX graph and model, {options.vectors:,} samples, one thread; relative score differences above 1", "bank",
+        "probability difference", "score difference", "model s", "graph s", "ratio",
     )  # fmt: skip
-    sizes = make_table("on disk", "bank", "model", "ONNX", "JSON", "bank", "without samples")
+    sizes = make_table("size on disk", "bank", "model", "ONNX", "JSON", "bank", "compact bank")
     losses = make_table(
-        f"accuracy over {options.tasks:,} tasks", "bank", "shots", "samples", "compact", "difference, paired 95%"
+        f"accuracy over {options.tasks:,} tasks", "bank", "shots", "samples", "compact", "paired difference, 95%"
     )
-    many = make_table("a compact bank of many classes", "classes", "features", "axes", "on disk")
+    many = make_table("compact bank of many classes", "classes", "features", "axes", "on disk")
     warnings.simplefilter("ignore", HotshotWarning)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -1,11 +1,11 @@
-"""Where the time of an extraction goes: decoding, or the network.
+"""Time that an extraction spends on decoding and in the network.
 
     python -m benchmarks.extraction [FOLDER OR ARCHIVE OF IMAGES]
 
-JPEG files of 84x84, as miniImageNet has them, and of 500x375, as cameras and ImageNet have them, are made up in a
-folder and go through a ResNet12 at 84x84 with an empty cache, as `hotshot extract` takes them; so do some images of a
-dataset that is named. Nothing here is a peer: it prints images per second of this machine, and the share of all the
-time, decoding included, that is spent inside the network.
+Synthetic JPEG files of 84x84 pixels (as in miniImageNet) and 500x375 (as in ImageNet), and images of the dataset if you
+name one, pass through a ResNet12 at 84x84 with an empty cache, as in `hotshot extract`. The table shows images per
+second and the share of the total time that is spent in the network. No other program is compared: times depend on the
+machine.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from hotshot.images.training.checkpoints import Recipe
 IMAGES, CLASSES = 384, 8
 
 
-def made_up(folder: Path, width: int, height: int) -> ImageSplit:
-    """Images with the smooth colours and the fine grain of photographs, as JPEG files."""
+def synthetic_images(folder: Path, width: int, height: int) -> ImageSplit:
+    """Write JPEG files with smooth colours and fine grain, like photographs; returns them as a split."""
     rng = np.random.default_rng(0)
     for i in range(IMAGES):
         place = folder / f"class{i % CLASSES}"
@@ -45,14 +45,14 @@ def made_up(folder: Path, width: int, height: int) -> ImageSplit:
     return next(iter(open_dataset(folder).splits.values()))
 
 
-def first_images(split: ImageSplit) -> ImageSplit:
+def spaced_images(split: ImageSplit) -> ImageSplit:
     """Evenly spaced images of a split."""
     rows = np.linspace(0, len(split.images) - 1, min(IMAGES, len(split.images))).astype(int)
     return replace(split, images=[split.images[i] for i in rows], labels=split.labels[rows])
 
 
 def measure(split: ImageSplit, folder: Path) -> tuple[float, float, float]:
-    """Images per second of the decoding and of all, and the share of all that is the network's."""
+    """Images per second while decoding and in total, and the share of the total time in the network."""
     recipe = Recipe(backbone="resnet12")
     network = create("resnet12").eval()
     extractor = Extractor("resnet12", network, lambda x: as_input(x, recipe.size), recipe.cached_size, {})
@@ -67,17 +67,17 @@ def measure(split: ImageSplit, folder: Path) -> tuple[float, float, float]:
 def main() -> None:
     keep_freed_memory()
     table = Table(title=f"ResNet12 at 84x84, {IMAGES} images, {torch.get_num_threads()} threads")
-    for head in ("images", "decoded a second", "extracted a second, decoding included", "time in the network"):
+    for head in ("images", "decoded per second", "extracted per second, decoding included", "time in the network"):
         table.add_column(head, justify="left" if head == "images" else "right")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         splits = {
-            f"JPEG of {width}x{height}": made_up(folder / f"{width}", width, height)
+            f"JPEG of {width}x{height}": synthetic_images(folder / f"{width}", width, height)
             for width, height in ((84, 84), (500, 375))
         }
         if len(sys.argv) > 1:
             opened = open_dataset(Path(sys.argv[1]))
-            splits[opened.name] = first_images(next(iter(opened.splits.values())))
+            splits[opened.name] = spaced_images(next(iter(opened.splits.values())))
         for number, (label, split) in enumerate(splits.items()):
             decoded, extracted, share = measure(split, folder / f"work{number}")
             table.add_row(label, f"{decoded:.0f}", f"{extracted:.1f}", f"{100 * share:.1f}%")

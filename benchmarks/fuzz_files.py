@@ -1,13 +1,12 @@
 """Fuzzed feature files: `python -m benchmarks.fuzz_files --inputs 100000`.
 
-Sound files of every format are changed (bits, lengths, truncation, splices, opcodes, members of archives) and read by
-`hotshot.features.read_features`. A file must be refused by an InputError or read as features; anything else is a
-finding: another exception, a crash, more than `SECONDS`, more memory than `MEMORY`, a file that appears in the folder
-of the run. Its bytes are saved and its kind is printed. Hypothesis draws the changes.
+Hypothesis changes valid files of every format (bits, lengths, truncation, splices, opcodes, members of archives), and
+`hotshot.features.read_features` reads them. It must return features or raise InputError. Anything else is a finding:
+another exception, a crash, more than `SECONDS`, more memory than `MEMORY`, a new file in the folder of the run. The
+bytes of each finding are saved and its kind is printed.
 
-Formats that are read by a child process are read by a fork of this one, with the limits of a child: starting Python
-for each of so many files would take hours. Where such a child crashes or meets its limits, the sentence that says so
-is counted by itself.
+Formats that hotshot reads in a child process are read in a fork of this process, with the limits of a child: starting
+Python for each file would take hours. Files whose child crashes or reaches its limits are counted as "stopped".
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from rich.console import Console
 from rich.table import Table
 from tests.bounded import TooSlow, within
 
-from benchmarks.fuzz_inputs import Files, fuzzed, sound_files
+from benchmarks.fuzz_inputs import Files, fuzzed, valid_files
 from hotshot.errors import InputError
 from hotshot.files import child, read_features
 
 SECONDS = 5
-# What a small compressed file may unpack to is 256 MiB, a child has 512, and features are converted on top of that.
+# A small compressed file may unpack to 256 MiB, a child may use 512, and the conversion of features needs more.
 MEMORY = 2**30
-SOUND = ("refused", "stopped", "read")
-# How the readers and the libraries under them say so.
+OUTCOMES = ("refused", "stopped", "read")
+# Words of the readers, and of libraries that they use, for a lack of memory.
 OUT_OF_MEMORY = ("does not fit in memory", "MemoryError", "malloc", "bad_alloc", "Unable to allocate")
-# How the parent says that its child was stopped: by a crash of a library, or by its limits.
+# Words of the parent if its child crashed or reached its limits.
 STOPPED = ("crashes the program", "of memory to read", "seconds to read")
 FAST = Path("/dev/shm")
-# Where files that were found are kept.
+# Folder for the files of findings.
 KEPT = Path(tempfile.gettempdir()) / "hotshot-fuzz"
 
 console = Console(width=120)
@@ -57,27 +56,27 @@ console = Console(width=120)
 
 
 def read(path: Path) -> str:
-    """What becomes of a file: "refused", "stopped" with its child, "read", or the words for a finding."""
+    """Read a file; returns "refused", "stopped" (with its child), "read", or the description of a finding."""
     try:
         file = read_features(path)
     except InputError as error:
-        said = str(error)
-        if any(word in said for word in STOPPED):
+        message = str(error)
+        if any(word in message for word in STOPPED):
             return "stopped"
-        if any(word in said for word in OUT_OF_MEMORY):
+        if any(word in message for word in OUT_OF_MEMORY):
             return "too much memory"
-        sound = said.isprintable() and len(said) < 1000
-        return "refused" if sound else f"a sentence that is none: {said.replace(str(path), '')[:60]!r}"
+        readable = message.isprintable() and len(message) < 1000
+        return "refused" if readable else f"unreadable error message: {message.replace(str(path), '')[:60]!r}"
     X, y = file.X, file.y
-    sound = X.ndim == 2 and X.dtype in (np.float32, np.float64) and bool(np.isfinite(X).all())
-    sound = sound and y.shape == (len(X),) and y.dtype.kind in "Uiubf" and len(set(y.tolist())) >= 1
+    valid = X.ndim == 2 and X.dtype in (np.float32, np.float64) and bool(np.isfinite(X).all())
+    valid = valid and y.shape == (len(X),) and y.dtype.kind in "Uiubf" and len(set(y.tolist())) >= 1
     json.dumps(file.about)
     "".join(map(str, y.tolist())).encode()
-    return "read" if sound else "unsound features"
+    return "read" if valid else "invalid features"
 
 
 def forked(request: child.Request) -> int:
-    """As `child.run`: the exit code of a process that answers a request within its limits."""
+    """A replacement for `child.run`: answer a request in a fork, within its limits; returns its exit code."""
     module = importlib.import_module(f"hotshot.files.{request.reader}")
     process = os.fork()
     if process == 0:
@@ -87,7 +86,7 @@ def forked(request: child.Request) -> int:
             os.dup2(errors, 1)
             os.dup2(errors, 2)
             signal.alarm(0)
-            # The limits of the parent are on top of its own memory.
+            # The limits are added to the memory that the process already uses.
             child.limit(replace(request, seconds=SECONDS))
             child.answer(request, module)
             code = 0
@@ -116,18 +115,18 @@ def outcome(path: Path) -> str:
 
 
 def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
-    """Read so many files; counts and findings are kept in a file, and the file at hand survives a crash."""
-    made = json.loads((folder.parent / "sound.json").read_text())
+    """Read `inputs` files; write counts and findings to a file. After a crash the last input is still on the disk."""
+    made = json.loads((folder.parent / "valid.json").read_text())
     files = Files(
         (name, [(suffix, bytes.fromhex(data)) for suffix, data in some])
         for name, some in made.items()
         if not formats or name in formats
     )
-    # What belongs to every .npy file.
+    # The labels of every .npy file.
     np.save(folder / "a.labels.npy", np.repeat([0, 1, 2], 2))
     child.limit(child.Request("", "", "", "", MEMORY, seconds=10**6))
     child.run = forked
-    # Files that are made anywhere by what is in a file are made here.
+    # If the content of a file can create files, they appear here.
     os.chdir(folder)
     counts: Counter[str] = Counter()
     findings: dict[str, str] = {}
@@ -157,8 +156,8 @@ def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
         path.unlink()
         left = [file.name for file in folder.iterdir() if file.name not in ("a.labels.npy", "result.json")]
         found = f"made {left[0][:40]!r}" if left else found
-        counts[f"{name}|{found if found in SOUND else 'finding'}"] += 1
-        if found not in SOUND:
+        counts[f"{name}|{found if found in OUTCOMES else 'finding'}"] += 1
+        if found not in OUTCOMES:
             counts[f"finding|{name}: {found}"] += 1
             kept = KEPT / f"finding-{hashlib.sha256(data).hexdigest()[:12]}{suffix}"
             if f"{name}: {found}" not in findings:
@@ -173,7 +172,7 @@ def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
 
 
 class Totals:
-    """What all workers found."""
+    """Sums over all workers."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -181,18 +180,18 @@ class Totals:
         self.slowest = 0.0
 
     def add(self, folder: Path, code: int) -> int:
-        """Take the result of a worker that ended with `code`; how many files it read."""
+        """Add the result of a worker with this exit code; returns the number of files that it read."""
         result = json.loads((folder / "result.json").read_text())
         if code:
-            # The file at hand is the only one left; where there is none, the fault is in this program.
+            # The last input is the only file left. Without one, the fault is in this program.
             left = next((path for path in folder.glob("a.*") if path.name != "a.labels.npy"), None)
             if left is None:
-                raise SystemExit(f"A worker ended with code {code}.")
+                raise SystemExit(f"A worker failed with exit code {code}.")
             kept = KEPT / f"crash-{hashlib.sha256(left.read_bytes()).hexdigest()[:12]}{left.suffix}"
             kept.write_bytes(left.read_bytes())
             left.unlink()
-            result["findings"][f"{left.suffix}: a crash with code {code}"] = str(kept)
-            result["counts"][f"finding|{left.suffix}: a crash with code {code}"] = 1
+            result["findings"][f"{left.suffix}: crash with exit code {code}"] = str(kept)
+            result["counts"][f"finding|{left.suffix}: crash with exit code {code}"] = 1
         self.counts.update(result["counts"])
         self.findings.update(result["findings"])
         self.slowest = max(self.slowest, result["slowest"])
@@ -201,10 +200,10 @@ class Totals:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--formats", default="", help="some formats, with commas; all by default")
+    parser.add_argument("--inputs", type=int, default=100_000, help="number of files (default: 100000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the changes (default: 0)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
+    parser.add_argument("--formats", default="", help="formats, separated by commas (default: all)")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -215,12 +214,12 @@ def main() -> None:
     KEPT.mkdir(exist_ok=True)
     totals = Totals()
     with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as top:
-        # Made once: the workers do without torch and the memory that every fork of them would share.
-        made = {name: [(suffix, data.hex()) for suffix, data in some] for name, some in sound_files().items()}
-        (Path(top) / "sound.json").write_text(json.dumps(made))
+        # Made once, here: the workers need no torch, and their forks stay small.
+        made = {name: [(suffix, data.hex()) for suffix, data in some] for name, some in valid_files().items()}
+        (Path(top) / "valid.json").write_text(json.dumps(made))
         left = options.inputs
         number = options.seed * 10_000
-        # After a crash the files that were not read are made up for, from another seed.
+        # After a crash the remaining files are drawn from another seed.
         while left > 0:
             workers = []
             for job in range(min(options.jobs, left)):
@@ -237,9 +236,9 @@ def main() -> None:
 
 
 def report(counts: Counter[str], findings: dict[str, str], slowest: float, seconds: float) -> None:
-    table = Table("format", "inputs", *SOUND, "findings", title="Fuzzed feature files")
+    table = Table("format", "inputs", *OUTCOMES, "findings", title="Fuzzed feature files")
     names = sorted({key.split("|")[0] for key in counts if not key.startswith("finding|")})
-    columns = (*SOUND, "finding")
+    columns = (*OUTCOMES, "finding")
     for name in names:
         row = [counts[f"{name}|{column}"] for column in columns]
         table.add_row(name, f"{sum(row):,}", *(f"{n:,}" for n in row))
@@ -249,7 +248,7 @@ def report(counts: Counter[str], findings: dict[str, str], slowest: float, secon
     console.print(table)
     console.print(f"{seconds:.0f} s; the slowest file took {slowest:.2f} s.")
     for what, kept in sorted(findings.items()):
-        console.print(f"Finding: {what} ({counts[f'finding|{what}'] or 1} times), the first in {kept}")
+        console.print(f"Finding: {what} ({counts[f'finding|{what}'] or 1} times), first file: {kept}")
 
 
 if __name__ == "__main__":

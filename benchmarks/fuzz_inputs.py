@@ -1,4 +1,4 @@
-"""Inputs of `benchmarks.fuzz_files`: sound files of every format, and what Hypothesis makes of them."""
+"""Inputs of `benchmarks.fuzz_files`: valid files of every format, changed by Hypothesis."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 
 from hotshot.files import write_features
 
-# Most files are changed little, so that readers get far.
+# Most files have few changes, so that readers do not stop at the first bytes.
 CHANGES = [1, 1, 1, 1, 2, 2, 3, 6]
 KINDS = ["bit", "byte", "number", "number", "token", "token", "cut", "end", "twice", "splice"]
 
 
-# --- sound files
+# --- valid files
 
 
 class Files(dict[str, list[tuple[str, bytes]]]):
-    """Files by format: suffix and bytes. Hypothesis would print all of them."""
+    """Suffix and bytes of files, by format, with a short repr for Hypothesis."""
 
     def __repr__(self) -> str:
         return "Files(…)"
 
 
-def sound_files() -> Files:
-    """Small sound files."""
+def valid_files() -> Files:
+    """Small valid files."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 10)).astype(np.float32)
     y = np.repeat(["cat", "dog", "größe"], 2)
@@ -135,7 +135,7 @@ TOKENS = [
 
 
 def changed(draw: Any, data: bytes, others: list[bytes]) -> bytes:
-    """A file with up to a few changes anywhere in it."""
+    """A file with one to six changes at random places."""
     for _ in range(draw(st.sampled_from(CHANGES))):
         at = draw(st.integers(0, max(len(data) - 1, 0)))
         kind = draw(st.sampled_from(KINDS))
@@ -164,11 +164,11 @@ def changed(draw: Any, data: bytes, others: list[bytes]) -> bytes:
 
 
 def changed_member(draw: Any, data: bytes) -> bytes:
-    """An archive of which one member is changed, under a right checksum."""
+    """An archive with one changed member and correct checksums."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    telling = [name for name in members if name.endswith((".pkl", ".npy"))]
-    name = draw(st.sampled_from([*telling * 5, *members]))
+    main = [name for name in members if name.endswith((".pkl", ".npy"))]
+    name = draw(st.sampled_from([*main * 5, *members]))
     members[name] = changed(draw, members[name], list(members.values()))
     file = io.BytesIO()
     method = draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
@@ -179,7 +179,7 @@ def changed_member(draw: Any, data: bytes) -> bytes:
 
 
 def changed_variable(draw: Any, data: bytes) -> bytes:
-    """A MATLAB file of which one variable is changed, and then compressed."""
+    """A MATLAB file with one variable changed and compressed."""
     start, variables = 128, []
     while start < len(data):
         end = start + 8 + struct.unpack_from("<I", data, start + 4)[0]
@@ -192,7 +192,7 @@ def changed_variable(draw: Any, data: bytes) -> bytes:
 
 
 def values() -> Any:
-    """Values that could be features, if they were of other shapes and types."""
+    """Values of many types and shapes, few of them features."""
     numbers = st.one_of(st.integers(-2, 2**65), st.floats(), st.booleans())
     text = st.text(max_size=5)
     arrays = st.builds(
@@ -221,7 +221,7 @@ VALUES = values()
 
 @st.composite
 def fuzzed(draw: Any, files: Files) -> tuple[str, str, bytes]:
-    """Format, suffix and bytes of a file that may be anything."""
+    """Format, suffix and bytes of a file: random, or made from a valid one."""
     name = draw(st.sampled_from(sorted(files)))
     suffix, data = draw(st.sampled_from(files[name]))
     how = draw(st.integers(0, 9))

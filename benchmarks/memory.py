@@ -1,4 +1,4 @@
-"""Peak memory of one evaluation in a process of its own, features on disk."""
+"""Peak memory of one evaluation in a separate process, with features on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SAMPLE_SECONDS = 0.2
 
 
 def memory(options: argparse.Namespace, name: str) -> None:
-    """Table F: peak memory of one evaluation of the default in a process of its own, features on disk."""
+    """Table F: peak memory of one evaluation with default settings in a separate process, with features on disk."""
     B, J, V = shrunk(options, *MEMORY_SIZES[name], 640)
     with tempfile.TemporaryDirectory() as folder:
         for part, classes, per_class, first in (("base", B, J, 0), ("novel", NOVEL_CLASSES, NOVEL_SAMPLES, B)):
@@ -41,8 +41,8 @@ def memory(options: argparse.Namespace, name: str) -> None:
             del file
         samples, ends = watched(f"evaluate_folder({folder!r}, {B}, {options.repeats}, {options.seed})")
     table = make_table(
-        f"{name}: B={B}, J={J}, V={V}, base features of {4 * B * J * V / 1e9:.2f} GB on disk; default, 1 and 5 "
-        f"shots of {options.repeats} tasks; PSS of all its processes",
+        f"{name}: B={B}, J={J}, V={V}, base features of {4 * B * J * V / 1e9:.2f} GB on disk; default settings, "
+        f"{options.repeats} tasks each with 1 and 5 shots; PSS of all processes",
         "phase", "peak GB", "seconds",
     )  # fmt: skip
     start = begin = samples[0][0]
@@ -56,7 +56,7 @@ def memory(options: argparse.Namespace, name: str) -> None:
 
 
 def evaluate_folder(folder: str, classes: int, tasks: int, seed: int) -> None:
-    """What the process of `memory` runs; prints when each phase ended."""
+    """The program that `memory` measures; prints the time at the end of each phase."""
     print("imports", time.time())
     X_base, X = (np.load(f"{folder}/{part}.npy", mmap_mode="r") for part in ("base", "novel"))
     base = BaseClasses.from_samples(X_base, np.repeat(np.arange(classes), len(X_base) // classes))
@@ -71,7 +71,7 @@ def evaluate_folder(folder: str, classes: int, tasks: int, seed: int) -> None:
 
 
 def watched(call: str, module: str = "memory") -> tuple[list[tuple[float, int]], dict[str, float]]:
-    """Times and bytes of all processes of a call in a new interpreter, and when the phases it prints ended."""
+    """Memory over time of a call in a new interpreter, children included, and the times that it prints."""
     command = [sys.executable, "-c", f"from benchmarks import {module}; {module}.{call}"]
     samples = [(time.time(), 0)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -80,7 +80,7 @@ def watched(call: str, module: str = "memory") -> tuple[list[tuple[float, int]],
             time.sleep(SAMPLE_SECONDS)
         phases = [line.rsplit(maxsplit=1) for line in process.stdout.read().splitlines()]
     if process.returncode:
-        raise SystemExit(f"The measured process ended with {process.returncode}.")
+        raise SystemExit(f"The measured process failed with exit code {process.returncode}.")
     return samples, {name: float(end) for name, end in phases}
 
 
@@ -91,7 +91,7 @@ def tree_memory(root: int) -> int:
         try:
             parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
         except OSError:
-            continue  # It has ended meanwhile.
+            continue  # the process has ended
     tree = [root]
     for pid in tree:
         tree.extend(child for child, parent in parents.items() if parent == pid)
@@ -99,7 +99,7 @@ def tree_memory(root: int) -> int:
 
 
 def process_memory(folder: Path) -> int:
-    """Proportional set size: what processes share is divided among them; the resident size where it is not told."""
+    """Proportional set size, which divides shared pages among processes; resident size if it is not available."""
     try:
         lines = (folder / "smaps_rollup").read_text().splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))

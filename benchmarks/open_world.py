@@ -1,11 +1,11 @@
-"""H-OT and its rivals beyond a closed set of new classes: old and new classes together, and queries of no class.
+"""H-OT and its rivals in two more settings: old and new classes together, and queries of unknown classes.
 
     python -m benchmarks.open_world DATA [--sets miniimagenet] [--tasks 30] [--settings open] [--out FOLDER]
 
-DATA is the folder that `benchmarks.accuracy` takes. banking77 has 47 base and 30 novel classes, miniimagenet 64 and 16,
-and of the Omniglot bank that comes with hotshot 200 base and 50 novel classes are drawn. In the open setting the
-outlier score of H-OT is also compared to its own largest probability; the cosine is the score of centroid-cl2n, and the
-Mahalanobis distance that of lda.
+DATA is the folder described in `benchmarks.accuracy`. banking77 has 47 base and 30 novel classes, miniimagenet 64 and
+16; of the Omniglot bank that comes with hotshot, 200 base and 50 novel classes are drawn. The open setting also shows
+H-OT with its largest probability in place of its outlier score. The outlier score of centroid-cl2n is the cosine, that
+of lda the Mahalanobis distance.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OMNIGLOT_BASE, OMNIGLOT_NOVEL = 200, 50
 
 
 class MaximumProbability(HOTClassifier):
-    """H-OT with minus its largest probability for an outlier score."""
+    """H-OT whose outlier score is minus its largest probability."""
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """Minus the largest probability (samples,)."""
@@ -40,7 +40,7 @@ class MaximumProbability(HOTClassifier):
 
 
 def small_omniglot(seed: int) -> Data:
-    """Some of the base classes and some of the novel ones."""
+    """The Omniglot bank with random subsets of its base and novel classes."""
     base, X, y = omniglot()
     assert base.samples is not None
     rng = np.random.default_rng(seed)
@@ -86,14 +86,14 @@ def run(name: str, setting: str, data: Data, options: argparse.Namespace, consol
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--sets", default="all", help="names with commas, or all")
-    parser.add_argument("--settings", default="generalised,open")
-    parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--tasks", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--out", type=Path, help="folder for the runs, so that they can be continued")
+    parser.add_argument("data", type=Path, help="folder with the features of banking77 and miniImageNet")
+    parser.add_argument("--sets", default="all", help="sets, separated by commas (default: all)")
+    parser.add_argument("--settings", default="generalised,open", help="generalised, open or both")
+    parser.add_argument("--methods", default=",".join(METHODS), help="methods, separated by commas")
+    parser.add_argument("--tasks", type=int, default=30, help="tasks per number of shots (default: 30)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks (default: 0)")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
+    parser.add_argument("--out", type=Path, help="folder to save the runs in, to resume them later")
     options = parser.parse_args()
     console = Console(width=150)
     for name, load in sets_of(options).items():

@@ -1,7 +1,7 @@
-"""H-OT and Free-Lunch written plainly from their description: what hotshot's evaluation is measured against.
+"""Plain implementations of H-OT and Free-Lunch from their papers: the reference for hotshot's speed.
 
-One task after another, one base class after another, one support sample after another, with NumPy and
-scikit-learn; equations are those of the H-OT paper. What depends on the base classes alone is computed once.
+Tasks, base classes and support samples are processed one after another, with NumPy and scikit-learn; equation numbers
+are those of the H-OT paper. Statistics of the base classes are computed once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class BaseStatistics:
 
 
 def base_statistics(X: np.ndarray, counts: np.ndarray) -> BaseStatistics:
-    """Statistics of base samples (sum(counts), V) that lie class by class."""
+    """Statistics of base samples (sum(counts), V), sorted by class."""
     samples = np.split(X, np.cumsum(counts)[:-1])
     return BaseStatistics(
         samples=samples,
@@ -50,7 +50,7 @@ def sinkhorn(cost: np.ndarray) -> np.ndarray:
     u, v = np.zeros(rows), np.zeros(columns)
     for _ in range(MAX_ITERATIONS):
         log_rows = logsumexp(scaled + v, axis=1)
-        # The columns are met after every round, so the rows tell the error.
+        # Column sums are exact after every iteration, so the error is that of the rows.
         if np.abs(np.exp(u + log_rows) - 1 / rows).sum() < TOLERANCE:
             break
         u = -np.log(rows) - log_rows
@@ -59,7 +59,7 @@ def sinkhorn(cost: np.ndarray) -> np.ndarray:
 
 
 def arranged_sinkhorn(cost: np.ndarray) -> np.ndarray:
-    """The same plan, arranged for NumPy: the long side last, and no more than a log-sum-exp must do."""
+    """The same plan, faster in NumPy: the long axis last, and a minimal log-sum-exp."""
     scaled = np.ascontiguousarray(-cost.T / EPSILON)
     columns, rows = scaled.shape
     u, v = np.zeros(rows), np.zeros(columns)
@@ -83,7 +83,7 @@ def transfer_weights(base: BaseStatistics, support: np.ndarray, solver: Solver) 
     learned_cost = np.empty((len(base.samples), len(support)))
     for b, (samples, norms) in enumerate(zip(base.samples, base.norms, strict=True)):
         distance = 1 - (samples @ support.T) / (norms[:, None] * lengths)
-        # In double precision: in single the potentials, of the size of 1 / epsilon, are not known to 1e-6.
+        # In double precision: in single, potentials of the size of 1 / epsilon are not accurate to 1e-6.
         distance = distance.astype(np.float64)
         learned_cost[b] = (distance * solver(distance)).sum(axis=0)
     return len(support) * solver(learned_cost).T

@@ -1,4 +1,4 @@
-"""Where the time of an evaluation goes, stage by stage, on one thread."""
+"""Time of each stage of an evaluation, on one thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STAGES = (
 
 
 class Stopwatch:
-    """Seconds by stage; what an inner stage takes is not the outer one's."""
+    """Seconds by stage; the time of an inner stage is not counted in the outer one."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -35,14 +35,14 @@ class Stopwatch:
         self.last = 0.0
 
     def charge(self) -> None:
-        """Book the time since the last call to the innermost stage."""
+        """Add the time since the last call to the innermost stage."""
         now = time.perf_counter()
         if self.stack:
             self.seconds[self.stack[-1]] += now - self.last
         self.last = now
 
     def wrap(self, stage: str, function: Callable) -> Callable:
-        """The function, timed as a stage."""
+        """The function, with its time added to a stage."""
 
         def run(*args: Any, **options: Any) -> Any:
             self.charge()
@@ -56,7 +56,7 @@ class Stopwatch:
         return run
 
     def wrap_solve(self, solve: Callable) -> Callable:
-        """The problems of the low level are those of all base classes: one axis more."""
+        """Low-level problems, one per base class, have one axis more than high-level problems."""
         low, high = self.wrap("low-level transport", solve), self.wrap("high-level transport", solve)
 
         def run(cost: np.ndarray, *args: Any, **options: Any) -> Any:
@@ -70,7 +70,7 @@ class Stopwatch:
 
 
 def stage_seconds(runner: chunks.BatchedRunner, episodes: Episodes, tasks: int) -> dict[str, float]:
-    """Run the chunks of `evaluate` in this process with a stopwatch around the functions of each stage."""
+    """Run the chunks of `evaluate` in this process and measure the functions of each stage."""
     watch = Stopwatch()
     run = watch.wrap("indexing and counting", chunks.run_chunk)
     parts = chunks.chunks_of(["it"], episodes.shots, 0, tasks)
@@ -96,19 +96,19 @@ def stage_seconds(runner: chunks.BatchedRunner, episodes: Episodes, tasks: int) 
 
 
 def stages(options: argparse.Namespace) -> None:
-    """Table D: where the time of the default goes, on one thread."""
+    """Table D: time of each stage with default settings, on one thread."""
     data = make_data(*shrunk(options, *MINI_IMAGENET), options.seed)
     base, parameters = HOTClassifier(data.base).parts()
     runner = chunks.BatchedRunner(base, base.transform(data.X), parameters, None)
     classes, axes = base.means.shape
-    # Multiplications and additions of the two stages that are products of matrices; targets are classes.
+    # Multiplications and additions of the two stages that are matrix products; targets are classes.
     work = {"cosines": 2 * WAYS * len(data.base.samples) * axes, "mixed covariances": 2 * WAYS * classes * axes**2}
     for shots in (1, 5):
         spent = stage_seconds(runner, episodes_of(data, shots, options.seed), options.repeats)
         total = sum(spent.values())
         table = make_table(
-            f"hotshot default, 5-way-{shots}-shot, {data.sizes}, {axes} axes, one thread, {options.repeats} tasks",
-            "stage", "ms a task", "share", "GFLOP/s",
+            f"default settings, 5-way-{shots}-shot, {data.sizes}, {axes} axes, one thread, {options.repeats} tasks",
+            "stage", "ms per task", "share", "GFLOP/s",
         )  # fmt: skip
         for stage, seconds in spent.items():
             rate = f"{work[stage] * options.repeats / seconds / 1e9:.0f}" if stage in work else ""

@@ -1,4 +1,4 @@
-"""Synthetic features of the paper's sizes, tasks from them, and tables: what the evaluation benchmarks share."""
+"""Shared by the evaluation benchmarks: synthetic features of the paper's sizes, tasks, and tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ console = Console(width=120)
 
 @dataclass(frozen=True)
 class Data:
-    """Base samples of B classes, which lie class by class, and the novel samples."""
+    """Base samples of B classes, sorted by class, and the novel samples."""
 
     base: BaseClasses
     X: np.ndarray
@@ -39,8 +39,8 @@ class Data:
 def features(out: np.ndarray, per_class: int, width: int, seed: int, first: int = 0) -> np.ndarray:
     """Fill `out` (classes * per_class, width), one class at a time.
 
-    One ReLU layer over Gaussian classes in 96 dimensions of falling variance. 90% and 98% of the variance are in about
-    as many axes as on features of a small ResNet on miniImageNet, where it is 43 and 273 of 640.
+    One ReLU layer over Gaussian classes in 96 dimensions of decreasing variance. About as many axes hold 90% and 98% of
+    the variance as with features of a small ResNet on miniImageNet, where 43 and 273 of 640 do.
     """
     layer = np.random.default_rng(seed).normal(size=(HIDDEN, width)).astype(np.float32) / 4
     scales = np.arange(1, HIDDEN + 1, dtype=np.float32) ** -1.0
@@ -55,7 +55,7 @@ def features(out: np.ndarray, per_class: int, width: int, seed: int, first: int 
 
 
 def make_data(B: int, J: int, V: int, seed: int) -> Data:
-    """A bank, and novel classes that follow its own."""
+    """A bank, and novel classes from the same distribution."""
     X_base = features(np.empty((B * J, V), dtype=np.float32), J, V, seed)
     base = BaseClasses.from_samples(X_base, np.repeat(np.arange(B), J))
     X = np.empty((NOVEL_CLASSES * NOVEL_SAMPLES, V), dtype=np.float32)
@@ -68,7 +68,7 @@ def episodes_of(data: Data, shots: int, seed: int) -> Episodes:
 
 
 def prepare(model: Any, data: Data, seed: int) -> float:
-    """Seconds of one fit, which prepares the bank for all that follow."""
+    """Fit once, which prepares the bank for later fits; returns the seconds."""
     task = episodes_of(data, 1, seed)[0]
     start = time.perf_counter()
     model.fit(data.X[task.support], task.support_labels)
@@ -76,7 +76,7 @@ def prepare(model: Any, data: Data, seed: int) -> float:
 
 
 def shrunk(options: argparse.Namespace, B: int, J: int, V: int) -> tuple[int, int, int]:
-    """Sizes for a trial of the program: divided by --shrink, but enough for the method."""
+    """Sizes divided by --shrink, for a quick trial, but large enough for the method."""
     return max(4, B // options.shrink), max(8, J // options.shrink), max(16, V // options.shrink)
 
 

@@ -1,10 +1,10 @@
-"""Time and marginal error of hotshot's transport against POT's solvers, one thread, the same problems.
+"""Time and marginal error of hotshot's transport and of POT's solvers, on the same problems and one thread.
 
     python -m benchmarks.transport [--seed 0] [--seconds 1]
 
 Problems are those of one few-shot task: 64 base classes of 600 samples against 5 or 25 support samples, cosine cost,
-uniform marginals, epsilon 0.01. POT's solvers have the paper's 200 iterations; whether that is enough depends on the
-features, so every row shows its iterations and what its plans miss of the marginals.
+uniform marginals, epsilon 0.01. POT's solvers are limited to the paper's 200 iterations; whether these suffice depends
+on the features, so every row shows the iterations and the marginal error.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from hotshot.transport import pairwise_cost, solve
 CLASSES, SAMPLES, WIDTH = 64, 600, 64
 EPSILON = 0.01
 PEER_ITERATIONS = 200
-PEER_TOLERANCE = 1e-9  # what ot.sinkhorn has unless told otherwise
+PEER_TOLERANCE = 1e-9  # the default of ot.sinkhorn
 
 console = Console(width=110)
 
 
 def centred_features(rng: np.random.Generator, samples: int, support: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gaussian classes around Gaussian means, as features are once their mean is subtracted."""
+    """Gaussian classes around Gaussian means, like features after centring."""
     means = 0.5 * rng.normal(size=(CLASSES, 1, WIDTH))
     return means + rng.normal(size=(CLASSES, samples, WIDTH)), rng.normal(size=(support, WIDTH))
 
 
 def rectified_features(rng: np.random.Generator, samples: int, support: int) -> tuple[np.ndarray, np.ndarray]:
-    """Non-negative, skewed features around a profile per class, as they leave a ReLU: cosines are all large."""
+    """Non-negative, skewed features around a profile per class, like outputs of a ReLU: all cosines are large."""
     profile = rng.gamma(2.0, size=(CLASSES, 1, WIDTH))
     base = profile * rng.gamma(1.0, size=(CLASSES, samples, WIDTH))
     return base, rng.gamma(2.0, size=(support, WIDTH)) * rng.gamma(1.0, size=(support, WIDTH))
@@ -51,7 +51,7 @@ def rectified_features(rng: np.random.Generator, samples: int, support: int) -> 
 FEATURES = {"centred": centred_features, "uncentred, post-ReLU": rectified_features}
 
 
-# A solver takes (problems, J, S) costs and gives the plans and the iterations it took, per problem or for all.
+# A solver takes (problems, J, S) costs and returns the plans and the iterations, per problem or for all.
 Solver = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -90,9 +90,9 @@ SOLVERS: dict[str, tuple[Solver, type]] = {
 
 
 def median_times(runs: dict[str, Callable[[], object]], seconds: float) -> dict[str, tuple[float, int]]:
-    """Median CPU time and number of runs of each, in turns so that all meet the same state of the machine.
+    """Median CPU time and number of runs of each; runs alternate, so that other load affects all alike.
 
-    Each is run twice at least, then up to 30 times while its runs add up to less than `seconds`.
+    Each runs at least twice, then up to 30 times while its total time is below `seconds`.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(30):
@@ -183,18 +183,18 @@ def _table(title: str, first: str, *others: str) -> Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=1.0, help="time to spend on each row, where runs are short")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the problems (default: 0)")
+    parser.add_argument("--seconds", type=float, default=1.0, help="CPU time per row, if two runs take less")
     options = parser.parse_args()
     console.print(
         f"Python {platform.python_version()}, NumPy {np.__version__}, POT {ot.__version__}, "
         f"{platform.machine()} with {os.cpu_count()} CPUs, one thread used, seed {options.seed}. "
         "Times are medians of CPU time; marginal errors are sums of absolute violations of both marginals, the "
-        f"worst of all problems. POT stops after {PEER_ITERATIONS} iterations or where the 2-norm of one "
-        f"marginal's violation is below {PEER_TOLERANCE:g}; solve_batch waits for the slowest problem."
+        f"worst of all problems. POT stops after {PEER_ITERATIONS} iterations or if the 2-norm of one "
+        f"marginal's violation is below {PEER_TOLERANCE:g}; solve_batch stops with its slowest problem."
     )
     with threadpool_limits(1), warnings.catch_warnings():
-        # POT warns when its iterations ran out; the table shows by how much.
+        # POT warns if it reaches its limit of iterations; the table shows the error.
         warnings.simplefilter("ignore")
         for features in FEATURES:
             for support in (5, 25):

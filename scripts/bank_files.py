@@ -1,4 +1,4 @@
-"""The file of an embedded bank: samples class by class in half precision, and what they are."""
+"""Write the file of an embedded bank: samples in half precision, sorted by class, and a description."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Part = tuple[np.ndarray, np.ndarray]
 
 
 def first_of_each(X: np.ndarray, y: np.ndarray, names: np.ndarray, most: int) -> Part:
-    """The first samples of each class that is named, class by class."""
+    """The first `most` samples of each named class, sorted by class."""
     rows = np.concatenate([np.flatnonzero(y == name)[:most] for name in np.sort(names)])
     return X[rows], y[rows]
 
 
 def write_bank(name: str, base: Part, novel: Part, *, about: str, ways: int) -> None:
-    """Write the bank, with the number of classes in the tasks it is meant for, and print what is in it."""
+    """Write a bank and print its sizes; `ways` is the usual number of classes of its tasks."""
     tensors: dict[str, np.ndarray] = {}
     metadata = {"about": about, "ways": str(ways)}
     for part, (X, y) in (("base", base), ("novel", novel)):

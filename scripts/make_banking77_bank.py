@@ -2,9 +2,9 @@
 
     python scripts/make_banking77_bank.py FEATURES.npz
 
-FEATURES.npz holds `X` (questions, 384), all-MiniLM-L6-v2 embeddings, and `y`, their intents. The intents are
-shuffled with seed 0; the first 47 become base classes of at most 60 questions, the other 30 novel classes of at
-most 40, in the order of the file.
+FEATURES.npz contains `X` (questions, 384), all-MiniLM-L6-v2 embeddings, and `y`, their intents. The intents are
+shuffled with seed 0: the first 47 become base classes with their first 60 questions, the other 30 novel classes with
+their first 40 questions.
 """
 
 from __future__ import annotations

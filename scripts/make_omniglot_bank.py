@@ -1,12 +1,12 @@
-"""Make the embedded bank `omniglot` from the published archives, with the commands that hotshot has for that.
+"""Make the embedded bank `omniglot` from the published archives, with `hotshot train` and `hotshot extract`.
 
     python scripts/make_omniglot_bank.py OMNIGLOT [WORK]
 
-OMNIGLOT is the folder or archive with images_background and images_evaluation, WORK a folder for what is made on the
-way (omniglot-bank by default); interrupted, the same command goes on with it. Conv4 is trained on the 964 background
-characters at 28x28, which takes some ten minutes on a core, and gives 64 features. The bank keeps ten drawings of each
-background character as base classes and all twenty of the 659 evaluation characters, which no training has seen, as
-novel classes.
+OMNIGLOT is the folder or archive with images_background and images_evaluation. WORK is a folder for intermediate files
+(default: omniglot-bank); rerun the command to resume. A Conv4 with 64 features is trained on the 964 background
+characters at 28x28, which takes about ten minutes on one core. The background characters are the base classes, with ten
+drawings each; the 659 evaluation characters, which were not used in training, are the novel classes, with all twenty
+drawings each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ABOUT = (
 
 
 def main(source: str, work: Path) -> None:
-    """Train, extract, keep."""
+    """Train the network, extract features and write the bank."""
     hotshot = [sys.executable, "-m", "hotshot"]
     cache = ["--cache", str(work / "decoded")]
     backbone, features = work / "backbone", work / "features"

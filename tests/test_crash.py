@@ -1,4 +1,4 @@
-"""A sample of `make crash`: commands that are killed while they write end, run again, as if nothing had happened."""
+"""A sample of `make crash`: a command, killed while writing and run again, leaves the files of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def remove_first():
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
-        (write_in_place, {"a is written to under its final name", "a is neither old nor new"}),
-        (write_too_late, {"gets its name before it is on the disk"}),
-        (add_to_what_is_there, {"after the rerun a differ from an undisturbed run"}),
-        (remove_first, {"the rerun ended with 1", "a is gone for a while"}),
+        (write_in_place, {"a is written under its final name", "a has neither its old nor its new content"}),
+        (write_too_late, {"gets its final name before it is on the disk"}),
+        (add_to_what_is_there, {"after the rerun a differ from the undisturbed run"}),
+        (remove_first, {"exit code 1 of the rerun", "a is missing for a while"}),
     ],
 )
 def test_faults_are_found(crash, tmp_path, run, expected):

@@ -1,8 +1,10 @@
-"""What docs/architecture.md says of adding something to hotshot: each kind of thing added once."""
+"""An example of everything that can be added to hotshot, as listed in docs/architecture.md and CONTRIBUTING.md."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -43,6 +45,15 @@ def test_a_cost_is_a_function_and_a_line(monkeypatch):
     near = HOTClassifier(BANK, cost="euclidean", epsilon=0.1).fit(SUPPORT, LABELS)
     assert model.transfer_weights_.argmax(axis=1).tolist() != near.transfer_weights_.argmax(axis=1).tolist()
     assert evaluate({"it": model}, X, Y, ways=3, shots=1, queries=4, tasks=5, n_jobs=1)["it", 1].accuracy.n == 5
+
+
+def test_the_cost_of_the_contributing_guide_works(monkeypatch):
+    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    monkeypatch.setitem(COSTS, "chebyshev", None)  # the example replaces it, and the end of the test removes it
+    names = {"base": BANK, "X_support": SUPPORT, "y_support": LABELS}
+    exec(example, names)
+    np.testing.assert_allclose(names["model"].transfer_weights_.sum(axis=1), 1, atol=1e-6)
 
 
 def test_a_cost_that_is_not_in_the_table_is_refused():

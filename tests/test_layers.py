@@ -1,8 +1,9 @@
-"""Imports point downward only: a module may import from the rooms below its own, and from its own room."""
+"""A module may import from its own package and from the packages above it in docs/architecture.md."""
 
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 import hotshot
 
 ROOT = Path(hotshot.__file__).parent
-# From the bottom up. Files beside the rooms are either below all of them or faces of them that no room imports.
+# In the order of the page. Top-level modules come before all packages, or are public names that no package imports.
 FOUNDATIONS = ["formatting", "errors", "version", "arrays", "cluster", "user_code", "notebook"]
-ROOMS = [
+PACKAGES = [
     "files",
     "transport",
     "base",
@@ -25,19 +26,19 @@ ROOMS = [
     "paper",
     "report",
 ]
-FACES = ["features", "backbones", "training", "extraction", "figures", "experiments", "__init__"]
-ORDER = [*FOUNDATIONS, *ROOMS, *FACES, "cli", "__main__"]
-# Inputs become features without the method; the validation of backbones draws few-shot tasks, and that is all.
-NOT_THE_METHOD = {"transport", "base", "method", "estimators"}
-WITHOUT = {"images": NOT_THE_METHOD, "encoders": {*NOT_THE_METHOD, "evaluation"}}
+PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "figures", "experiments", "__init__"]
+ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
+# Inputs become features without the method; only the validation of backbones draws few-shot tasks.
+METHOD = {"transport", "base", "method", "estimators"}
+FORBIDDEN = {"images": METHOD, "encoders": {*METHOD, "evaluation"}}
 
 
-def room(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_rooms(path: Path, source: str) -> set[str]:
-    """Rooms that a file imports from anywhere in it: at the top, inside functions, absolutely or relatively."""
+def imported_packages(path: Path, source: str) -> set[str]:
+    """Packages that a file imports: at the top, inside functions, by absolute or relative names."""
     package = ["hotshot", *path.relative_to(ROOT).with_suffix("").parts][:-1]
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -57,15 +58,15 @@ def imported_rooms(path: Path, source: str) -> set[str]:
     return found
 
 
-def upward(path: Path, source: str) -> set[str]:
-    own = room(path)
-    allowed = {own, *ORDER[: ORDER.index(own)]} - WITHOUT.get(own, set())
-    return imported_rooms(path, source) - allowed
+def forbidden_imports(path: Path, source: str) -> set[str]:
+    own = package_of(path)
+    allowed = {own, *ORDER[: ORDER.index(own)]} - FORBIDDEN.get(own, set())
+    return imported_packages(path, source) - allowed
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_downward_only(path):
-    assert not upward(path, path.read_text())
+def test_no_import_is_forbidden(path):
+    assert not forbidden_imports(path, path.read_text())
 
 
 @pytest.mark.parametrize(
@@ -81,20 +82,26 @@ def test_imports_point_downward_only(path):
         "from hotshot import HOTClassifier",
     ],
 )
-def test_an_import_that_points_upward_is_seen(statement):
-    assert upward(ROOT / "method" / "made_up.py", statement)
+def test_a_forbidden_import_is_found(statement):
+    assert forbidden_imports(ROOT / "method" / "made_up.py", statement)
 
 
 @pytest.mark.parametrize("own", ["images", "encoders"])
 def test_images_and_encoders_do_not_import_the_method(own):
-    assert upward(ROOT / own / "made_up.py", "from hotshot.method import fit") == {"method"}
+    assert forbidden_imports(ROOT / own / "made_up.py", "from hotshot.method import fit") == {"method"}
 
 
-def test_the_rooms_are_the_folders():
-    assert {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.rglob("*.py"))} == {*ROOMS, "cli"}
-    assert {path.stem for path in ROOT.glob("*.py")} == {*FOUNDATIONS, *FACES, "__main__"}
+def test_the_packages_are_the_folders():
+    assert {path.name for path in ROOT.iterdir() if path.is_dir() and any(path.rglob("*.py"))} == {*PACKAGES, "cli"}
+    assert {path.stem for path in ROOT.glob("*.py")} == {*FOUNDATIONS, *PUBLIC_NAMES, "__main__"}
 
 
 def test_public_names_are_few_and_exist():
     assert len(hotshot.__all__) <= 16
     assert all(hasattr(hotshot, name) for name in hotshot.__all__)
+
+
+def test_the_page_lists_the_packages_in_this_order():
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text("utf-8")
+    table = page.partition("## Packages")[2].partition("## ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [*PACKAGES, "cli"]

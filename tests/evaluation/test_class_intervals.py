@@ -113,12 +113,12 @@ def test_it_covers_whether_classes_differ_much_or_not(n, ratio):
 
 def test_it_covers_the_accuracy_of_a_known_population_and_the_interval_over_tasks_does_not(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2]))
-    benchmark = importlib.import_module("benchmarks.coverage")
+    benchmark = importlib.import_module("benchmarks.interval_coverage")
     truth = benchmark.population_accuracies(np.random.default_rng(0), 20_000)
     for found in benchmark.coverage(20, tasks=200, repetitions=100, seed=3, truth=truth).values():
         assert found["classes"][0] >= 0.88
         assert found["tasks"][0] < 0.7
-    sys.modules.pop("benchmarks.coverage")
+    sys.modules.pop("benchmarks.interval_coverage")
 
 
 # --- several comparisons

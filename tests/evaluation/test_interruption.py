@@ -19,6 +19,8 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
 UNITS = 30
 REQUEST = {"ways": 3, "shots": [1], "queries": 3, "tasks": 300}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
@@ -12,6 +11,10 @@ import sys
 import time
 from base64 import b64decode
 from pathlib import Path
+
+import pytest
+
+fcntl = pytest.importorskip("fcntl", reason="the pipes of the browser need a POSIX system")
 
 SECONDS = 60
 KEYS = {"Enter": ("\r", 13), "ArrowLeft": ("", 37), "ArrowRight": ("", 39), "Tab": ("", 9), " ": (" ", 32)}

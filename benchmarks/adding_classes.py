@@ -1,11 +1,11 @@
-"""Old and new classes in one model, at scale: time and memory of a fit, of one more class, and how equal both ends are.
+"""Time and memory to fit a model of old and new classes, and to add one class to it.
 
-    python -m benchmarks.growing [--base 1000] [--samples 50] [--new 100] [--shots 5] [--features 384] [--double]
+    python -m benchmarks.adding_classes [--base 1000] [--samples 50] [--new 100] [--shots 5] [--features 384] [--double]
 
-Classes are Gaussians with one covariance of falling spectrum. The first fit prepares the bank, learns thresholds on
-it and trains the rows of the base classes; the second finds all of that. With a bank from its folder, as in a new
-program, a fit trains these rows again, and a model from its folder brings them. Settings are the constants, so that
-none are chosen.
+Classes are Gaussians with one covariance of decreasing spectrum. The first fit prepares the bank, learns thresholds on
+it and trains the rows of the base classes; the second fit reuses all three. A bank loaded from disk has no trained
+rows, so that a fit trains them again; a model loaded from disk has them. Settings are constants, so that none are
+chosen. The last lines compare the model that was grown by a class to the one fitted at once.
 """
 
 from __future__ import annotations
@@ -27,20 +27,26 @@ CONSTANTS |= {"n_generated": 300, "support_weight": 20.0}
 
 
 def timed(what: str, run: Callable[[], Any]) -> tuple[Any, float]:
-    """What `run` gives, and its seconds of processor time, which other programs disturb less."""
+    """The result of `run` and its CPU time in seconds, which other programs affect less than wall time."""
     begin, begin_work = time.perf_counter(), time.process_time()
     found = run()
     seconds, work = time.perf_counter() - begin, time.process_time() - begin_work
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{what}: {seconds:.2f} s, processor {work:.2f} s, largest memory so far {memory:.2f} GiB", flush=True)
+    print(f"{what}: {seconds:.2f} s, CPU {work:.2f} s, peak memory so far {memory:.2f} GiB", flush=True)
     return found, work
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, value in {"base": 1000, "samples": 50, "new": 100, "shots": 5, "features": 384}.items():
-        parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--double", action="store_true")
+    for name, value, text in (
+        ("base", 1000, "base classes"),
+        ("samples", 50, "samples per base class"),
+        ("new", 100, "new classes"),
+        ("shots", 5, "samples per new class"),
+        ("features", 384, "number of features"),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=value, help=f"{text} (default: {value})")
+    parser.add_argument("--double", action="store_true", help="features in double precision")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     n_classes, width = options.base + options.new, options.features
@@ -75,9 +81,9 @@ def main() -> None:
         _, fitted = timed("load the bank, fit", lambda: model(BaseClasses.load(bank)).fit(X, y))
         _, loaded = timed("load bank and model, add one class", grown_from_disk)
     _, added = timed("add one class", lambda: growing.add_classes(X[is_last], y[is_last]))
-    print(f"A fit takes {fresh / added:.1f} times as long as adding a class, from disk {fitted / loaded:.1f} times.")
+    print(f"Time of a fit / time to add a class: {fresh / added:.1f} in memory, {fitted / loaded:.1f} from disk")
     difference = np.abs(growing.predict_proba(queries) - whole.predict_proba(queries)).max()
-    print(f"Largest difference of probabilities: {difference:.1e}")
+    print(f"Largest difference between their probabilities: {difference:.1e}")
     right, is_new = whole.predict(queries) == labels, labels >= options.base
     print(f"Accuracy: base classes {100 * right[~is_new].mean():.2f}%, new classes {100 * right[is_new].mean():.2f}%")
 

@@ -1,13 +1,12 @@
-"""Fuzzed command lines: `python -m benchmarks.fuzz_shell --seconds 600`.
+"""Fuzzed command lines: `python -m benchmarks.fuzz_commands --seconds 600`.
 
-Every option and argument of every command, as the program itself lists them, gets values that no one should pass, one
-or two at a time on top of a small sound command line; now and then a file that the command reads is damaged instead.
-A command must do its work or refuse it in a sentence. Anything else is a finding, printed with how to repeat it: a
-traceback, a crash, more time or memory than it may take, an exit code that is not documented, control characters in
-what it prints, a file outside of its folder that it was not told to write.
+One or two options or arguments of a small valid command line are given hostile values; sometimes an input file is
+damaged instead. Options and arguments are those that the program lists. A command must succeed or fail with an error
+message. Anything else is a finding and is printed with the command that repeats it: a traceback, a crash, too much time
+or memory, an undocumented exit code, control characters in the output, a file written outside the working folder.
 
-Each command runs in a fork of one process that has imported everything, in a folder of its own. No value names a place
-outside of it where root could do harm: devices are made in the folder.
+Each command runs in a fork of one process that has imported everything, in a folder of its own. No value is a path
+where root could do harm: devices are made in the folder.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from typing import Any
 SECONDS, CPU_SECONDS = 90, 60
 MEMORY, LARGEST_FILE, MOST_PROCESSES = 3 * 2**30, 2**28, 300
 EXIT_CODES = {0, 2, 130}
-# `inspect` says by 1 that a file has faults.
+# `inspect` exits with 1 if a file has faults.
 MORE_EXIT_CODES = {"inspect": {1}}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# Where the data of the sound lines are few, so are ways, queries and tasks.
+# The valid command lines use few samples, so ways, queries and tasks are few too.
 FEW = ["--ways", "2", "--queries", "2", "--tasks", "2"]
 FILES = ["--base", "base.npz", "--novel", "novel.npz"]
-# Arguments and options of small sound lines, by command; a command that is not here is run without any.
-SOUND: dict[str, list[tuple[list[str], list[str]]]] = {
+# Arguments and options of small valid lines, by command; other commands run without any.
+VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     "demo": [([], [*FEW, "--shots", "1", "--methods", "hot,centroid"])],
     "evaluate": [
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
@@ -121,19 +120,19 @@ PATHS = [
     "new%s.npz", "-new.npz", "~/x", "$HOME/x", "new.npz ", "\udcff.npz",
 ]  # fmt: skip
 VALUES = {"number": NUMBERS, "list": LISTS, "text": TEXTS, "path": PATHS}
-# What a value in a JSON file is replaced by.
+# Replacements for a value in a JSON file.
 DOCUMENTS: list[Any] = [
     None, True, 0, -1, 1.5, 10**20, 10**400, float("nan"), float("inf"), 1e308, "", "x", "\x1b[31m", "9" * 50, "../x",
     "fifo", [], {}, [None], {"a": 1}, [[]], "\ud800", 2**31, 2**63, -(2**70), "nan", "1e999",
 ]  # fmt: skip
 
 
-# --- what the commands are, and one line
+# --- command lines
 
 
 @dataclass(frozen=True)
 class Line:
-    """A command line, and how a file of its folder is damaged before it runs, if any is."""
+    """A command line, and how a file in its folder is damaged before it runs (None: not at all)."""
 
     command: str
     arguments: tuple[str, ...]
@@ -141,17 +140,17 @@ class Line:
 
     def __str__(self) -> str:
         damage = f"  # with {self.damage}" if self.damage else ""
-        return " ".join(["hotshot", *map(_shell, self.arguments)]) + damage
+        return " ".join(["hotshot", *map(_quoted, self.arguments)]) + damage
 
 
-def _shell(text: str) -> str:
-    """A word for bash, shortened where it is very long."""
+def _quoted(text: str) -> str:
+    """A word quoted for bash, shortened if it is very long."""
     quoted = shlex.quote(text) if text.isprintable() else "$" + repr(text)
     return quoted if len(quoted) <= 300 else f"{quoted[:80]}…({len(text)} characters)"
 
 
 def commands() -> dict[str, list[Any]]:
-    """Options and arguments of every command, as the program lists them; those of a group have two words."""
+    """Options and arguments of every command, as the program lists them; a command in a group has two words."""
     from hotshot.cli.app import MODULES, load_command
 
     found = {}
@@ -163,9 +162,9 @@ def commands() -> dict[str, list[Any]]:
 
 
 def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
-    """A sound line with one or two nasty values, or with a damaged file."""
+    """A valid line with one or two hostile values, or with a damaged file."""
     command = rng.choice(sorted(known))
-    arguments, options = (list(part) for part in rng.choice(SOUND.get(command, [([], [])])))
+    arguments, options = (list(part) for part in rng.choice(VALID.get(command, [([], [])])))
     damaged = rng.random() < 0.2
     for _ in range(0 if damaged else rng.choice((1, 1, 2))):
         param = rng.choice(known[command])
@@ -179,13 +178,13 @@ def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
             options += [f"{name}={value}"] if name.startswith("--") and rng.random() < 0.3 else [name, value]
     if rng.random() < 0.2:
         options.append("--json")
-    # What comes after two dashes is never an option.
+    # Words after two dashes are never options.
     positional = ["--", *arguments] if arguments and rng.random() < 0.2 else arguments
     return Line(command, (*command.split(), *options, *positional), str(rng.getrandbits(40)) if damaged else None)
 
 
 def _kind(param: Any) -> str:
-    """The kind of values an option takes; versions of Typer keep its type in different places."""
+    """The kind of value that an option takes; versions of Typer keep its type in different places."""
     kind = str(getattr(param, "type", None) or getattr(param, "type_descriptor", ""))
     if re.search(r"\b(int|float)", kind, re.IGNORECASE):
         return "number"
@@ -193,16 +192,16 @@ def _kind(param: Any) -> str:
 
 
 def draw_value(rng: random.Random, kind: str) -> str:
-    """A nasty value, most often of the kind that is asked for; text may be a list of numbers."""
+    """A hostile value, mostly of the kind that the option takes; text may be a list of numbers."""
     kinds = ["text", "list"] if kind == "text" else [kind]
     return rng.choice(VALUES[rng.choice(kinds if rng.random() < 0.7 else sorted(VALUES))])
 
 
-# --- the files of a working folder
+# --- files in the working folder
 
 
 def make_files(folder: Path) -> None:
-    """Sound files for sound lines, and others that are none, in the working folder."""
+    """Write the input files of valid lines, and other files, into the working folder."""
     import numpy as np
     import onnx
     import torch
@@ -256,16 +255,16 @@ IMPORTED = (
 MAKING = (
     ["convert", "base.npz", "base.bank"],
     ["convert", "novel.npz", "novel.bank"],
-    ["evaluate", *SOUND["evaluate"][0][1], "--out", "frozen", "--save-tasks", "tasks.safetensors"],
-    ["evaluate", *SOUND["evaluate"][0][1], "--out", "run"],
-    ["tune", *SOUND["tune"][0][1], "--out", "tuned.json"],
-    ["train", "images", *SOUND["train"][0][1], "--out", "backbone"],
-    ["reproduce", "costs", *SOUND["reproduce"][0][1], "--out", "all"],
+    ["evaluate", *VALID["evaluate"][0][1], "--out", "frozen", "--save-tasks", "tasks.safetensors"],
+    ["evaluate", *VALID["evaluate"][0][1], "--out", "run"],
+    ["tune", *VALID["tune"][0][1], "--out", "tuned.json"],
+    ["train", "images", *VALID["train"][0][1], "--out", "backbone"],
+    ["reproduce", "costs", *VALID["reproduce"][0][1], "--out", "all"],
 )
 
 
 def damage(folder: Path, seed: str) -> str:
-    """Damage one file of the folder; what was done to it."""
+    """Damage one file in the folder; returns a description of the damage."""
     from hotshot.evaluation import journal
 
     rng = random.Random(seed)
@@ -281,10 +280,10 @@ def damage(folder: Path, seed: str) -> str:
         else:
             lines = bytes(data).splitlines(keepends=True)
             at = rng.randrange(len(lines))
-            # Under a right checksum.
+            # With a correct checksum.
             lines[at] = journal.encode(_with_other_value(rng, journal.decode(lines[at].rstrip())))
             path.write_bytes(b"".join(lines))
-        return f"another value in {name}"
+        return f"{name}: one value replaced"
     if how == "digits":
         data = bytearray(re.sub(rb"\d+", b"9" * rng.choice((25, 400, 5000)), bytes(data), count=rng.choice((0, 1))))
     elif how == "deep":
@@ -307,7 +306,7 @@ def damage(folder: Path, seed: str) -> str:
 
 
 def _with_other_value(rng: random.Random, document: Any) -> Any:
-    """The document with one value replaced, added or left out, at any depth."""
+    """The document with one value replaced or removed, at any depth."""
     inner: list[Any] = list(document) if isinstance(document, dict) else []
     if isinstance(document, list):
         inner = list(range(len(document)))
@@ -341,9 +340,9 @@ def run(arguments: list[str], case: Path) -> Outcome:
     begun = time.monotonic()
     process = os.fork()
     if process == 0:
-        _become(arguments, case, printed)
+        _run_command(arguments, case, printed)
     code = _wait(process, begun + SECONDS)
-    # Workers that it has left behind.
+    # Workers that are still running.
     with suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
     texts = [path.read_bytes().decode(errors="backslashreplace") for path in printed]
@@ -365,8 +364,8 @@ def _wait(process: int, until: float) -> int:
     return -signal.SIGALRM
 
 
-def _become(arguments: list[str], case: Path, printed: list[Path]) -> None:
-    """In the fork: be the command, and never return."""
+def _run_command(arguments: list[str], case: Path, printed: list[Path]) -> None:
+    """In the fork: run the command and exit."""
     code = 1
     try:
         os.setsid()
@@ -376,7 +375,7 @@ def _become(arguments: list[str], case: Path, printed: list[Path]) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.environ |= {"HOME": str(case / "home"), "TMPDIR": str(case / "tmp"), "JOBLIB_TEMP_FOLDER": str(case / "tmp")}
         tempfile.tempdir = None
-        # No one pulls the plug: files need not reach the disk.
+        # Speed: files need not reach the disk.
         os.fsync = lambda _: None
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         for what, limit in (
@@ -401,11 +400,11 @@ def _become(arguments: list[str], case: Path, printed: list[Path]) -> None:
 
 
 def judge(line: Line, outcome: Outcome) -> str | None:
-    """The words for a finding, None where all is well."""
+    """The description of a finding; None if there is none."""
     printed = outcome.stdout + outcome.stderr
     if "Traceback (most recent call last)" in printed:
         own = re.findall(r'File ".*/(hotshot/[^"]*)", line (\d+)', printed)
-        place = ":".join(own[-1]) if own else "outside of hotshot"
+        place = ":".join(own[-1]) if own else "outside hotshot"
         last = next((text for text in reversed(printed.splitlines()) if re.match(r"[\w.]+(:|$)", text)), "")
         return f"traceback: {last.split(':')[0]} at {place}"
     if outcome.code == -signal.SIGALRM:
@@ -417,24 +416,25 @@ def judge(line: Line, outcome: Outcome) -> str | None:
     if "hotshot: Not enough memory" in outcome.stderr:
         return "too much memory"
     if outcome.code == 2 and not outcome.stderr.strip():
-        return "refused without a word"
+        return "exit code 2 without an error message"
     if found := CONTROL.search(outcome.stderr):
         return f"control character {found[0]!r} in stderr"
     if found := CONTROL.search(outcome.stdout):
         return f"control character {found[0]!r} in stdout"
     elsewhere = any(".." in word or "/" in word[:1] or "=/" in word for word in line.arguments)
     if outcome.stray and not elsewhere:
-        return f"writes {', '.join(re.sub('[0-9a-f]{6,}|[0-9]+', '#', name) for name in outcome.stray[:3])} outside"
+        names = ", ".join(re.sub("[0-9a-f]{6,}|[0-9]+", "#", name) for name in outcome.stray[:3])
+        return f"writes {names} outside its folder"
     return None
 
 
 # --- many commands
 
 
-def prepare_case(sound: Path, case: Path) -> None:
-    """A fresh folder of a case, with the sound files in it."""
+def prepare_case(inputs: Path, case: Path) -> None:
+    """Make a new folder for a case, with a copy of the input files."""
     shutil.rmtree(case, ignore_errors=True)
-    shutil.copytree(sound, case / "work", symlinks=True)
+    shutil.copytree(inputs, case / "work", symlinks=True)
     (case / "home").mkdir()
     (case / "tmp").mkdir()
     os.mkfifo(case / "work" / "fifo")
@@ -447,56 +447,59 @@ def prepare_case(sound: Path, case: Path) -> None:
     (case / "work" / "secret").chmod(0)
 
 
-def work(numbers: Iterator[int], seed: int, folder: Path, tell: Callable[[dict[str, Any]], None], until: float) -> None:
-    """Run the lines of these numbers; what becomes of each is told."""
+def work(
+    numbers: Iterator[int], seed: int, folder: Path, report: Callable[[dict[str, Any]], None], until: float
+) -> None:
+    """Run the lines with these numbers and report the result of each."""
     known = commands()
     for number in numbers:
         if time.monotonic() > until:
             return
         line = draw_line(random.Random(f"{seed} {number}"), known)
         case = folder / "case"
-        prepare_case(folder.parent / "sound", case)
-        said = line
+        prepare_case(folder.parent / "inputs", case)
+        shown = line
         if line.damage:
-            said = Line(line.command, line.arguments, damage(case / "work", line.damage))
+            shown = Line(line.command, line.arguments, damage(case / "work", line.damage))
         outcome = run(list(line.arguments), case)
-        told = {"number": number, "code": outcome.code, "seconds": outcome.seconds, "line": str(said)}
-        told |= {"found": judge(line, outcome), "end": outcome.stderr[-3000:]}
-        tell(told)
+        result = {"number": number, "code": outcome.code, "seconds": outcome.seconds, "line": str(shown)}
+        report(result | {"finding": judge(line, outcome), "end of stderr": outcome.stderr[-3000:]})
 
 
 def warm_up(root: Path) -> None:
-    """Import what the commands import, and make the sound files."""
+    """Import what the commands import, and make the input files."""
     os.environ |= dict.fromkeys(SINGLE_THREAD, "1")
     for name in IMPORTED:
         importlib.import_module(name)
     importlib.import_module("torch").set_num_threads(1)
-    sound = root / "sound"
-    for name in ("sound", "making/home", "making/tmp"):
+    inputs = root / "inputs"
+    for name in ("inputs", "making/home", "making/tmp"):
         (root / name).mkdir(parents=True)
-    (root / "making" / "work").symlink_to(sound)
-    make_files(sound)
+    (root / "making" / "work").symlink_to(inputs)
+    make_files(inputs)
     for arguments in MAKING:
         made = run(arguments, root / "making")
         if made.code:
-            sys.exit(f"{shlex.join(arguments)} must work before it can be fuzzed: {made.stderr}")
+            sys.exit(f"The valid command hotshot {shlex.join(arguments)} failed: {made.stderr}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--cases", type=int, default=10**9, help="stop after so many command lines")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="run the line of this number and show what it prints")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=300, help="time limit (default: 300)")
+    parser.add_argument(
+        "--cases", type=int, default=10**9, help="number of command lines (default: until the time limit)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the command lines (default: 0)")
+    parser.add_argument("--only", type=int, help="run only the command line with this number and print its result")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-shell-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-commands-", ignore_cleanup_errors=True) as name:
         root = Path(name)
         warm_up(root)
         if asked.only is not None:
             folder = root / "only"
             folder.mkdir()
-            work(iter([asked.only]), asked.seed, folder, lambda told: print(json.dumps(told, indent=1)), 1e99)
+            work(iter([asked.only]), asked.seed, folder, lambda result: print(json.dumps(result, indent=1)), 1e99)
             return
         found, codes = _run_all(asked, root)
     print(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
@@ -505,7 +508,7 @@ def main() -> None:
 
 
 def _run_all(asked: argparse.Namespace, root: Path) -> tuple[Counter[str], Counter[int]]:
-    """Run lines in several processes; each kind of finding is printed once, when it is found."""
+    """Run lines in several processes; print the first finding of each kind."""
     until = time.monotonic() + asked.seconds
     reading, writing = os.pipe()
     for worker in range(asked.jobs):
@@ -525,18 +528,18 @@ def _run_all(asked: argparse.Namespace, root: Path) -> tuple[Counter[str], Count
     codes: Counter[int] = Counter()
     with open(reading) as lines:
         for text in lines:
-            told = json.loads(text)
-            codes[told["code"]] += 1
-            if told["found"] is None:
+            result = json.loads(text)
+            codes[result["code"]] += 1
+            if result["finding"] is None:
                 continue
-            kind = f"{told['line'].split()[1]}: {told['found']}"
+            kind = f"{result['line'].split()[1]}: {result['finding']}"
             found[kind] += 1
             if found[kind] == 1:
-                print(f"{kind}\n  {told['line']}", flush=True)
-                again = f"python -m benchmarks.fuzz_shell --seed {asked.seed} --only {told['number']}"
-                print(f"  again: {again}", flush=True)
+                print(f"{kind}\n  {result['line']}", flush=True)
+                again = f"python -m benchmarks.fuzz_commands --seed {asked.seed} --only {result['number']}"
+                print(f"  to repeat it: {again}", flush=True)
     if any(os.wait()[1] for _ in range(asked.jobs)):
-        sys.exit("The fuzzer itself has failed.")
+        sys.exit("A process of the fuzzer failed.")
     for kind, times in found.items():
         print(f"{times:5d} x {kind}")
     return found, codes

@@ -1,6 +1,8 @@
-"""`hotshot predict` at scale: a million rows of features in Parquet, and texts against their encoder alone.
+"""Speed of `hotshot predict`: on a million rows of features in Parquet, and on texts compared to their encoder alone.
 
-python -m benchmarks.answers [--rows 1000000] [--texts 10000]
+    python -m benchmarks.prediction [--rows 1000000] [--texts 10000]
+
+Rows are measured in wall time and peak memory, texts in CPU time on one thread.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ WORDS = [
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="Rows of 384 features.")
-    parser.add_argument("--texts", type=int, default=10_000, help="Lines of text; 0 for none.")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of 384 features; 0 for none")
+    parser.add_argument("--texts", type=int, default=10_000, help="texts; 0 for none")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -65,12 +67,12 @@ def _features(folder: Path, n_rows: int) -> None:
         seconds, peak = _watched(folder, "predict", "intents.model", "queries.parquet", "-o", out, "--reject", "0.05")
         print(
             f"{n_rows:,} rows of {bank.X_novel.shape[1]} features, {len(model.classes)} classes, to {out}: "
-            f"{seconds:.1f} s, {n_rows / seconds:,.0f} rows a second, {peak / 1e6:,.0f} MB at most in all processes"
+            f"{seconds:.1f} s, {n_rows / seconds:,.0f} rows per second, peak {peak / 1e6:,.0f} MB in all processes"
         )
 
 
 def _write_parquet(path: Path, X: np.ndarray, n_rows: int) -> None:
-    """Noisy copies of features, with the file and the time they would come from."""
+    """Write noisy copies of features, with columns for the file and the time of each."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -86,7 +88,7 @@ def _write_parquet(path: Path, X: np.ndarray, n_rows: int) -> None:
 
 
 def _texts(folder: Path, n_texts: int) -> None:
-    """Time of `hotshot predict` on texts over that of its encoder alone, each in a process of its own."""
+    """Print the CPU time of `hotshot predict` on texts, of its encoder alone, and their ratio."""
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(n_texts)]
     for name, some in (("inbox.csv", texts), ("few.csv", texts[:256])):
@@ -100,20 +102,20 @@ def _texts(folder: Path, n_texts: int) -> None:
         "for i in range(0, len(texts), 256): encoder.encode(texts[i : i + 256])"
     )
     times = {}
-    # What it takes to start is taken away: the same with a few texts.
+    # The time of the same program on a few texts is subtracted, to leave out its start.
     for name in ("few.csv", "inbox.csv"):
-        times["encoder", name] = _processor_seconds(folder, "-c", alone.format(name))
+        times["encoder", name] = _cpu_seconds(folder, "-c", alone.format(name))
         answers = ("-m", "hotshot", "predict", "words.model", name, "-o", f"{name}.answers.csv")
-        times["predict", name] = _processor_seconds(folder, *answers)
+        times["predict", name] = _cpu_seconds(folder, *answers)
     encoder, predict = (times[what, "inbox.csv"] - times[what, "few.csv"] for what in ("encoder", "predict"))
     print(
-        f"{n_texts:,} texts beyond the first 256: encoder alone {encoder:.1f} s of processor time, hotshot predict "
+        f"{n_texts:,} texts beyond the first 256: encoder alone {encoder:.1f} s of CPU time, hotshot predict "
         f"{predict:.1f} s, ratio {predict / encoder:.3f}"
     )
 
 
-def _processor_seconds(folder: Path, *arguments: str) -> float:
-    """What a program takes on one thread, which other programs disturb less than the time that passes."""
+def _cpu_seconds(folder: Path, *arguments: str) -> float:
+    """CPU time of a Python program on one thread; other programs affect it less than wall time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, check=True, stderr=subprocess.DEVNULL)
@@ -122,7 +124,7 @@ def _processor_seconds(folder: Path, *arguments: str) -> float:
 
 
 def _watched(folder: Path, *arguments: str) -> tuple[float, int]:
-    """Seconds of a command, and the most memory that it and its children had at once."""
+    """Wall time of a command in seconds, and the peak memory of it and its children in bytes."""
     begun = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-m", "hotshot", *arguments], cwd=folder, stderr=subprocess.DEVNULL)
     peak = 0

@@ -1,12 +1,13 @@
-"""How often 95% intervals hold the accuracy on classes that nobody has seen, where that accuracy is known.
+"""How often 95% intervals contain the accuracy on new classes, on synthetic classes whose accuracy is known.
 
-    python -m benchmarks.coverage [--repetitions 500] [--tasks 400] [--seed 0] [--heterogeneity 0.4]
+    python -m benchmarks.interval_coverage [--repetitions 500] [--tasks 400] [--seed 0] [--heterogeneity 0.4]
 
-Classes are Gaussians drawn from a known population: means in 16 dimensions, and a spread of each class's own, so that
-some are hard and some are easy; its logarithm has the standard deviation `--heterogeneity`. Every repetition draws new
-classes, 60 samples of each, and 5-way-1-shot tasks of 15 queries from them. The methods are the nearest support sample
-by Euclidean distance, and by cosine. The population's accuracy is the mean over tasks of fresh classes each. An
-interval over tasks covers the draw of tasks alone, one over classes that of the classes too.
+Classes are Gaussians drawn from a known population: random means in 16 dimensions and a random spread per class, which
+makes some classes hard and some easy. The logarithm of the spread has the standard deviation `--heterogeneity`. Every
+repetition draws new classes, 60 samples of each, and 5-way-1-shot tasks with 15 queries per class. The two methods
+choose the nearest support sample by Euclidean distance and by cosine. The true accuracy is a mean over many tasks, each
+with new classes. An interval over tasks accounts for the random tasks only, an interval over classes also for the
+random classes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ console = Console(width=100)
 
 
 def draw_classes(rng: np.random.Generator, n: int, samples: int, heterogeneity: float = HETEROGENEITY) -> np.ndarray:
-    """Samples (n, samples, V) of n classes of the population."""
+    """Samples (n, samples, V) of n random classes."""
     means = rng.normal(size=(n, 1, WIDTH))
     spreads = np.exp(heterogeneity * rng.normal(size=(n, 1, 1)))
     return means + spreads * rng.normal(size=(n, samples, WIDTH))
@@ -56,7 +57,7 @@ def accuracies(drawn: np.ndarray) -> np.ndarray:
 def population_accuracies(
     rng: np.random.Generator, tasks: int = POPULATION_TASKS, heterogeneity: float = HETEROGENEITY
 ) -> np.ndarray:
-    """Accuracy of both methods on the population, each task with fresh classes."""
+    """True accuracy of both methods: the mean over tasks that each have new classes."""
     parts = []
     for _ in range(tasks // POPULATION_STEP):
         X = draw_classes(rng, POPULATION_STEP * WAYS, 1 + QUERIES, heterogeneity)
@@ -67,7 +68,7 @@ def population_accuracies(
 def coverage(
     n: int, tasks: int, repetitions: int, seed: int, truth: np.ndarray, heterogeneity: float = HETEROGENEITY
 ) -> dict[str, dict[str, tuple[float, float]]]:
-    """Share of the repetitions whose interval holds the truth, and the mean half width: by what, and over what."""
+    """Share of intervals that contain the truth, and their mean half width, by quantity and by kind of interval."""
     found: dict[str, dict[str, list[tuple[bool, float]]]] = {}
     for repetition in range(repetitions):
         rng = np.random.default_rng([seed, n, repetition])
@@ -84,25 +85,23 @@ def coverage(
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=500)
-    parser.add_argument("--tasks", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--heterogeneity", type=float, default=HETEROGENEITY)
+    parser.add_argument("--repetitions", type=int, default=500, help="repetitions (default: 500)")
+    parser.add_argument("--tasks", type=int, default=400, help="tasks per repetition (default: 400)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--heterogeneity", type=float, default=HETEROGENEITY, help="see above (default: 0.4)")
     options = parser.parse_args()
     how = options.heterogeneity
     truth = population_accuracies(np.random.default_rng([options.seed, 1]), heterogeneity=how)
-    console.print(
-        f"Accuracy on the population: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine."
-    )
+    console.print(f"True accuracy: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine.")
     table = Table(
         title=f"Coverage of 95% intervals, {options.repetitions} repetitions of {options.tasks} tasks, "
         f"seed {options.seed}",
         title_justify="left",
     )
-    for name in ("classes", "of the", "over classes", "± in %", "over tasks alone", "± in %"):
-        table.add_column(name, justify="left" if name == "of the" else "right")
+    for name in ("classes", "quantity", "over classes", "± in %", "over tasks", "± in %"):
+        table.add_column(name, justify="left" if name == "quantity" else "right")
     for n in NUMBERS_OF_CLASSES:
         for what, found in coverage(n, options.tasks, options.repetitions, options.seed, truth, how).items():
             cells = (f"{share:.1%} {100 * width:.2f}".split() for share, width in found.values())

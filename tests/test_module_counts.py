@@ -1,4 +1,4 @@
-"""The ways that docs/architecture.md describes are short: how many modules of hotshot a vector and a table pass."""
+"""Few modules of hotshot process a vector or a task; docs/architecture.md lists them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from hotshot.cli.app import load_command
 ROOT = Path(package.__file__).parent
 
 
-def modules_passed(run):
-    """Modules of hotshot in which a function is called while `run` runs; importing them does not count."""
-    passed = set()
+def modules_used(run):
+    """Modules of hotshot whose functions `run` calls; imports do not count."""
+    used = set()
 
-    def note(frame, event, argument):
+    def record(frame, event, argument):
         code = frame.f_code
         if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(str(ROOT)):
-            passed.add(str(Path(code.co_filename).relative_to(ROOT)))
+            used.add(str(Path(code.co_filename).relative_to(ROOT)))
 
     before = sys.getprofile()
-    sys.setprofile(note)
-    threading.setprofile(note)
+    sys.setprofile(record)
+    threading.setprofile(record)
     try:
         run()
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
-    return passed
+    return used
 
 
 @pytest.fixture
@@ -45,18 +45,18 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_a_support_vector_passes_few_modules_from_its_file_to_a_prediction(files):
-    def way():
+def test_few_modules_process_a_vector_from_its_file_to_a_prediction(files):
+    def fit_and_predict():
         base = BaseClasses.from_samples(*read_features(files / "base.npz"))
         X, y = read_features(files / "novel.npz")
         HOTClassifier(base).fit(X[::10], y[::10]).predict(X)
 
-    passed = modules_passed(way)
-    assert len(passed) <= 19, " ".join(sorted(passed))
+    used = modules_used(fit_and_predict)
+    assert len(used) <= 19, " ".join(sorted(used))
 
 
-def test_a_table_passes_few_modules(files, hotshot):
+def test_few_modules_process_a_task(files, hotshot):
     names = ("--base", files / "base.npz", "--novel", files / "novel.npz")
     load_command("evaluate")
-    passed = modules_passed(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
-    assert len(passed) <= 33, " ".join(sorted(passed))
+    used = modules_used(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
+    assert len(used) <= 33, " ".join(sorted(used))

@@ -1,22 +1,22 @@
-"""What choosing settings on the base classes is worth: "auto" against the old constants, and against the best there is.
+"""Accuracy with settings chosen on the base classes ("auto") minus accuracy with fixed settings.
 
-    python -m benchmarks.choices DATA [--sets miniimagenet] [--tasks 1000] [--base FILE --novel FILE]
+    python -m benchmarks.chosen_settings DATA [--sets miniimagenet] [--tasks 1000] [--base FILE --novel FILE]
 
-Every setting that differs from the chosen ones in one value is tried on the novel classes too, which "auto" never sees.
-The best of them is the best of many and so looks better than it is. Sets are those of `benchmarks.accuracy`.
+The fixed settings are the constants of an earlier version, and all settings that differ from the chosen ones in one
+value. They are compared on the novel classes, which "auto" never sees. The best of many settings looks better than it
+is, because it was selected on these tasks. Sets are those of `benchmarks.accuracy`.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from benchmarks.accuracy import OMNIGLOT_SHARE, sets_of
+from benchmarks.accuracy import OMNIGLOT_SHARE, add_data_options, sets_of
 from hotshot import HOTClassifier, evaluate
 from hotshot.cli.terminal import Watching, to_rich
 from hotshot.estimators import CentroidClassifier
@@ -47,20 +47,14 @@ def gain(found: Evaluation, method: str, shots: int) -> tuple[Number, Number]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--sets", default="all", help="names with commas, or all")
-    parser.add_argument("--base", type=Path, help="base classes of the set called features")
-    parser.add_argument("--novel", type=Path, help="novel classes of the set called features")
-    parser.add_argument("--tasks", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=-1)
+    add_data_options(parser, tasks=1000, seed=1)
     options = parser.parse_args()
     console = Console(width=130)
     for name, load in sets_of(options).items():
         base, X, y = load()
         begin = time.perf_counter()
         choice = HOTClassifier(base).choice()
-        console.print(f"{name}: chosen in {time.perf_counter() - begin:.1f} s", style="bold")
+        console.print(f"{name}: settings chosen in {time.perf_counter() - begin:.1f} s", style="bold")
         console.print(to_rich(choice_table(choice)))
         console.print(*choice_table(choice).notes, markup=False)
         methods = {
@@ -77,7 +71,7 @@ def main() -> None:
         rows = [(m, *(cell for k in found.shots for cell in (_mean(found, m, k), *gain(found, m, k)))) for m in methods]
         columns = ["method"]
         for k in found.shots:
-            columns += [f"{k}-shot", "auto minus it, 95% over classes", "over tasks"]
+            columns += [f"{k}-shot", "auto - method, 95% over classes", "over tasks"]
         console.print(to_rich(Table(f"{name}, {ways}-way, {tasks} tasks", tuple(columns), tuple(rows))))
 
 
