@@ -308,7 +308,7 @@ def test_other_classifiers_with_a_bank_have_outlier_scores():
 
 
 def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "open-world.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "open-world.md").read_text()
     first, second = re.findall("```python\n(.*?)```", page, flags=re.DOTALL)
     (X_base, y_base), (X_support, y_support) = samples(range(OLD), 20, seed=0), samples(NEW, 3, seed=1)
     X, _ = samples(NEW, 5, seed=2)

@@ -9,8 +9,8 @@ Base classes that the extractor was trained on differ from new classes. Training
 while a new class lies in directions that base classes share. When held out, they are far too easy, and the best
 settings for them are not the best for new classes, except for the power: only the power is then chosen. A bank can
 state whether it was seen in training. If it does not, a test decides: the posterior rule for the means, which relies on
-shared directions, is significantly worse on held-out classes that were seen in training. It is also worse on small banks
-of classes that share few directions, so a bank with fewer samples than networks are trained on does not count as seen.
+shared directions, is significantly worse on held-out classes that were seen in training. It is also worse on small
+banks whose classes share few directions, so a bank with fewer samples than networks are trained on is not seen.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class HOTClassifier(CalibratedClassifier):
     }
 
     _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "mean_rule": ("posterior", "mix"),
+        "mean_rule": ("posterior", "mix", "posterior-whole"),
         "power": (0.5, 1.0),
         "epsilon": (0.02, 0.005, 0.05),
         "n_generated": (300, 50),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -91,20 +92,22 @@ def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     return _average(borrowed, float(method.mix), _constant(1 - float(method.mix), borrowed))
 
 
-def posterior_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
+def posterior_rule(
+    base: PreparedBase, borrowed: Borrowed, method: Method, *, share: float = POSTERIOR_SHARE, within: float = 0.2
+) -> Joint:
     r""":math:`\bar\mu + A' (x_n - \bar\mu)` with :math:`\bar\mu = \sum_b w_{bn} \mu_b`: shrinkage by direction.
 
     :math:`A = S_b (S_b + S_w / K)^{-1}` gives the posterior mean of a class of K samples if class means vary by S_b
-    around the lent mean and samples by S_w around their class mean. A' is three quarters A and one quarter the equal
-    shrinkage of all directions in the "mix" rule.
+    around the lent mean and samples by S_w around their class mean. A' is a share of A, and for the rest the equal
+    shrinkage of all directions in the "mix" rule; S_w is shrunk to its trace by ``within``.
     """
     xp = namespace(borrowed.targets)
-    two = base.two_covariances()
+    two = base.two_covariances(within)
     difference = borrowed.targets - borrowed.lent
     kept = two.ratios / (two.ratios + 1 / borrowed.shots[..., None])
     shrunk = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
     mixed = mix_rule(base, borrowed, method).means
-    means = POSTERIOR_SHARE * (borrowed.lent + shrunk) + (1 - POSTERIOR_SHARE) * mixed
+    means = share * (borrowed.lent + shrunk) + (1 - share) * mixed
     length = xp.sum(difference * difference, axis=-1)
     own_part = xp.sum(difference * (means - borrowed.lent), axis=-1)
     return Joint(means, xp.where(length > 0, own_part / xp.where(length > 0, length, 1.0), 1.0), borrowed.weights)
@@ -135,6 +138,8 @@ def _constant(share: float, borrowed: Borrowed) -> Array:
 MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
     "mix": mix_rule,
     "posterior": posterior_rule,
+    # All of A: for features whose noise differs little between directions.
+    "posterior-whole": partial(posterior_rule, share=1.0, within=0.7),
     "printed": printed_rule,
     "free-lunch": free_lunch_rule,
 }
