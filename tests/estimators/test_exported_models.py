@@ -116,7 +116,7 @@ def test_the_centre_has_no_direction_and_is_answered(tmp_path):
 
 
 def blocks(language, section):
-    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "export.md").read_text()
     (own,) = re.findall(rf"## {section}\n(.*?)(?:\n## |$)", page, re.DOTALL)
     return re.findall(rf"```{language}\n(.*?)```", own, re.DOTALL)
 
@@ -160,7 +160,7 @@ def test_the_python_of_the_docs_answers_as_the_model_does(name, tmp_path, monkey
 def test_the_javascript_of_the_docs_answers_as_the_model_does(name, tmp_path):
     node = shutil.which("node")
     if node is None:
-        pytest.skip("node is not installed: the JavaScript of docs/export.md is not tested")
+        pytest.skip("node is not installed: the JavaScript of docs/guides/export.md is not tested")
     model, queries = fitted(name)
     export_model(model, tmp_path / "intents.json")
     (block,) = blocks("javascript", "JSON")

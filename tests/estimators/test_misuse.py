@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -203,11 +201,3 @@ def test_a_bank_without_samples_cannot_be_transformed(tmp_path):
     BASE.save(tmp_path / "small.bank", samples=False, covariance="pooled")
     with pytest.raises(ParameterError, match="keeps no samples, which a transform of features needs"):
         BaseClasses.load(tmp_path / "small.bank").transform(np.abs)
-
-
-def test_the_example_of_the_docs_runs():
-    page = (Path(__file__).parents[2] / "docs" / "banks.md").read_text()
-    (example,) = re.findall(r"## Scalers and other transforms.*?```python\n(.*?)```", page, re.DOTALL)
-    known = {"base": BASE, "HOTClassifier": lambda base: hot(base), "X_support": X, "y_support": Y, "X_query": QUERIES}
-    assert not warned(lambda: exec(example, known))
-    assert len(known["model"].predict(QUERIES)) == len(QUERIES)

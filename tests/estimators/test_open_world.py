@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -305,20 +304,6 @@ def test_other_classifiers_with_a_bank_have_outlier_scores():
         BaseClasses.from_samples(np.abs(samples(range(OLD), 20, seed=0)[0]), np.repeat(range(OLD), 20))
     )
     assert model.fit(np.abs(X), y).outlier_score(np.abs(X)).shape == (12,)
-
-
-def test_the_page_of_the_docs_runs(tmp_path, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs" / "guides" / "open-world.md").read_text()
-    first, second = re.findall("```python\n(.*?)```", page, flags=re.DOTALL)
-    (X_base, y_base), (X_support, y_support) = samples(range(OLD), 20, seed=0), samples(NEW, 3, seed=1)
-    X, _ = samples(NEW, 5, seed=2)
-    names = {"X_base": X_base, "y_base": y_base, "X_support": X_support, "y_support": y_support, "X": X}
-    exec(first, names)
-    X_more, y_more = samples([30], 2, seed=3)
-    names |= {"X_more": X_more, "y_more": y_more}
-    monkeypatch.chdir(tmp_path)
-    exec(second.replace("a class", "class 30"), names)
-    assert "class 30" not in names["model"].classes_
 
 
 def test_the_fitted_temperature_is_that_of_the_labels():
