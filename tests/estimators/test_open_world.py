@@ -321,13 +321,13 @@ def test_the_fitted_temperature_is_that_of_the_labels():
     assert fit_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
 
 
-def test_probabilities_are_not_learned_from_classes_seen_in_training():
+def test_probabilities_are_softened_by_a_constant_where_classes_were_seen_in_training():
     X, y = samples(range(OLD), 20, seed=0)
     for seen in (True, False):
         model = HOTClassifier(BaseClasses.from_samples(X, y, seen_in_training=seen), epsilon=0.02, n_generated=300)
         model.fit(*samples(NEW, 2, seed=1))
-        assert (model.probability_temperature_ == 1) is seen
-        assert (model.confidence() is None) is seen
+        assert (model.probability_temperature_ == 1.5) is seen
+        assert model.confidence().temperature(5, 4) == (1.25 if seen else pytest.approx(1, abs=0.9))
 
 
 def test_a_second_fit_knows_nothing_of_the_first():

@@ -423,17 +423,17 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         Returns
         -------
         Confidence or None
-            None if probabilities are not calibrated, for example because the extractor was trained on the base classes.
+            None if probabilities are not calibrated.
         """
-        wanted = getattr(self, "calibrate_probabilities", False) and not self.choice().seen_in_training
-        return self._confidence(self.parts()[1]) if wanted else None
+        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
 
     def _confidence(self, method: Method) -> Confidence | None:
         bank = self.base
         # The sampled head takes too long.
         if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
             return None
-        return confidence_on(bank, self)
+        known = confidence_on(bank, self)
+        return None if known is None else replace(known, is_seen=self.choice().seen_in_training)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""

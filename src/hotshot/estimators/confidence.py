@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Confidence:
     scores : array (ways, scored shots, levels)
         Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
         usual fit of the support.
+    is_seen : bool
+        Whether the extractor was trained on the base classes, which are then too easy to learn temperatures from.
     """
 
     ways: tuple[int, ...]
@@ -81,9 +83,15 @@ class Confidence:
     usual: np.ndarray
     moves: np.ndarray
     scores: np.ndarray
+    is_seen: bool = field(default=False, kw_only=True)
 
     def temperature(self, ways: float, shots: float) -> float:
-        """The temperature for tasks of any size, interpolated in the logarithms of ways and shots."""
+        """The temperature for tasks of any size, interpolated in the logarithms of ways and shots.
+
+        It is 1 + 1/K at K shots if the base classes were seen in training.
+        """
+        if self.is_seen:
+            return 1 + 1 / shots
         return float(np.exp(self._between(np.log(self.temperatures), self.shots, ways, shots)))
 
     def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:

@@ -88,9 +88,9 @@ class HOTClassifier(CalibratedClassifier):
     n_retrieved : int, "auto" or None
         Number of nearest base classes that may lend to one target; None is all. "auto" is all in banks of up to 512
         classes, and 100 in larger ones.
-    mean_rule : {"auto", "posterior", "mix", "printed", "free-lunch"}
-        How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior"
-        or "mix".
+    mean_rule : {"auto", "posterior", "posterior-whole", "mix", "printed", "free-lunch"}
+        How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior",
+        "mix" or "posterior-whole".
     mix : float or "auto"
         Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
         0.7 / (0.7 + 0.3 K) at K shots.

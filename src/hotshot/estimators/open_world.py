@@ -243,8 +243,7 @@ class OpenWorld:
         self.seen_in_training_ = seen or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
-            if not seen:
-                self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
+            self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
             old = self._old_classes(bank, base, method)
             if len(old.held_out):
