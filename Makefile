@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/installed
 	$(BIN)/hotshot demo
 
-test: $(VENV)/installed-dev lint
+test: $(VENV)/installed-dev lint docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore tests/evaluation/test_dask.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/evaluation/test_dask.py
 
@@ -32,7 +32,7 @@ fuzz: $(VENV)/installed-dev
 
 # The site, to be opened as site/index.html: every code cell is run, and a warning is an error.
 docs: $(VENV)/installed-dev
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs site
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -j 2 --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs site
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -56,7 +56,7 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt $(VENV)/installed
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: wheel coverage
