@@ -49,8 +49,8 @@ def test_the_wider_type_is_kept_in_any_order(tmp_path):
 
 
 def test_what_is_known_of_the_features_is_kept(tmp_path):
-    told = [{"extractor": "DINO", "date": 1}, {"date": 1, "seen_in_training": True}, {"date": 2}]
-    for number, about in enumerate(told):
+    abouts = [{"extractor": "DINO", "date": 1}, {"date": 1, "seen_in_training": True}, {"date": 2}]
+    for number, about in enumerate(abouts):
         BaseClasses.from_samples(X[number == Y % 3], Y[number == Y % 3], about=about).save(tmp_path / str(number))
     about = merge_banks([tmp_path / n for n in "012"], tmp_path / "all").about
     assert [source["name"] for source in about.pop("source")] == ["0", "1", "2"]
