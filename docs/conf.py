@@ -1,5 +1,6 @@
 """How Sphinx builds the site: `make docs` runs every code cell and treats each warning as an error."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ os.environ["EXAMPLES"] = str(HERE.parent / "examples")
 os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
 os.environ["COLUMNS"] = "92"  # what a block of the page holds without scrolling
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 project = "hotshot"
 author = "The hotshot developers"

@@ -27,11 +27,11 @@ from hotshot.method.heads.expected import expected_objective
 B = len(RAGGED)
 
 
-def naive_posterior(base, borrowed, x, shots):
+def naive_posterior(base, borrowed, x, shots, shrinkage=0.2):
     """Lent mean + A (x - lent mean), A = S_b (S_b + S_w / K)^-1 with both covariances shrunk, as dense matrices."""
     identity = np.eye(len(x))
     within = np.diag(base.spectrum)
-    within = 0.8 * within + 0.2 * np.trace(within) / len(x) * identity
+    within = (1 - shrinkage) * within + shrinkage * np.trace(within) / len(x) * identity
     between = np.cov(base.means.T)
     between = 0.5 * (0.5 * between + 0.5 * np.trace(between) / len(x) * identity)
     return borrowed + between @ np.linalg.solve(between + within / shots, x - borrowed)
@@ -41,6 +41,8 @@ def naive_mean(rule, base, borrowed, x, *, m, k, shots):
     if rule == "posterior":
         mixed = naive_mean("mix", base, borrowed, x, m=m, k=k, shots=shots)
         return 0.25 * mixed + 0.75 * naive_posterior(base, borrowed, x, shots)
+    if rule == "posterior-whole":
+        return naive_posterior(base, borrowed, x, shots, shrinkage=0.7)
     if rule == "mix":
         return m * borrowed + (1 - m) * x
     if rule == "printed":
@@ -79,7 +81,7 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
             # from the lent mean to the target, and its foot on it counts.
             whole = np.linalg.lstsq(np.stack([borrowed, targets[t, n]]).T, means[t, n], rcond=None)[0]
             share = whole[1] / whole.sum()
-            if rule == "posterior":
+            if rule.startswith("posterior"):
                 line = targets[t, n] - borrowed
                 share = line @ (means[t, n] - borrowed) / (line @ line)
             np.testing.assert_allclose(to_numpy(got.own_share)[t, n], share, rtol=1e-9)
