@@ -239,7 +239,7 @@ class OpenWorld:
         seen = self.choice().seen_in_training
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
         shots = self.known_.sizes[is_new]
-        # With several shots the thresholds follow the support, and it is enough to look at the samples.
+        # The header is needed at one shot only: with several, the thresholds follow the support.
         self.seen_in_training_ = seen or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
