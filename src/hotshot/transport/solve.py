@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -25,6 +24,7 @@ from hotshot.arrays import (
 )
 from hotshot.errors import InputError, ParameterError, TransportError
 from hotshot.transport.newton import BlockSolution, newton
+from hotshot.transport.relaxed import relaxed
 from hotshot.transport.sinkhorn import sinkhorn
 
 SOLVERS = {"newton": newton, "sinkhorn": sinkhorn}
@@ -101,10 +101,12 @@ class Solution:
     cost : array (…)
         Transport cost ``sum(C * plan)``; infinite if nothing was transported.
     primal, dual : array (…)
-        Value of the regularised problem, ``sum(C * plan) + epsilon * sum(plan * log(plan))``, and of its dual. They
-        are equal at the solution; before it, the dual is lower.
+        Value of the regularised problem, ``sum(C * plan) + epsilon * sum(plan * log(plan))`` with the penalty of a
+        relaxation, and of its dual. They are equal at the solution; before it, the dual is lower.
     marginal_error : array (…)
-        Sum of absolute violations of both marginals, as a share of the mass; infinite if nothing was transported.
+        Sum of absolute violations of both marginals, as a share of the mass; infinite if nothing was transported. With
+        a relaxation, of ``a`` and of the condition that columns sum to ``b * exp(-h / relaxation)`` for their potential
+        h.
     iterations : integer array (…)
         Iterations spent on the problem's block.
     status : integer array (…)
@@ -190,6 +192,7 @@ def solve(
     b: Array | None = None,
     *,
     epsilon: float,
+    relaxation: float | None = None,
     method: str = "auto",
     tolerance: float | None = None,
     max_iterations: int | None = None,
@@ -200,6 +203,9 @@ def solve(
         \min_{T \ge 0} \sum_{jn} C_{jn} T_{jn} + \epsilon \sum_{jn} T_{jn} \log T_{jn}
         \quad \text{with} \quad T 1 = a, \; T^\top 1 = b.
 
+    With a relaxation :math:`\rho`, the penalty :math:`\rho \, KL(T^\top 1 | b)` takes the place of the constraint
+    :math:`T^\top 1 = b` (unbalanced transport), where :math:`KL(x | y) = \sum_n x_n \log(x_n / y_n) - x_n + y_n`.
+
     Parameters
     ----------
     cost : array (…, J, S)
@@ -209,8 +215,13 @@ def solve(
         different sizes can share a batch.
     epsilon : float
         Strength of the entropy, in the units of the cost.
+    relaxation : float, optional
+        Strength of the penalty for column sums other than ``b``, in the units of the cost: near 0 they are free, and
+        the larger it is, the closer they are to ``b``. The totals of ``a`` and ``b`` may then differ. By default the
+        column sums are ``b``.
     method : {"auto", "newton", "sinkhorn"}
-        Solver. "auto" uses Newton's method if the smaller side has at most 256 points, else Sinkhorn's.
+        Solver. "auto" uses Newton's method if the smaller side (with a relaxation: the side of ``b``) has at most 256
+        points, else Sinkhorn's.
     tolerance : float, optional
         Accepted sum of absolute violations of the marginal of the smaller side, as a share of the mass; the
         other is met by construction. By default 1e-9, and 1e-5 in single precision.
@@ -238,8 +249,9 @@ def solve(
     >>> solution.converged
     True
     """
-    _check_parameters(epsilon, method, tolerance, max_iterations)
+    _check_parameters(epsilon, relaxation, method, tolerance, max_iterations)
     epsilon = float(epsilon)
+    is_relaxed = relaxation is not None
     cost = as_floats(cost, "cost")
     if cost.ndim < 2 or 0 in cost.shape:
         raise InputError(
@@ -254,17 +266,20 @@ def solve(
     problems = math.prod(batch)
     flat_cost = xp.reshape(cost, (problems, rows, columns))
     a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
-    bad, flat_cost, a, b, mass, imbalance = _replace_unsolvable(flat_cost, a, b, epsilon)
+    bad, flat_cost, a, b, mass, imbalance = _replace_unsolvable(flat_cost, a, b, epsilon, is_relaxed)
 
     if method == "auto":
-        method = "newton" if min(rows, columns) <= LARGEST_NEWTON_SIDE else "sinkhorn"
+        small_side = columns if is_relaxed else min(rows, columns)
+        method = "newton" if small_side <= LARGEST_NEWTON_SIDE else "sinkhorn"
     if tolerance is None:
         tolerance = 1e-5 if is_single(cost) else 1e-9
     if max_iterations is None:
         max_iterations = MAX_ITERATIONS[method]
-    settings = (epsilon, tolerance, int(max_iterations))
+    strength = None if relaxation is None else float(relaxation) / epsilon
+    settings = (epsilon, strength, tolerance, int(max_iterations))
     large, small = b, a
-    if columns <= rows:
+    is_transposed = is_relaxed or columns <= rows
+    if is_transposed:
         flat_cost = xp.matrix_transpose(flat_cost)
         large, small = a, b
 
@@ -272,7 +287,7 @@ def solve(
     values = []
     for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
         problem = [x[block, ...] for x in (flat_cost, large, small)]
-        block_plan, *rest = _solve_block(SOLVERS[method], problem, *settings)
+        block_plan, *rest = _solve_block(method, problem, *settings)
         multiply_into(plan[block, ...], block_plan, mass[block, None, None])
         values.append(rest)
     moved, primal, dual, error, iterations, converged = (xp.concat(x, axis=0) for x in zip(*values, strict=True))
@@ -292,7 +307,7 @@ def solve(
     def scaled_by_mass(value: Array, shift: Array | float = 0.0) -> Array:
         return xp.reshape(xp.where(usable, value * mass + shift, xp.full_like(value, float("inf"))), tuple(batch))
 
-    plan = xp.matrix_transpose(plan) if columns <= rows else plan
+    plan = xp.matrix_transpose(plan) if is_transposed else plan
     return Solution(
         plan=xp.reshape(plan, cost.shape),
         cost=scaled_by_mass(moved),
@@ -304,10 +319,14 @@ def solve(
     )
 
 
-def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
+def _check_parameters(epsilon: Any, relaxation: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
     if not _is_positive(epsilon):
         raise ParameterError(
             f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
+        )
+    if relaxation is not None and not (_is_positive(relaxation) and 0 < relaxation / epsilon < math.inf):
+        raise ParameterError(
+            f"relaxation must be a positive, finite number or None, got {relaxation!r}: epsilon is a usual value."
         )
     if not isinstance(method, str) or method not in ("auto", *SOLVERS):
         raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
@@ -333,10 +352,11 @@ def _marginal(mass: Array | None, name: str, batch: list[int], size: int, cost: 
         raise InputError(f"{name} must have shape {shape} to fit the cost, got {tuple(mass.shape)}.") from None
 
 
-def _replace_unsolvable(cost: Array, a: Array, b: Array, epsilon: float) -> tuple[Array, ...]:
+def _replace_unsolvable(cost: Array, a: Array, b: Array, epsilon: float, is_relaxed: bool) -> tuple[Array, ...]:
     """Statuses of problems that cannot be solved, and the batch with placeholders in their places.
 
-    The marginals are returned with unit total, with the mass they had and the share by which their totals differ.
+    The marginals are returned with unit total, with the mass they had and the share by which their totals differ. With
+    a relaxation their totals may differ, and both are divided by that of ``a``.
     """
     xp = namespace(cost)
     # An epsilon without a reciprocal divides no cost, not even 0.
@@ -352,15 +372,19 @@ def _replace_unsolvable(cost: Array, a: Array, b: Array, epsilon: float) -> tupl
     total_a, total_b = xp.sum(a, axis=1), xp.sum(b, axis=1)
     balanced = xp.abs(total_a - total_b) <= (1e-4 if is_single(cost) else 1e-6) * total_a
     positive = xp.all(a >= 0, axis=1) & xp.all(b >= 0, axis=1) & (total_a > 0)
+    if is_relaxed:
+        balanced = total_b > 0
     good = finite & positive & balanced
     fine = xp.zeros(good.shape, dtype=xp.int64, device=device(cost))
     bad = xp.where(finite, xp.where(good, fine, int(Status.BAD_MASS)), int(Status.NOT_FINITE))
     if not bool(xp.all(good)):
         cost, a, b = _with_placeholders(cost, a, b, good)
-    a = a / xp.sum(a, axis=1, keepdims=True)
-    b = b / xp.sum(b, axis=1, keepdims=True)
+    a_sum = xp.sum(a, axis=1, keepdims=True)
+    a, b = a / a_sum, b / (a_sum if is_relaxed else xp.sum(b, axis=1, keepdims=True))
     nothing, one = xp.zeros_like(total_a), xp.ones_like(total_a)
     imbalance = xp.where(good, xp.abs(total_a - total_b), nothing) / xp.where(good, total_a, one)
+    if is_relaxed:
+        imbalance = nothing
     return bad, cost, a, b, xp.where(good, total_a, nothing), imbalance
 
 
@@ -374,7 +398,7 @@ def _with_placeholders(cost: Array, a: Array, b: Array, good: Array) -> tuple[Ar
 
 
 def _solve_block(
-    solver: Callable[..., BlockSolution], problem: list[Array], epsilon: float, tolerance: float, max_iterations: int
+    method: str, problem: list[Array], epsilon: float, strength: float | None, tolerance: float, max_iterations: int
 ) -> tuple[Array, ...]:
     """Plan ``(P, S, J)``, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
 
@@ -392,29 +416,61 @@ def _solve_block(
             parts = []
             for r in rows:
                 group = [xp.take(x, indices(r, cost), axis=0) for x in problem]
-                parts.append(_solve_block(solver, group, epsilon, tolerance, max_iterations))
+                parts.append(_solve_block(method, group, epsilon, strength, tolerance, max_iterations))
             back = indices(np.argsort(np.concatenate(rows)), cost)
             return tuple(xp.take(xp.concat(x, axis=0), back, axis=0) for x in zip(*parts, strict=True))
         if wide.any():
             cost, large, small, lowest = (xp.astype(x, xp.float64) for x in (cost, large, small, lowest))
-            large, small = (x / xp.sum(x, axis=1, keepdims=True) for x in (large, small))
+            large = large / xp.sum(large, axis=1, keepdims=True)
+            small = small if strength is not None else small / xp.sum(small, axis=1, keepdims=True)
     # A constant in the cost does not change the plan, but loses precision. The array is made first, so that its
     # layout, and with it every rounding, does not depend on the layout of the input.
     relative = xp.empty(cost.shape, dtype=cost.dtype, device=device(cost))
     multiply_into(relative, cost, 1 / epsilon)
     relative -= lowest[:, None, None] / epsilon
-    found = solver(relative, large, small, tolerance=tolerance, max_iterations=max_iterations)
+    limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
+    if strength is None:
+        found = SOLVERS[method](relative, large, small, **limits)
+        values = _values(found, relative, large, small, lowest / epsilon)
+    else:
+        found = relaxed(relative, large, small, strength=strength, second_order=method == "newton", **limits)
+        values = _relaxed_values(found, relative, large, small, lowest / epsilon, strength)
+    *of_problem, error = values
+    iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
+    numbers_found = (found.plan, *(epsilon * value for value in of_problem), error)
+    return (*(xp.astype(x, dtype, copy=False) for x in numbers_found), iterations, found.converged)
+
+
+def _values(found: BlockSolution, cost: Array, large: Array, small: Array, lowest: Array) -> tuple[Array, ...]:
+    """Cost, primal and dual in units of epsilon, and marginal error, for costs relative to the lowest."""
+    xp = namespace(cost)
     excess_small = xp.sum(found.plan, axis=2) - small
     excess_large = xp.sum(found.plan, axis=1) - large
     error = xp.sum(xp.abs(excess_small), axis=1) + xp.sum(xp.abs(excess_large), axis=1)
     log_small = xp.log(xp.where(small > 0, small, xp.ones_like(small)))
-    dual = lowest / epsilon + found.value - _entropy(large) - _entropy(small)
+    dual = lowest + found.value - _entropy(large) - _entropy(small)
     # log T = F + G - C, so the entropy of the plan needs no logarithm of the plan.
-    primal = dual + xp.sum(excess_small * (found.potential + log_small + (lowest / epsilon)[:, None]), axis=1)
-    moved = epsilon * xp.sum(xp.vecdot(relative, found.plan), axis=1) + lowest * xp.sum(small + excess_small, axis=1)
-    iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
-    values = (found.plan, moved, epsilon * primal, epsilon * dual, error)
-    return (*(xp.astype(x, dtype, copy=False) for x in values), iterations, found.converged)
+    primal = dual + xp.sum(excess_small * (found.potential + log_small + lowest[:, None]), axis=1)
+    moved = xp.sum(xp.vecdot(cost, found.plan), axis=1) + lowest * xp.sum(small + excess_small, axis=1)
+    return moved, primal, dual, error
+
+
+def _relaxed_values(
+    found: BlockSolution, cost: Array, large: Array, small: Array, lowest: Array, strength: float
+) -> tuple[Array, ...]:
+    """``_values`` with the penalty of a relaxation."""
+    xp = namespace(cost)
+    columns = xp.sum(found.plan, axis=2)
+    exponent = xp.where(small > 0, -found.potential / strength, xp.zeros_like(small))
+    unmet = xp.sum(xp.abs(columns - small * xp.exp(exponent)), axis=1)
+    error = unmet + xp.sum(xp.abs(xp.sum(found.plan, axis=1) - large), axis=1)
+    both, one = (columns > 0) & (small > 0), xp.ones_like(small)
+    logarithm = xp.log(xp.where(both, columns, one)) - xp.log(xp.where(both, small, one))
+    penalty = strength * xp.sum(columns * logarithm - columns + small, axis=1)
+    moved = xp.sum(xp.vecdot(cost, found.plan), axis=1) + lowest
+    logarithm = xp.log(xp.where(found.plan > 0, found.plan, xp.ones_like(found.plan)))
+    entropy = xp.sum(xp.vecdot(found.plan, logarithm), axis=1)
+    return moved, moved + entropy + penalty, lowest + found.value - _entropy(large), error
 
 
 def _entropy(mass: Array) -> Array:
