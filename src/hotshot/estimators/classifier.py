@@ -22,6 +22,7 @@ from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
+from hotshot.estimators.batch import JointPredictions
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
@@ -267,7 +268,7 @@ def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
     )
 
 
-class CalibratedClassifier(OpenWorld, FewShotClassifier):
+class CalibratedClassifier(OpenWorld, JointPredictions, FewShotClassifier):
     """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
 
     base: BaseClasses | None
@@ -387,7 +388,9 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         return answers
 
     @NO_OVERFLOW_WARNINGS
-    def answers(self, X: Any, reject: float | None = None) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    def answers(
+        self, X: Any, reject: float | None = None, *, batch: bool = False
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
         """Probabilities, outlier scores and rejections in one pass.
 
         Parameters
@@ -396,11 +399,13 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
             Samples to classify.
         reject : float, optional
             As in ``predict``.
+        batch : bool
+            Whether to classify the samples jointly.
 
         Returns
         -------
         probabilities : array (samples, classes)
-            As from ``predict_proba``.
+            As from ``predict_proba``, or from ``predict_proba_batch``.
         scores : array (samples,) or None
             As from ``outlier_score``; None without base classes.
         rejected : array (samples,)
@@ -408,7 +413,10 @@ class CalibratedClassifier(OpenWorld, FewShotClassifier):
         """
         X = self._checked(X)
         placed = self._in_space(X)
-        probabilities = self._probabilities(_finite(placed @ self.coef_.T + self.intercept_, X))
+        if batch:
+            probabilities = np.asarray(self._solved(X).probabilities[0])
+        else:
+            probabilities = self._probabilities(_finite(placed @ self.coef_.T + self.intercept_, X))
         if self.base is None and reject is None:
             return probabilities, None, np.zeros(len(X), dtype=bool)
         return probabilities, *self._outliers(placed, reject)

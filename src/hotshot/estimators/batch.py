@@ -1,0 +1,112 @@
+"""Predictions for a batch of samples jointly: the batch shows where the classes are, and in which proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hotshot.errors import ParameterError
+from hotshot.estimators.confidence import LEVELS
+from hotshot.method.batch import PRIOR_SAMPLES, BatchSolution, joint_inference
+from hotshot.method.familiarity import KnownClasses
+
+# Samples that fit worse than all but this share of the samples of the classes count less, down to nothing.
+DOUBTFUL = 0.05
+
+
+class JointPredictions:
+    """Mixin of classifiers with calibrated Gaussians: joint predictions for a batch of samples."""
+
+    # Attributes of the classifier that this mixin is part of.
+    classes_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    calibrated_means_: np.ndarray
+    target_labels_: np.ndarray
+    known_: KnownClasses
+    alarm_scores_: np.ndarray | None
+    probability_temperature_: float
+    _checked: Callable[[Any], np.ndarray]
+    _in_space: Callable[[np.ndarray], np.ndarray]
+    _finite_logits: Callable[[np.ndarray], np.ndarray]
+    _outliers: Callable[[np.ndarray, float | None], tuple[np.ndarray, np.ndarray]]
+
+    def predict_proba_batch(self, X: Any) -> np.ndarray:
+        """Probability of each class, for a batch of samples jointly.
+
+        A folder of images or a night of recordings shows more than its samples one by one: where the classes lie, and
+        how frequent each is. Nothing is assumed about the proportions; they are estimated. Samples that fit no class
+        have little or no influence on the others. The probabilities of a sample depend on the whole batch; those of a
+        batch of one are close to ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            The batch.
+
+        Returns
+        -------
+        array (samples, classes)
+            Probabilities, in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_batch : The most probable class of each sample.
+        """
+        return np.asarray(self._solved(self._checked(X)).probabilities[0])
+
+    def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """Predict the most probable class of each sample of a batch, jointly; see ``predict_proba_batch``.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            The batch.
+        reject : float, optional
+            As in ``predict``: return ``unknown`` for samples that fit no class.
+        unknown : object
+            Prediction for rejected samples.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
+        """
+        X = self._checked(X)
+        answers = np.asarray(self.classes_[self._solved(X).probabilities[0].argmax(axis=1)])
+        if reject is not None:
+            answers = answers.astype(object)
+            answers[self._outliers(self._in_space(X), reject)[1]] = unknown
+        return answers
+
+    def _solved(self, X: np.ndarray) -> BatchSolution:
+        """Joint inference over checked samples; a batch of one task."""
+        if getattr(self, "known_", None) is None:
+            raise ParameterError(
+                f"{type(self).__name__} without base classes cannot predict a batch jointly: pass base, or use predict."
+            )
+        placed = self._in_space(X).astype(np.float64)
+        logits = self._finite_logits(X).astype(np.float64) / self.probability_temperature_
+        means = self.known_.means.copy()
+        for place, name in enumerate(self.classes_):
+            # One Gaussian or several for each new class, none for base classes.
+            own = self.target_labels_ == name
+            if own.any():
+                means[place] = self.calibrated_means_[own].mean(axis=0)
+        worth = PRIOR_SAMPLES / self.known_.two.ratios.mean() + self.known_.sizes
+        arrays = (logits, placed, means, worth, self._weights(placed))
+        return joint_inference(*(x[None] for x in arrays))
+
+    def _weights(self, placed: np.ndarray) -> np.ndarray:
+        """Weights of samples in the space of the model, 0 to 1: less than 1 if few samples of a class fit worse."""
+        scores = getattr(self, "alarm_scores_", None)
+        if scores is None:
+            return np.ones(len(placed))
+        best, fit = self.known_.best(placed)
+        levels = np.array([level for level in LEVELS if level <= DOUBTFUL])
+        weights = (levels - levels[0]) / (levels[-1] - levels[0])
+        return np.array(
+            [np.interp(own, scores[place, : len(levels)], weights) for own, place in zip(fit, best, strict=True)]
+        )

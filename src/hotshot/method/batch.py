@@ -1,0 +1,174 @@
+r"""Many queries at once: they show where the classes are, and in which proportions.
+
+A batch of queries is transported to the classes. With calibrated logits :math:`l`, proportions :math:`\pi` and weights
+:math:`v` of the queries, the plan T solves
+
+.. math::
+    \min_{T 1 = v} \; -\sum_{qk} T_{qk} (l_{qk} + \log \pi_k) + \sum_{qk} T_{qk} \log T_{qk}
+    + \rho \, KL(T^\top 1 \,|\, \textstyle\sum_q v_q \, \pi),
+
+so that query q belongs to class k with :math:`r_{qk} \propto \pi_k e^{l_{qk} + h_k}`, where the potential h lowers
+classes that got more than their proportion. Two updates alternate with it:
+
+- The proportions are the expected ones given the numbers of queries :math:`n_k = \sum_q v_q r_{qk}`, under a Dirichlet
+  prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
+  it, and a batch of few classes lowers it.
+- The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
+  mean c, which counts as P samples, by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those between two classes
+  count little, so that a class without queries keeps its mean.
+
+Means enter the logits as in a linear discriminant, :math:`l_{qk} = l^0_{qk} + s (z_q^\top (m_k - c_k) - (\lVert m_k
+\rVert^2 - \lVert c_k \rVert^2) / 2)`: without a move they are those of the model. The scale s is that of the model's
+own logits, by regression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from hotshot.arrays import Array, like, namespace, to_numpy
+from hotshot.method.heads.problem import softmax
+from hotshot.transport import solve
+
+ROUNDS = 10
+# Samples that a calibrated mean counts as beside its own, for a ratio of 1 between the variances between and within
+# classes. By the two-covariance model it is 1; but queries that are assigned wrongly are so together.
+PRIOR_SAMPLES = 3.0
+# Queries for each class at which the transport is relaxed by 1/2; fewer say little about the classes as a whole.
+USUAL_QUERIES = 4.0
+# Median of alpha and standard deviation of its logarithm, and the values that are summed over.
+MEDIAN_ALPHA, SPREAD_ALPHA = 10.0, 2.0
+ALPHAS = np.geomspace(0.01, 1e4, 25)
+# How fast probabilities become sharper as the means become more certain.
+SHARPENING = 0.2
+# Range of the factor of the logits, and steps to find it.
+SHARPNESS = 0.02, 1.0
+BISECTIONS = 30
+# Smallest share of the queries in a class, to take its logarithm.
+LEAST_SHARE = 1e-12
+
+
+@dataclass(frozen=True)
+class BatchSolution:
+    """Joint inference over the queries of a batch of tasks.
+
+    Attributes
+    ----------
+    probabilities : array (tasks, Q, N)
+    proportions : array (tasks, N)
+        Expected shares of the classes in the batch.
+    means : array (tasks, N, V)
+        Where the means of the classes moved to.
+    counts : array (tasks, N)
+        How many samples the queries counted as for each mean.
+    """
+
+    probabilities: Array
+    proportions: Array
+    means: Array
+    counts: Array
+
+
+def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, weights: Array) -> BatchSolution:
+    """Classify the queries of each task jointly.
+
+    Parameters
+    ----------
+    logits : array (tasks, Q, N)
+        Calibrated logits of the queries: their softmax gives the probabilities of each query alone.
+    queries : array (tasks, Q, V)
+        Queries in the space of the model.
+    means, worth : arrays (tasks, N, V) and (tasks, N)
+        Calibrated means of the classes, and how many samples each counts as.
+    weights : array (tasks, Q)
+        Weights of the queries, 0 to 1: a query that fits no class has weight 0 and changes nothing.
+    """
+    xp = namespace(logits, queries, means, worth, weights)
+    n_queries, n_classes = logits.shape[1:]
+    scale = _scale_of_logits(logits, _scores(queries, means))
+    relaxation = n_queries / (n_queries + USUAL_QUERIES * n_classes)
+    total = xp.sum(weights, axis=1, keepdims=True)
+    # Without any query that fits, all count alike, and none moves a mean.
+    masses = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1 / n_queries)
+    moved, moved_logits = means, logits
+    offsets, assigned = xp.zeros_like(worth), softmax(logits)[0]
+    for _ in range(ROUNDS):
+        proportions = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1))
+        offsets = _offsets(moved_logits, masses, proportions, relaxation)
+        assigned = softmax(moved_logits + offsets[:, None, :])[0]
+        counted = weights[:, :, None] * assigned * assigned
+        counts = xp.sum(counted, axis=1)
+        sums = worth[:, :, None] * means + xp.matrix_transpose(counted) @ queries
+        moved = sums / (worth + counts)[:, :, None]
+        change = _scores(queries, moved) - _scores(queries, means)
+        moved_logits = logits + scale[:, None, None] * change
+    found = moved_logits + offsets[:, None, :]
+    alone = softmax(logits + offsets[:, None, :])[0]
+    certainty = (1 + xp.mean(counts / worth, axis=1)) ** SHARPENING
+    sharpness = xp.minimum(_sharpness(found, alone) * certainty, SHARPNESS[1])
+    probabilities = softmax(sharpness[:, None, None] * found)[0]
+    return BatchSolution(probabilities, proportions, moved, counts)
+
+
+def _scores(queries: Array, means: Array) -> Array:
+    """z' m - m' m / 2 (tasks, Q, N): the logits of equal covariances, apart from their scale."""
+    xp = namespace(means)
+    return queries @ xp.matrix_transpose(means) - xp.sum(means * means, axis=2)[:, None, :] / 2
+
+
+def _scale_of_logits(logits: Array, scores: Array) -> Array:
+    """The factor (tasks,) of the scores that is closest to the logits, apart from a constant for each query."""
+    xp = namespace(logits)
+    logits = logits - xp.mean(logits, axis=2, keepdims=True)
+    scores = scores - xp.mean(scores, axis=2, keepdims=True)
+    length = xp.sum(scores * scores, axis=(1, 2))
+    factor = xp.sum(logits * scores, axis=(1, 2)) / xp.where(length > 0, length, 1.0)
+    return xp.where((length > 0) & (factor > 0), factor, xp.zeros_like(factor))
+
+
+def expected_proportions(counts: Array) -> Array:
+    r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N).
+
+    .. math::
+        E[\pi_k | n] = \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{Q + N \alpha}, \qquad
+        p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N \alpha)}{\Gamma(N \alpha + Q)}
+        \prod_k \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
+    """
+    n = to_numpy(counts).astype(np.float64)[:, None, :]
+    alpha, ways, total = ALPHAS[:, None], n.shape[-1], n.sum(axis=-1)
+    evidence = gammaln(ways * ALPHAS) - gammaln(ways * ALPHAS + total)
+    evidence = evidence + np.sum(gammaln(n + alpha) - gammaln(alpha), axis=-1)
+    evidence -= (np.log(ALPHAS / MEDIAN_ALPHA) / SPREAD_ALPHA) ** 2 / 2
+    share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    proportions = np.sum(share[..., None] * (n + alpha) / (total[..., None] + ways * alpha), axis=1)
+    return like(proportions, counts)
+
+
+def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: float) -> Array:
+    """log pi + h (tasks, N): what the transport adds to the logits of each class."""
+    xp = namespace(logits)
+    prior = xp.log(xp.maximum(proportions, LEAST_SHARE))
+    cost = -(logits + prior[:, None, :])
+    plan = solve(cost, masses, proportions, epsilon=1.0, relaxation=relaxation, tolerance=1e-7).plan
+    shares = xp.maximum(xp.sum(plan, axis=1), LEAST_SHARE)
+    return prior - relaxation * (xp.log(shares) - prior)
+
+
+def _sharpness(logits: Array, labels: Array) -> Array:
+    """The factor (tasks,) of the logits (tasks, Q, N) that fits labels drawn with these probabilities best.
+
+    Queries that moved a mean towards themselves look surer than they are; those of the model alone are calibrated.
+    """
+    xp = namespace(logits)
+    centred = logits - xp.mean(logits, axis=2, keepdims=True)
+    wanted = xp.sum(labels * centred, axis=(1, 2))
+    low, high = (xp.full_like(wanted, end) for end in np.log(SHARPNESS))
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        reached = xp.sum(softmax(xp.exp(middle)[:, None, None] * centred)[0] * centred, axis=(1, 2))
+        low, high = xp.where(reached < wanted, middle, low), xp.where(reached < wanted, high, middle)
+    return xp.exp((low + high) / 2)
