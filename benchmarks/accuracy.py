@@ -27,6 +27,7 @@ from hotshot.cli.terminal import Watching, to_rich
 from hotshot.errors import ScaleWarning
 from hotshot.estimators import METHOD_NAMES
 from hotshot.estimators.named import named_method
+from hotshot.estimators.transductive import TransductiveClassifier
 from hotshot.evaluation.results import Evaluation, verdicts
 from hotshot.evaluation.tables import Cell, Entry, Number, Table, accuracy_table, choice_table, detail_table, unsolved
 
@@ -134,7 +135,9 @@ def main() -> None:
     parser.add_argument("--methods", default="hot,plda,lda,logistic-tuned,centroid-cl2n", help="methods, or all")
     parser.add_argument("--out", type=Path, help="folder to save the runs in, to resume them later")
     options = parser.parse_args()
-    methods = list(METHOD_NAMES) if options.methods == "all" else options.methods.split(",")
+    # Those of joint classification have a benchmark of their own.
+    alone = [name for name in METHOD_NAMES if not isinstance(named_method(name, None), TransductiveClassifier)]
+    methods = alone if options.methods == "all" else options.methods.split(",")
     console = Console(width=150)
     runs: dict[str, list[Evaluation]] = {}
     for name, load in sets_of(options).items():

@@ -49,6 +49,7 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     "demo": [([], [*FEW, "--shots", "1", "--methods", "hot,centroid"])],
     "evaluate": [
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
+        ([], [*FILES, *FEW, "--shots", "1", "--methods", "bd-cspn,centroid", "--batch", "--jobs", "1"]),
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "free-lunch,tuned=tuned.json", "--jobs", "1"]),
         ([], [*FILES, "--load-tasks", "tasks.safetensors", "--methods", "hot", "--jobs", "1"]),
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1", "--out", "run"]),

@@ -55,6 +55,21 @@ def test_evaluate_prints_tables_and_resumes_from_its_folder(hotshot, files, tmp_
     ]
 
 
+def test_a_batch_is_a_run_of_its_own_and_resumes(hotshot, files):
+    arguments = ["evaluate", *data(files), *SMALL, "--methods", "centroid-cl2n,bd-cspn", "--shots", "1", "--batch"]
+    first = hotshot(*arguments)
+    assert first.returncode == 0, first.stderr
+    assert "queries classified jointly" in " ".join(first.stdout.split())
+    assert "bd-cspn classified the queries of a task jointly" in " ".join(first.stdout.split())
+    second = hotshot(*arguments, "--json")
+    found = json.loads(second.stdout)
+    assert [row["batch"] for row in found["results"]] == [False, True]
+    assert f"Run folder: {found['run']}" in first.stdout
+    alone = hotshot("evaluate", *data(files), *SMALL, "--methods", "centroid-cl2n", "--shots", "1", "--json")
+    assert json.loads(alone.stdout)["run"] != found["run"]
+    assert json.loads(alone.stdout)["results"][0]["accuracy"] == found["results"][0]["accuracy"]
+
+
 @pytest.mark.parametrize(
     ("setting", "texts"),
     [
@@ -203,7 +218,10 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--ways", "31"], "ask for fewer ways"),
         (["--bank", "banking77", "--shots", "38"], "ask for fewer"),
         (["--bank", "banking77", "--shots", "one"], "shots must be a number or a range such as 1-10"),
-        (["--bank", "banking77", "--queries", "dirichlet:2"], "up to 75 queries need 76: ask for fewer"),
+        (["--bank", "banking77", "--queries", "dirichlet:2:60"], "shots of each and 300 queries need"),
+        (["--bank", "banking77", "--methods", "hot,pt-map"], "Method 'pt-map' classifies the queries of a task"),
+        (["--bank", "banking77", "--methods", "lda", "--batch"], "No method of lda has predict_batch"),
+        (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "leave out one of the"),
         (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),

@@ -21,8 +21,12 @@ from hotshot import (
     MatchingClassifier,
 )
 from hotshot.estimators import (
+    AlphaTIMClassifier,
+    BDCSPNClassifier,
     DiscriminantClassifier,
+    LaplacianShotClassifier,
     LogisticClassifier,
+    PTMAPClassifier,
     SoftmaxCalibrationClassifier,
     TunedFreeLunchClassifier,
     TwoCovarianceClassifier,
@@ -40,6 +44,10 @@ ESTIMATORS = [
     TwoCovarianceClassifier(),
     SoftmaxCalibrationClassifier(),
     TunedFreeLunchClassifier(),
+    PTMAPClassifier(),
+    BDCSPNClassifier(),
+    LaplacianShotClassifier(),
+    AlphaTIMClassifier(),
 ]
 
 

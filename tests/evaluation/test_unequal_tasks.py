@@ -20,7 +20,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation import tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tasks import Episodes, check_queries, check_shots, check_size, freeze_tasks
+from hotshot.evaluation.tasks import Episodes, _capped, check_queries, check_shots, check_size, freeze_tasks
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(7, 24, 6, seed=1, spread=0.9)
@@ -124,9 +124,10 @@ def test_sizes_that_are_none_are_one_sentence(check, value, message):
     [
         ({"ways": "2-8"}, "8-way tasks need 8 classes, got 7: ask for fewer ways"),
         (
-            {"queries": "dirichlet:2:5"},
-            "has 24 samples where up to 4 shots and up to 25 queries need 29: ask for fewer",
+            {"queries": "dirichlet:2:21"},
+            "The 2 smallest classes have 48 samples together where up to 4 shots of each and 42 queries need 50: ask",
         ),
+        ({"shots": "1-25", "queries": "dirichlet:2:1"}, "Class '0' has 24 samples where up to 25 shots need 25: ask"),
         ({"shots": "1-22", "queries": 3}, "has 24 samples where up to 22 shots and up to 3 queries need 25"),
     ],
 )
@@ -140,6 +141,38 @@ def test_unequal_tasks_have_no_file(tmp_path):
         request = {"ways": 3, "shots": 1, "queries": 3, change: UNEQUAL[change]}
         with pytest.raises(ParameterError, match="Tasks of unequal sizes cannot be saved: pass ways, shots"):
             freeze_tasks(tmp_path / "tasks", Y, tasks=3, **request)
+
+
+# --- classes with too few samples for their share of the queries
+
+UNEQUAL_SIZES = np.repeat(np.arange(5), [40, 6, 12, 9, 30])
+
+
+@given(st.sampled_from([0.01, 0.5, 2, 1000]), st.integers(1, 9), st.integers(1, 3), st.integers(0, 10**6))
+def test_a_class_gives_at_most_what_it_has_and_the_others_share_the_rest(alpha, per_class, shots, index):
+    ways = 5 if per_class > 3 else "2-5"
+    task = Episodes(UNEQUAL_SIZES, ways=ways, shots=shots, queries=f"dirichlet:{alpha}:{per_class}")[index]
+    assert len(task.query) == per_class * len(np.unique(task.support_labels))
+    drawn = np.concatenate([task.support, task.query])
+    assert len(np.unique(drawn)) == len(drawn)
+
+
+def test_what_is_too_much_is_shared_in_proportion():
+    found = _capped(np.array([10, 4, 2, 0]), np.array([0.625, 0.25, 0.125, 0.0]), np.array([4, 20, 20, 20]))
+    assert found.tolist() == [4, 8, 4, 0]
+    # A class that is filled by it gives the rest on, and shares of 0 are the last.
+    assert _capped(np.array([9, 1, 0]), np.array([0.9, 0.1, 0.0]), np.array([3, 2, 9])).tolist() == [3, 2, 5]
+    same = np.array([3, 2, 1])
+    assert _capped(same, np.array([0.5, 0.3, 0.2]), same) is same
+
+
+def test_tasks_that_need_no_cap_are_drawn_as_ever():
+    digest = hashlib.sha256()
+    episodes = Episodes(np.repeat(np.arange(8), 90), ways=5, shots=3, queries="dirichlet:2", seed=5)
+    for i in (0, 1, 19, 4711):
+        for rows in (episodes[i].support, episodes[i].query):
+            digest.update(rows.astype(np.int64).tobytes())
+    assert digest.hexdigest() == "cff727ec2a12fa254ecef257fbd77daa55141b21a4b6d6a33727918c408a93c5"
 
 
 # --- evaluation

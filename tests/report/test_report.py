@@ -21,6 +21,7 @@ from hotshot.evaluation.tasks import freeze_tasks
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report.page import as_data, breakable
+from hotshot.report.task_explorer import _method_to_explore
 
 MISSING = "The task explorer is left out."
 
@@ -65,6 +66,23 @@ def test_other_settings_have_tables_of_their_measures(fresh, setting, measure):
     assert "Tasks by accuracy" not in text
     assert f"<dt>Setting</dt><dd><bdi>{setting}</bdi>" in text
     assert (MISSING in text) == (setting == "generalised")
+
+
+def test_a_report_says_who_classified_queries_jointly(fresh):
+    run = make_run(fresh, methods=("bd-cspn", "centroid-cl2n"), batch=True, tasks=3, shots=1)
+    text = make_report([run], read, tasks=2)
+    assert "bd-cspn classified the queries of a task jointly, the other methods one by one." in text
+    assert "<dt>Queries classified jointly by</dt><dd><bdi>bd-cspn</bdi>" in text
+    assert "None of its methods borrows" in why_not(text)
+
+
+def test_the_task_explorer_shows_queries_classified_one_by_one():
+    hot = {"class": "hotshot.estimators.hot.HOTClassifier", "parameters": {"base": "a bank"}}
+    request = {"methods": {"hot": hot, "hot one by one": hot}, "batch": ["hot"]}
+    assert _method_to_explore(request) == "hot one by one"
+    assert _method_to_explore({**request, "batch": []}) == "hot"
+    with pytest.raises(InputError, match="here they were classified jointly"):
+        _method_to_explore({**request, "batch": ["hot", "hot one by one"]})
 
 
 def test_a_report_names_nothing_to_load_and_allows_nothing(folder):

@@ -36,8 +36,9 @@ def evaluate(
         typer.Option(
             help="Comma-separated methods: hot, free-lunch, ot-cosine, ot-euclidean, ot-cosine-weighted, "
             "ot-euclidean-weighted, ot-mean-cosine, logistic, logistic-raw, centroid, centroid-cl2n, cosine, ridge, "
-            "svm, matching, logistic-tuned, lda, plda, softmax-calibration, free-lunch-tuned; NAME=FILE.json for H-OT "
-            "with the parameters in a file (see tune); NAME=FILE.py:CLASS for your own code, which is run.",
+            "svm, matching, logistic-tuned, lda, plda, softmax-calibration, free-lunch-tuned, pt-map, bd-cspn, "
+            "laplacian-shot, alpha-tim; NAME=FILE.json for H-OT with the parameters in a file (see tune); "
+            "NAME=FILE.py:CLASS for your own code, which is run.",
             autocompletion=inputs.several_of(inputs.method_names),
         ),
     ] = "hot,plda,logistic,centroid-cl2n",
@@ -58,6 +59,14 @@ def evaluate(
         int | None, inputs.number("Tasks per number of shots. Default: 1,000, or 30 in the generalised setting.")
     ] = None,
     seed: inputs.Seed = 0,
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Classify the queries of each task jointly, with the methods that can; needed by pt-map, bd-cspn, "
+            "laplacian-shot and alpha-tim.",
+        ),
+    ] = False,
     jobs: inputs.Jobs = -1,
     scheduler: inputs.Scheduler = None,
     out: Annotated[
@@ -75,6 +84,8 @@ def evaluate(
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
     from hotshot.estimators.named import is_user_code, resolve_methods
+    from hotshot.evaluation.batches import check_batch, with_one_by_one
+    from hotshot.evaluation.results import check_reference
     from hotshot.evaluation.tables import detail_table, unsolved
     from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
     from hotshot.files import read_features
@@ -95,11 +106,12 @@ def evaluate(
         else:
             classes, X, y = inputs.load_data(base, novel, bank)
     chosen = resolve_methods(named, classes)
+    all_methods = with_one_by_one(chosen, check_reference(reference, chosen), check_batch(chosen, batch, asked))
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
     # The number of tasks in a file is not known yet.
-    total = None if load_tasks is not None else tasks * len(wanted) * len(chosen)
+    total = None if load_tasks is not None else tasks * len(wanted) * len(all_methods)
     if save_tasks is not None:
         digest = freeze_tasks(save_tasks, y, **size)
         console.print(f"Tasks written to {save_tasks}, hash {digest[:16]}.", markup=False)
@@ -110,6 +122,7 @@ def evaluate(
             "numbers": [own_ways, wanted, queries, tasks, seed],
             "methods": {k: _with_code(own, chosen[k]) if is_user_code(own) else own for k, own in named.items()},
             **({} if asked is CLOSED else {"setting": asked.name}),
+            **({"batch": True} if batch else {}),
         }
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
     with Watching(console, total, out) as watching:
@@ -124,6 +137,7 @@ def evaluate(
             **size,
             frozen=load_tasks,
             reference=reference,
+            batch=batch,
             about=about,
             **where,
         )

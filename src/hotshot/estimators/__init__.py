@@ -1,5 +1,6 @@
 """scikit-learn classifiers: H-OT, Free-Lunch and the baselines that scikit-learn lacks."""
 
+from hotshot.estimators.alpha_tim import AlphaTIMClassifier
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
 from hotshot.estimators.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
@@ -11,10 +12,12 @@ from hotshot.estimators.rivals import (
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
 )
+from hotshot.estimators.transductive import BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
 
 __all__ = [
-    "METHODS_WITHOUT_BASE", "METHOD_NAMES", "PARAMETER_SETS", "CentroidClassifier", "CosineClassifier",
-    "DiscriminantClassifier", "FreeLunchClassifier", "HOTClassifier", "LogisticClassifier", "MatchingClassifier",
+    "METHODS_WITHOUT_BASE", "METHOD_NAMES", "PARAMETER_SETS", "AlphaTIMClassifier", "BDCSPNClassifier",
+    "CentroidClassifier", "CosineClassifier", "DiscriminantClassifier", "FreeLunchClassifier", "HOTClassifier",
+    "LaplacianShotClassifier", "LogisticClassifier", "MatchingClassifier", "PTMAPClassifier",
     "SoftmaxCalibrationClassifier", "TunedFreeLunchClassifier", "TwoCovarianceClassifier", "load_parameters",
     "named_method", "parameter_set",
 ]  # fmt: skip

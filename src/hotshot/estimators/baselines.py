@@ -25,6 +25,14 @@ def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return class_means(X[order], np.bincount(labels))
 
 
+def chosen_power(power: float | str, base: BaseClasses | None, settings: Mapping[str, Any], X: np.ndarray) -> float:
+    """The power as passed; for "auto" the chosen one, and 1 for signed features."""
+    if power != "auto":
+        return float(power)
+    by_sign = choose_power("auto", X.min()) if base is None else base.power("auto")
+    return 1.0 if by_sign == 1 else float(settings["power"])
+
+
 class CentroidClassifier(IncludeBaseClassifier):
     """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
 

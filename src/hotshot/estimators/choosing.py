@@ -34,6 +34,7 @@ from hotshot.estimators.held_out import (
     SHOTS,
     TASKS,
     Fold,
+    HeldOutTask,
     description,
     fitted_batches,
     make_folds,
@@ -47,6 +48,8 @@ CHOSEN_IF_SEEN = ("power",)
 LOOKS_SEEN = "looks seen in training"
 # No network of the few-shot literature is trained on fewer samples.
 LEAST_TO_TRAIN_ON = 5000
+# Of the proportions of queries in held-out tasks, for methods that classify them jointly.
+CONCENTRATION = 2.0
 # Half the width of a 99% interval, in standard errors: several settings are tried.
 INTERVAL_WIDTH = 2.6
 # Called with a sentence on the progress of choosing.
@@ -188,6 +191,22 @@ class HeldOut:
         return self.known[key][:, :, :tasks]
 
 
+def _jointly_asked(model: Any, task: HeldOutTask) -> np.ndarray:
+    """Places of the queries of a held-out task: all, or unequal numbers per class for a method that needs no balance.
+
+    A class keeps its share of its queries, as a part of the largest share. The shares are from a Dirichlet distribution
+    and depend on the task alone.
+    """
+    everyone = np.arange(len(task.query))
+    if not hasattr(model, "predict_batch") or getattr(model, "assumes_balance", False):
+        return everyone
+    classes, place = np.unique(task.query_labels, return_inverse=True)
+    shares = np.random.default_rng(task.query.tolist()).dirichlet(np.full(len(classes), CONCENTRATION))
+    kept = np.ceil(len(everyone) / len(classes) * shares / shares.max())
+    # Queries are drawn class by class.
+    return np.flatnonzero(everyone % (len(everyone) // len(classes)) < kept[place])
+
+
 def _accuracies(estimator: Any, fold: Fold, shots: int, tasks: slice) -> np.ndarray:
     """Accuracy of each task (tasks,)."""
     drawn = fold.tasks[shots][tasks]
@@ -195,7 +214,9 @@ def _accuracies(estimator: Any, fold: Fold, shots: int, tasks: slice) -> np.ndar
         found = []
         for task in drawn:
             model = clone(estimator).fit(fold.samples[task.support], task.support_labels)
-            found.append(np.mean(model.predict(fold.samples[task.query]) == task.query_labels))
+            asked = _jointly_asked(model, task)
+            predict = getattr(model, "predict_batch", model.predict)
+            found.append(np.mean(predict(fold.samples[task.query[asked]]) == task.query_labels[asked]))
         return np.array(found)
     found = []
     for batch in fitted_batches(estimator, fold, drawn):

@@ -9,6 +9,7 @@ from sklearn.svm import LinearSVC
 
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
+from hotshot.estimators.alpha_tim import AlphaTIMClassifier
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
 from hotshot.estimators.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
@@ -19,6 +20,7 @@ from hotshot.estimators.rivals import (
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
 )
+from hotshot.estimators.transductive import BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named
 
@@ -43,6 +45,10 @@ METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
     "plda": lambda base: TwoCovarianceClassifier(base),
     "softmax-calibration": lambda base: SoftmaxCalibrationClassifier(base),
     "free-lunch-tuned": lambda base: TunedFreeLunchClassifier(base),
+    "pt-map": lambda base: PTMAPClassifier(base),
+    "bd-cspn": lambda base: BDCSPNClassifier(base),
+    "laplacian-shot": lambda base: LaplacianShotClassifier(base),
+    "alpha-tim": lambda base: AlphaTIMClassifier(base),
 }
 METHOD_NAMES = tuple(METHODS)
 METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge", "svm", "matching")

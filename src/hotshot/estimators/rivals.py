@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import cast, slices, unit_vectors
 from hotshot.base import BaseClasses, PreparedBase, Space
-from hotshot.base.space import FeatureTransform, choose_power, power_transform
+from hotshot.base.space import FeatureTransform, power_transform
 from hotshot.errors import InputError
-from hotshot.estimators.baselines import POWER, POWERS, means_by_class
+from hotshot.estimators.baselines import POWER, POWERS, chosen_power, means_by_class
 from hotshot.estimators.include_base import IncludeBaseClassifier
 from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import squared_euclidean
@@ -33,20 +33,7 @@ MOST_POINTS, LEAST_POINTS = 2**13, 8
 INCLUDE_BASE: list[Any] = ["boolean"]
 
 
-class _RivalClassifier(IncludeBaseClassifier):
-    """Base of these classifiers: a bank, and a power that may be chosen."""
-
-    power: float | str
-
-    def _chosen_power(self, settings: Mapping[str, Any], X: np.ndarray) -> float:
-        """The power as passed; for "auto" the chosen one, and 1 for signed features."""
-        if self.power != "auto":
-            return float(self.power)
-        by_sign = choose_power("auto", X.min()) if self.base is None else self.base.power("auto")
-        return 1.0 if by_sign == 1 else float(settings["power"])
-
-
-class LogisticClassifier(_RivalClassifier):
+class LogisticClassifier(IncludeBaseClassifier):
     r"""Logistic regression on unit vectors.
 
     .. math::
@@ -121,7 +108,7 @@ class LogisticClassifier(_RivalClassifier):
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         settings = self.settings()
-        self.power_ = self._chosen_power(settings, X)
+        self.power_ = chosen_power(self.power, self.base, settings, X)
         self.centre_ = np.zeros(X.shape[1])
         if self.base is not None and settings["normalize"] == "centre-l2":
             self.centre_ = self.base.centre(self.power_)
@@ -210,15 +197,17 @@ def fit_logistic(
     return found.x.reshape(shape), bool(np.abs(found.jac).max() <= 1e-4 * len(X))
 
 
-class _NormalisedClassifier(_RivalClassifier):
+class _NormalisedClassifier(IncludeBaseClassifier):
     """Base of classifiers in the normalised space of ``HOTClassifier``; subclasses define ``_fit_means``.
 
     Without base classes features are only scaled to unit norm.
     """
 
+    power: float | str
+
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         settings = self.settings()
-        self.power_ = self._chosen_power(settings, X)
+        self.power_ = chosen_power(self.power, self.base, settings, X)
         prepared = None
         if self.base is None:
             self.transform_ = FeatureTransform(self.power_, 0.0, 1.0, np.zeros(X.shape[1]), None, unit=True)

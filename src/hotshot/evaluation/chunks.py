@@ -212,6 +212,8 @@ class EstimatorRunner:
     # Spaces of its bank that it uses, which a copy of the bank in another process would prepare again.
     spaces: Mapping[Any, PreparedBase] = field(default_factory=dict)
     measure: Measure | None = None
+    # Whether it classifies the queries of a task jointly.
+    batch: bool = False
 
     def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
         """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
@@ -232,16 +234,28 @@ class EstimatorRunner:
                 warnings.simplefilter("always", ConvergenceWarning)
                 model.fit(self.novel[task.support], task.support_labels)
             stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
-            queries = self.novel[task.query]
-            predicted = model.predict(queries)
+            predicted, probabilities = answers_to(model, self.novel, task, self.batch)
             correct.append(predicted == task.query_labels)
-            if hasattr(model, "predict_proba"):
+            if probabilities is not None:
                 place = np.searchsorted(model.classes_, predicted)
-                confidence.append(model.predict_proba(queries)[np.arange(len(queries)), place])
+                confidence.append(probabilities[np.arange(len(predicted)), place])
             if self.measure is not None and isinstance(task, OpenTask):
                 measured.append(self.measure(model, self.novel, task, correct[-1]))
         measures = {name: [own[name] for own in measured] for name in measured[0]} if measured else None
         return Predictions(correct, confidence or None, {}, stopped_early, measures)
+
+
+def answers_to(model: Any, X: np.ndarray, task: Task, batch: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Predictions (Q,) of a fitted model for the queries of a task, and probabilities (Q, N) if it has them.
+
+    In a batch the queries are classified jointly, together with those of other classes if the task has them.
+    """
+    n_own, rows, suffix = len(task.query), task.query, "_batch" if batch else ""
+    if batch and isinstance(task, OpenTask):
+        rows = np.concatenate([task.query, task.others])
+    predicted = getattr(model, f"predict{suffix}")(X[rows])[:n_own]
+    probabilities = getattr(model, f"predict_proba{suffix}", None)
+    return predicted, None if probabilities is None else probabilities(X[rows])[:n_own]
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -257,11 +271,13 @@ def make_runner(
     seed: int,
     transformed: list[Transformed],
     measure: Measure | None = None,
+    batch: bool = False,
 ) -> Runner:
     """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 
     `transformed` keeps the novel samples in each space for the runners that follow. What `measure` measures takes
-    models that are fitted one by one.
+    models that are fitted one by one; so does, for now, a `batch` of queries that are classified jointly, for which
+    `BatchedRunner` has no function over many tasks.
     """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
@@ -275,7 +291,7 @@ def make_runner(
             warnings.simplefilter("ignore", SharedClassWarning)
             for trial in trials:
                 model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
-                answers = model.predict(X[trial.query])
+                answers = answers_to(model, X, trial, batch)[0]
                 if measure is not None and isinstance(trial, OpenTask):
                     measure(model, X, trial, answers == trial.query_labels)
             if isinstance(model, FewShotClassifier):
@@ -288,10 +304,10 @@ def make_runner(
     for kind, said in {warning.category: warning.message for warning in reversed(caught)}.items():
         warnings.warn(str(said), kind, stacklevel=2)
     batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
-    if not batched or measure is not None or getattr(estimator, "include_base", False):
+    if not batched or batch or measure is not None or getattr(estimator, "include_base", False):
         own = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
         spaces = model.base.prepared_by(getattr(model, "transform_", None)) if own else {}
-        return EstimatorRunner(estimator, X, spaces, measure)
+        return EstimatorRunner(estimator, X, spaces, measure, batch)
     X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()
     novel = next((samples for bank, samples in transformed if bank is base), None)

@@ -264,6 +264,8 @@ class Evaluation:
     tasks: int
     reference: str
     setting: Setting = CLOSED
+    # Methods that classified the queries of a task jointly.
+    jointly: tuple[str, ...] = ()
 
     def __getitem__(self, key: tuple[str, int | str]) -> MethodResult:
         for result in self.results:
@@ -314,6 +316,7 @@ class Evaluation:
         Accuracies, differences and all other measures are shares from 0 to 1, as in `difference`; tables for people
         are in percent. Half widths are those of 95% intervals over tasks, and with `class` in their names over classes.
         Other settings than the closed one have their measures too, and `reference_is` goes by the one they compare by.
+        With `batch` of `evaluate`, `batch` says whether the method classified the queries of a task jointly.
         """
         found = []
         for shots in self.shots:
@@ -327,6 +330,7 @@ class Evaluation:
                     "tasks": len(result.accuracies),
                     **self._statistics(result),
                     **self._measures(result),
+                    **({"batch": result.method in self.jointly} if self.jointly else {}),
                     "reference_is": standing.get(result.method),
                     "share_below_threshold": result.share_below(threshold),
                     "threshold": threshold,

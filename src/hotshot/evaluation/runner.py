@@ -18,6 +18,7 @@ from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import FewShotClassifier
 from hotshot.estimators.named import resolve_methods
+from hotshot.evaluation.batches import check_batch, with_one_by_one
 from hotshot.evaluation.chunks import Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal
@@ -59,6 +60,7 @@ def evaluate(
     seed: int = 0,
     frozen: str | Path | None = None,
     reference: str | None = None,
+    batch: bool = False,
     n_jobs: int = -1,
     scheduler: str | None = None,
     out: str | Path | None = None,
@@ -93,6 +95,10 @@ def evaluate(
         File of tasks from ``freeze_tasks``, in place of ways, shots, queries, tasks and seed.
     reference : str, optional
         The method that the others are compared to; by default the first.
+    batch : bool
+        Whether methods with ``predict_batch`` classify the queries of a task jointly, with those of other classes in
+        the open setting; the others classify them one by one. If the reference does both, it is evaluated both ways,
+        and the second row is called "hot one by one". Not for the generalised setting.
     n_jobs : int
         Number of processes; -1 is one per core. The accuracies are the same for any number.
     scheduler : str, optional
@@ -132,6 +138,9 @@ def evaluate(
     y = names[labels]
     asked = check_setting(setting)
     estimators = resolve_methods(methods, base)
+    reference = check_reference(reference, estimators)
+    jointly = check_batch(estimators, batch, asked)
+    estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
     episodes: dict[int | str, Episodes | FrozenEpisodes]
     request: dict[str, Any]
@@ -155,7 +164,6 @@ def evaluate(
             estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
             draw = partial(JointEpisodes, y, y_base)
         episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
-    reference = check_reference(reference, estimators)
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
@@ -163,6 +171,7 @@ def evaluate(
         data=data,
         hotshot=__version__,
         **({} if asked is CLOSED else {"setting": asked.name}),
+        **({"batch": list(jointly)} if jointly else {}),
     )
     chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, asked.chunk)]
     banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
@@ -171,14 +180,14 @@ def evaluate(
             warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out, request, about) as journal:
-        runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name))
+        runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name), jointly)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
             summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
             for k in episodes
             for name in estimators
         )
-        found = Evaluation(results, first.ways, tasks, reference, asked)
+        found = Evaluation(results, first.ways, tasks, reference, asked, jointly)
         if journal is not None:
             journal.check_kept()
             write_results(journal.folder, found)
@@ -191,12 +200,19 @@ def make_runners(
     X: np.ndarray,
     episodes: Mapping[int | str, Episodes | FrozenEpisodes],
     measure: Measure | None = None,
+    jointly: Sequence[str] = (),
 ) -> dict[str, Runner]:
-    """The runner of each method, tried on tasks of each number of shots; those of one space share samples."""
+    """The runner of each method, tried on tasks of each number of shots; those of one space share samples.
+
+    The methods named in `jointly` classify the queries of a task together.
+    """
     transformed: list[Transformed] = []
     trials = [task for drawn in episodes.values() for task in drawn.trials()]
     seed = task_seed(next(iter(episodes.values())).seed, 0)
-    return {name: make_runner(name, own, X, trials, seed, transformed, measure) for name, own in estimators.items()}
+    return {
+        name: make_runner(name, own, X, trials, seed, transformed, measure, name in jointly)
+        for name, own in estimators.items()
+    }
 
 
 def open_journal(

@@ -142,7 +142,11 @@ def load_run(folder: str | Path) -> StoredRun:
         if "queries" in request:
             check_queries(request["queries"])
         reference = check_reference(rows[0]["reference"], request["methods"])
-        return StoredRun(folder, request, about, Evaluation(results, ways, tasks, reference, setting))
+        jointly = request.get("batch", [])
+        if not isinstance(jointly, list) or not all(name in request["methods"] for name in jointly):
+            raise ValueError("batch does not name its methods")
+        found = Evaluation(results, ways, tasks, reference, setting, tuple(jointly))
+        return StoredRun(folder, request, about, found)
 
 
 def _sound_records(documents: list[dict[str, Any]]) -> tuple[list[Record], list[Exception]]:

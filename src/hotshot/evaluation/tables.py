@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.estimators.choosing import Choice
+from hotshot.evaluation.batches import batch_note
 from hotshot.evaluation.results import (
     AHEAD,
     BEHIND,
@@ -190,7 +191,8 @@ def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     leads = found.leads(shots)
     standing = verdicts(leads)
     rows = tuple((_name(found, m), *_accuracy(found, m, shots, leads, standing)) for m in found.methods)
-    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, interval_notes(found, shots))
+    notes = (*_batch_notes(found), *interval_notes(found, shots))
+    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, notes)
 
 
 def measure_table(found: Evaluation, shots: int | str) -> Table:
@@ -199,7 +201,8 @@ def measure_table(found: Evaluation, shots: int | str) -> Table:
     standing = verdicts(leads)
     rows = [_measured(found, method, shots, leads.get(method), standing.get(method)) for method in found.methods]
     title = f"{_title(found, shots)}, in percent"
-    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), measure_notes(found, shots))
+    notes = (*_batch_notes(found), *measure_notes(found, shots))
+    return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), notes)
 
 
 def _measured(
@@ -377,7 +380,12 @@ def unsolved(found: Evaluation) -> list[str]:
 
 
 def _title(found: Evaluation, shots: int | str) -> str:
-    return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}"
+    jointly = ", queries classified jointly" if found.jointly else ""
+    return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}{jointly}"
+
+
+def _batch_notes(found: Evaluation) -> tuple[str, ...]:
+    return (batch_note(found.jointly, found.methods),) if found.jointly else ()
 
 
 def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:

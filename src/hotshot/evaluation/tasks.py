@@ -141,7 +141,8 @@ def check_queries(queries: Any) -> int | str:
     """Queries of each class: a number, or "dirichlet:ALPHA:PER_CLASS" for unequal ones.
 
     PER_CLASS queries for each class, 15 by default, are then divided between the classes of a task by proportions from
-    a Dirichlet distribution: the smaller ALPHA, the less equal, and some classes may get none.
+    a Dirichlet distribution: the smaller ALPHA, the less equal, and some classes may get none. A class that has too few
+    samples for its share gives all it has, and the others share the rest.
 
     Examples
     --------
@@ -211,17 +212,26 @@ class Episodes:
                 f"{most_ways}-way tasks need {most_ways} classes, got {len(self.names)}: "
                 "ask for fewer ways or pass more classes."
             )
-        alpha, most_queries = _shares(self.queries)
-        if alpha is not None:
-            # One class may get them all.
-            most_queries *= most_ways
+        alpha, per_class = _shares(self.queries)
+        # With proportions, a class may have no query.
+        least = most_shots + (per_class if alpha is None else 0)
         for name, rows in zip(self.names, self.members, strict=True):
-            if len(rows) < most_shots + most_queries:
+            if len(rows) < least:
                 up_to = "" if self.is_equal else "up to "
+                queries = f" and {up_to}{per_class} queries" if alpha is None else ""
                 raise InputError(
-                    f"Class '{name}' has {len(rows)} samples where {up_to}{most_shots} shots and {up_to}{most_queries} "
-                    f"queries need {most_shots + most_queries}: ask for fewer, or leave the class out."
+                    f"Class '{name}' has {len(rows)} samples where {up_to}{most_shots} shots{queries} need {least}: "
+                    "ask for fewer, or leave the class out."
                 )
+        # The smallest classes may meet in a task; their mean size is least where a task has the fewest.
+        least_ways = size_bounds(self.ways)[0]
+        smallest = sum(sorted(map(len, self.members))[:least_ways])
+        needed = least_ways * (most_shots + per_class)
+        if smallest < needed:
+            raise InputError(
+                f"The {least_ways} smallest classes have {smallest} samples together where up to {most_shots} shots of "
+                f"each and {least_ways * per_class} queries need {needed}: ask for fewer, or leave small classes out."
+            )
 
     @property
     def is_equal(self) -> bool:
@@ -236,7 +246,10 @@ class Episodes:
         alpha, per_class = _shares(self.queries)
         queries = np.full(len(classes), per_class)
         if alpha is not None:
-            queries = _divide(per_class * len(classes), rng.dirichlet(np.full(len(classes), alpha)))
+            shares = rng.dirichlet(np.full(len(classes), alpha))
+            queries = _divide(per_class * len(classes), shares)
+            most = np.array([len(self.members[c]) for c in classes]) - shots
+            queries = _capped(queries, shares, most)
         drawn = [
             rng.choice(self.members[c], k + q, replace=False) for c, k, q in zip(classes, shots, queries, strict=True)
         ]
@@ -272,6 +285,16 @@ def _divide(total: int, shares: np.ndarray) -> np.ndarray:
     wanted = total * shares
     found = np.floor(wanted).astype(np.int64)
     found[np.argsort(found - wanted, kind="stable")[: total - found.sum()]] += 1
+    return found
+
+
+def _capped(found: np.ndarray, shares: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Whole numbers, none above `most`: what is too much goes to the others, by their shares."""
+    while (excess := np.maximum(found - most, 0)).any():
+        found = found - excess
+        # A share may be 0, and all of those that are left.
+        left = np.where(found < most, shares + np.finfo(float).tiny, 0)
+        found = found + _divide(excess.sum(), left / left.sum())
     return found
 
 

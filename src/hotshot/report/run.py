@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
+from hotshot.evaluation.batches import batch_note
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
@@ -36,6 +37,7 @@ REQUESTED = {
     "ways": "Ways",
     "shots": "Shots",
     "queries": "Queries per class",
+    "batch": "Queries classified jointly by",
     "tasks": "Tasks",
     "frozen": "Frozen tasks, SHA-256",
     "seed": "Seed",
@@ -139,6 +141,8 @@ def _lead(run: StoredRun, data: str) -> str:
     )
     if "seed" in request:
         text += f" {queries_in_words(check_queries(request['queries']))}, seed {request['seed']}."
+    if found.jointly:
+        text += f" {batch_note(found.jointly, found.methods)}"
     return f"{text} {LEVEL_NOTE}" if "level with" in finding(found) else text
 
 

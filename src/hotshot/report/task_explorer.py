@@ -203,10 +203,17 @@ def _gathered(
 
 
 def _method_to_explore(request: dict[str, Any]) -> str:
-    """The first method of a run that borrows from base classes."""
-    for name, described in request["methods"].items():
-        if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None:
-            return str(name)
+    """The first method of a run that borrows from base classes and classified the queries of a task one by one."""
+    borrowing = [
+        name
+        for name, described in request["methods"].items()
+        if described.get("class") in KINDS and described.get("parameters", {}).get("base") is not None
+    ]
+    alone = [name for name in borrowing if name not in request.get("batch", [])]
+    if alone:
+        return str(alone[0])
+    if borrowing:
+        raise InputError("It shows queries that are classified one by one, and here they were classified jointly.")
     raise InputError("None of its methods borrows from base classes, so there is no transport to show.")
 
 

@@ -14,7 +14,10 @@ NORMALISED = ("hot", "ot-cosine", "ot-euclidean", "ot-mean-cosine")
 WEIGHTED = ("ot-cosine-weighted", "ot-euclidean-weighted")
 FREE_LUNCH, CENTRED = ("free-lunch",), ("centroid-cl2n",)
 PUBLISHED = ("parameter_set('paper')", "parameter_set('authors')")
-RIVALS = ("logistic-tuned", "lda", "plda", "softmax-calibration", "free-lunch-tuned")
+RIVALS = (
+    "logistic-tuned", "lda", "plda", "softmax-calibration", "free-lunch-tuned", "pt-map", "bd-cspn", "laplacian-shot",
+    "alpha-tim",
+)  # fmt: skip
 WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED + CENTRED + RIVALS
 CENTROID, DIRECTIONS = ("centroid",), ("cosine", "matching")
 LINEAR = ("logistic", "logistic-raw", "ridge", "svm")
