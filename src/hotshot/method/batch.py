@@ -114,7 +114,7 @@ def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, w
 
 
 def _scores(queries: Array, means: Array) -> Array:
-    """z' m - m' m / 2 (tasks, Q, N): the logits of equal covariances, apart from their scale."""
+    """Inner product minus m' m / 2 (tasks, Q, N): the logits of equal covariances, apart from their scale."""
     xp = namespace(means)
     return queries @ xp.matrix_transpose(means) - xp.sum(means * means, axis=2)[:, None, :] / 2
 
@@ -149,7 +149,7 @@ def expected_proportions(counts: Array) -> Array:
 
 
 def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: float) -> Array:
-    """log pi + h (tasks, N): what the transport adds to the logits of each class."""
+    """Sum of log pi and h (tasks, N): what the transport adds to the logits of each class."""
     xp = namespace(logits)
     prior = xp.log(xp.maximum(proportions, LEAST_SHARE))
     cost = -(logits + prior[:, None, :])
