@@ -77,6 +77,19 @@ def test_standard_input_goes_to_standard_output(hotshot, here, monkeypatch, form
         assert [line.split(",")[:2] for line in lines[1:]] == [["Kite0 kite1", "kite"], ["Wren3 wren4", "wren"]]
 
 
+def test_a_batch_is_classified_jointly(hotshot, here):
+    done = hotshot("predict", "birds.model", "inbox.csv", "--batch", "--reject", "0.05", "-o", "answers.csv")
+    assert done.returncode == 0, done.stderr
+    answers, model = read_table(here / "answers.csv"), InputClassifier.load(here / "birds.model")
+    texts = [row["text"] for row in answers]
+    expected = model.predict(texts, reject=0.05, unknown="none of these", batch=True)
+    assert [row["class"] for row in answers] == expected.tolist()
+    probabilities = model.predict_proba(texts, batch=True).max(axis=1)
+    given = [float(row["probability"]) if row["probability"] else None for row in answers]
+    assert all(p is None or p == pytest.approx(q, abs=1e-4) for p, q in zip(given, probabilities, strict=True))
+    assert not np.allclose(probabilities, model.predict_proba(texts).max(axis=1), atol=1e-4)
+
+
 def test_explanations_as_html_and_json(hotshot, here):
     hotshot("explain", "birds.model", "inbox.csv", "--rows", "3", "--html", "page.html")
     page = (here / "page.html").read_text(encoding="utf-8")

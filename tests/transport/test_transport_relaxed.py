@@ -100,6 +100,15 @@ def test_units_and_mass_scale_the_plan(p, relaxation, power):
     np.testing.assert_allclose(mass / unit, one, atol=1e-6)
 
 
+def test_each_problem_has_its_own_relaxation():
+    p = random_problem("uniform", epsilon=0.1, batch=(3,), seed=24)
+    strengths = np.array([0.01, 1.0, 100.0])
+    together = solve(p.cost, p.a, p.b, epsilon=p.epsilon, relaxation=strengths)
+    for i, strength in enumerate(strengths):
+        alone = solve(p.cost[i], p.a[i], p.b[i], epsilon=p.epsilon, relaxation=strength)
+        np.testing.assert_allclose(together.plan[i], alone.plan, atol=1e-8)
+
+
 def test_columns_without_a_wish_stay_empty_and_bad_problems_alone():
     rng = np.random.default_rng(23)
     cost, b = rng.random((3, 8, 4)), rng.random((3, 4))
@@ -121,7 +130,7 @@ def test_relaxed_problems_on_every_array_library(xp, dtype):
     check_relaxed(cost, a, b, 0.05, 0.3, solve(cost, a, b, epsilon=0.05, relaxation=0.3), within)
 
 
-@pytest.mark.parametrize("relaxation", [0, -1.0, np.nan, np.inf, "1", True, [1.0]])
+@pytest.mark.parametrize("relaxation", [0, -1.0, np.nan, np.inf, "1", True, [1.0], np.ones(2), np.array("a")])
 def test_bad_relaxations(relaxation):
     with pytest.raises(ParameterError, match=r"^relaxation must be"):
         solve(np.zeros((3, 2)), epsilon=0.1, relaxation=relaxation)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from hotshot.inputs.rows import Rows
 
+# Inputs that are classified jointly; of more, so many at a time.
+MOST_IN_A_BATCH = 50_000
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -42,6 +44,14 @@ def predict(
         float | None, number("Reject inputs that fit no class, with this rate of false alarms, such as 0.05.")
     ] = None,
     unknown: Annotated[str, typer.Option(help="Answer for rejected inputs.")] = "none of these",
+    batch: Annotated[
+        bool,
+        typer.Option(
+            "--batch",
+            help="Classify the inputs jointly, in proportions that are estimated: more accurate for many inputs that "
+            f"belong together. At most {MOST_IN_A_BATCH:,} at a time.",
+        ),
+    ] = False,
     text: models.Text = None,
     label: models.Label = None,
     id_: models.Id = None,
@@ -71,11 +81,12 @@ def predict(
         ThreadPoolExecutor(1) as pool,
     ):
 
-        def answered(some: tuple[Rows, np.ndarray]) -> tuple[Rows, dict[str, list[Any]]]:
-            return some[0], answer(found.model, some[1], reject, unknown)
+        def answered(some: tuple[list[Rows], np.ndarray]) -> tuple[list[Rows], dict[str, list[Any]]]:
+            return some[0], answer(found.model, some[1], reject, unknown, batch=batch)
 
+        together = joined(found.batches(inputs, progress.watch), MOST_IN_A_BATCH if batch else 1)
         # While some rows are written, the next ones are classified.
-        for rows, answers in computed_ahead(pool, answered, found.batches(inputs, progress.watch)):
+        for rows, answers in split(computed_ahead(pool, answered, together)):
             write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
             rows_done += len(rows)
             rejected += sum(p is None for p in answers["probability"])
@@ -91,6 +102,30 @@ def predict(
             f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree (they were not used)."
         )
     console.print(" ".join(sentences), markup=False, soft_wrap=True)
+
+
+def joined(batches: Iterable[tuple[Rows, np.ndarray]], most: int) -> Iterator[tuple[list[Rows], np.ndarray]]:
+    """Rows and their features, one batch after another until there are about `most` rows."""
+    import numpy as np
+
+    rows, features = [], []
+    for own, X in batches:
+        rows.append(own)
+        features.append(X)
+        if sum(map(len, rows)) >= most:
+            yield rows, np.concatenate(features)
+            rows, features = [], []
+    if rows:
+        yield rows, np.concatenate(features)
+
+
+def split(answered: Iterable[tuple[list[Rows], dict[str, list[Any]]]]) -> Iterator[tuple[Rows, dict[str, list[Any]]]]:
+    """The answers to each of the batches that `joined` put together."""
+    for batches, answers in answered:
+        start = 0
+        for rows in batches:
+            yield rows, {name: column[start : start + len(rows)] for name, column in answers.items()}
+            start += len(rows)
 
 
 def computed_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:

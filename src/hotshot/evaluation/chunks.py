@@ -253,9 +253,12 @@ def answers_to(model: Any, X: np.ndarray, task: Task, batch: bool) -> tuple[np.n
     n_own, rows, suffix = len(task.query), task.query, "_batch" if batch else ""
     if batch and isinstance(task, OpenTask):
         rows = np.concatenate([task.query, task.others])
+    if batch and hasattr(model, "predict_proba_batch"):
+        probabilities = model.predict_proba_batch(X[rows])[:n_own]
+        return model.classes_[probabilities.argmax(axis=1)], probabilities
     predicted = getattr(model, f"predict{suffix}")(X[rows])[:n_own]
-    probabilities = getattr(model, f"predict_proba{suffix}", None)
-    return predicted, None if probabilities is None else probabilities(X[rows])[:n_own]
+    proba = getattr(model, f"predict_proba{suffix}", None)
+    return predicted, None if proba is None else proba(X[rows])[:n_own]
 
 
 Runner = BatchedRunner | EstimatorRunner

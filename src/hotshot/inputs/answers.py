@@ -29,12 +29,15 @@ DIGITS = 6
 Columns = dict[str, list[Any]]
 
 
-def answer(model: Any, X: np.ndarray, reject: float | None = None, unknown: Any = NONE) -> Columns:
+def answer(
+    model: Any, X: np.ndarray, reject: float | None = None, unknown: Any = NONE, *, batch: bool = False
+) -> Columns:
     """The two most probable classes of features (rows, V), with probabilities and outlier scores.
 
-    For a rejected row the class is `unknown`, without a probability, and the most probable class is the runner-up.
+    For a rejected row the class is `unknown`, without a probability, and the most probable class is the runner-up. As a
+    batch the rows are classified jointly.
     """
-    probabilities, scores, rejected = model.answers(X, reject)
+    probabilities, scores, rejected = model.answers(X, reject, batch=batch)
     rows = np.arange(len(probabilities))
     first = probabilities.argmax(axis=1)
     best = probabilities[rows, first]

@@ -307,7 +307,9 @@ class InputClassifier:
         """
         return np.concatenate([X for _, X in self.batches(self.opened(inputs))])
 
-    def predict(self, inputs: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+    def predict(
+        self, inputs: Any, *, reject: float | None = None, unknown: Any = None, batch: bool = False
+    ) -> np.ndarray:
         """Predict the most probable class of each input.
 
         Parameters
@@ -318,28 +320,34 @@ class InputClassifier:
             Reject inputs that fit no class, and about this share of those that do; see ``HOTClassifier.predict``.
         unknown : object
             Prediction for rejected inputs.
+        batch : bool
+            Whether to classify the inputs jointly; see ``HOTClassifier.predict_batch``.
 
         Returns
         -------
         array (inputs,)
             Labels.
         """
-        return self.model.predict(self.features(inputs), reject=reject, unknown=unknown)
+        predict = self.model.predict_batch if batch else self.model.predict
+        return predict(self.features(inputs), reject=reject, unknown=unknown)
 
-    def predict_proba(self, inputs: Any) -> np.ndarray:
+    def predict_proba(self, inputs: Any, *, batch: bool = False) -> np.ndarray:
         """Probability of each class.
 
         Parameters
         ----------
         inputs : path or list
             A file, a folder, or a list of texts, paths of images or features.
+        batch : bool
+            Whether to classify the inputs jointly.
 
         Returns
         -------
         array (inputs, classes)
             Probabilities, in the order of ``classes``.
         """
-        return self.model.predict_proba(self.features(inputs))
+        proba = self.model.predict_proba_batch if batch else self.model.predict_proba
+        return proba(self.features(inputs))
 
     def outlier_score(self, inputs: Any) -> np.ndarray:
         """Outlier score of each input: the larger, the less likely it belongs to any class.

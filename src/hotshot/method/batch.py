@@ -12,7 +12,7 @@ classes that got more than their proportion. Two updates alternate with it:
 
 - The proportions are the expected ones given the numbers of queries :math:`n_k = \sum_q v_q r_{qk}`, under a Dirichlet
   prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
-  it, and a batch of few classes lowers it.
+  it, and a batch of few classes lowers it. The strength :math:`\rho` follows it.
 - The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
   mean c, which counts as P samples, by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those between two classes
   count little, so that a class without queries keeps its mean.
@@ -37,8 +37,9 @@ ROUNDS = 10
 # Samples that a calibrated mean counts as beside its own, for a ratio of 1 between the variances between and within
 # classes. By the two-covariance model it is 1; but queries that are assigned wrongly are so together.
 PRIOR_SAMPLES = 3.0
-# Queries for each class at which the transport is relaxed by 1/2; fewer say little about the classes as a whole.
-USUAL_QUERIES = 4.0
+# The relaxation is at most so much. It is halved if there are only so many queries for each class, which say little
+# about the classes as a whole, and again if alpha is only its median, because proportions may then be unequal.
+LARGEST_RELAXATION, FEW_QUERIES = 2.0, 4.0
 # Median of alpha and standard deviation of its logarithm, and the values that are summed over.
 MEDIAN_ALPHA, SPREAD_ALPHA = 10.0, 2.0
 ALPHAS = np.geomspace(0.01, 1e4, 25)
@@ -88,16 +89,16 @@ def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, w
     """
     xp = namespace(logits, queries, means, worth, weights)
     n_queries, n_classes = logits.shape[1:]
-    scale = _scale_of_logits(logits, _scores(queries, means))
-    relaxation = n_queries / (n_queries + USUAL_QUERIES * n_classes)
+    largest = LARGEST_RELAXATION * n_queries / (n_queries + FEW_QUERIES * n_classes)
     total = xp.sum(weights, axis=1, keepdims=True)
     # Without any query that fits, all count alike, and none moves a mean.
     masses = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1 / n_queries)
+    scale = _scale_of_logits(logits, _scores(queries, means), masses)
     moved, moved_logits = means, logits
     offsets, assigned = xp.zeros_like(worth), softmax(logits)[0]
     for _ in range(ROUNDS):
-        proportions = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1))
-        offsets = _offsets(moved_logits, masses, proportions, relaxation)
+        proportions, evenness = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1))
+        offsets = _offsets(moved_logits, masses, proportions, largest * evenness)
         assigned = softmax(moved_logits + offsets[:, None, :])[0]
         counted = weights[:, :, None] * assigned * assigned
         counts = xp.sum(counted, axis=1)
@@ -108,7 +109,7 @@ def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, w
     found = moved_logits + offsets[:, None, :]
     alone = softmax(logits + offsets[:, None, :])[0]
     certainty = (1 + xp.mean(counts / worth, axis=1)) ** SHARPENING
-    sharpness = xp.minimum(_sharpness(found, alone) * certainty, SHARPNESS[1])
+    sharpness = xp.minimum(_sharpness(found, alone, masses) * certainty, SHARPNESS[1])
     probabilities = softmax(sharpness[:, None, None] * found)[0]
     return BatchSolution(probabilities, proportions, moved, counts)
 
@@ -119,23 +120,26 @@ def _scores(queries: Array, means: Array) -> Array:
     return queries @ xp.matrix_transpose(means) - xp.sum(means * means, axis=2)[:, None, :] / 2
 
 
-def _scale_of_logits(logits: Array, scores: Array) -> Array:
+def _scale_of_logits(logits: Array, scores: Array, masses: Array) -> Array:
     """The factor (tasks,) of the scores that is closest to the logits, apart from a constant for each query."""
     xp = namespace(logits)
-    logits = logits - xp.mean(logits, axis=2, keepdims=True)
+    logits = (logits - xp.mean(logits, axis=2, keepdims=True)) * masses[:, :, None]
     scores = scores - xp.mean(scores, axis=2, keepdims=True)
-    length = xp.sum(scores * scores, axis=(1, 2))
+    length = xp.sum(scores * scores * masses[:, :, None], axis=(1, 2))
     factor = xp.sum(logits * scores, axis=(1, 2)) / xp.where(length > 0, length, 1.0)
     return xp.where((length > 0) & (factor > 0), factor, xp.zeros_like(factor))
 
 
-def expected_proportions(counts: Array) -> Array:
-    r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N).
+def expected_proportions(counts: Array) -> tuple[Array, Array]:
+    r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N), and how even they are.
 
     .. math::
         E[\pi_k | n] = \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{Q + N \alpha}, \qquad
         p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N \alpha)}{\Gamma(N \alpha + Q)}
         \prod_k \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
+
+    The evenness (tasks,) is :math:`E[\alpha / (\alpha + 10) | n]`: 0 if all queries are of one class, 1 if there are
+    as many of each.
     """
     n = to_numpy(counts).astype(np.float64)[:, None, :]
     alpha, ways, total = ALPHAS[:, None], n.shape[-1], n.sum(axis=-1)
@@ -145,30 +149,32 @@ def expected_proportions(counts: Array) -> Array:
     share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
     proportions = np.sum(share[..., None] * (n + alpha) / (total[..., None] + ways * alpha), axis=1)
-    return like(proportions, counts)
+    evenness = np.sum(share * ALPHAS / (ALPHAS + MEDIAN_ALPHA), axis=1)
+    return like(proportions, counts), like(evenness, counts)
 
 
-def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: float) -> Array:
+def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: Array) -> Array:
     """Sum of log pi and h (tasks, N): what the transport adds to the logits of each class."""
     xp = namespace(logits)
     prior = xp.log(xp.maximum(proportions, LEAST_SHARE))
     cost = -(logits + prior[:, None, :])
     plan = solve(cost, masses, proportions, epsilon=1.0, relaxation=relaxation, tolerance=1e-7).plan
     shares = xp.maximum(xp.sum(plan, axis=1), LEAST_SHARE)
-    return prior - relaxation * (xp.log(shares) - prior)
+    return prior - relaxation[:, None] * (xp.log(shares) - prior)
 
 
-def _sharpness(logits: Array, labels: Array) -> Array:
+def _sharpness(logits: Array, labels: Array, masses: Array) -> Array:
     """The factor (tasks,) of the logits (tasks, Q, N) that fits labels drawn with these probabilities best.
 
     Queries that moved a mean towards themselves look surer than they are; those of the model alone are calibrated.
     """
     xp = namespace(logits)
     centred = logits - xp.mean(logits, axis=2, keepdims=True)
-    wanted = xp.sum(labels * centred, axis=(1, 2))
+    weighted = centred * masses[:, :, None]
+    wanted = xp.sum(labels * weighted, axis=(1, 2))
     low, high = (xp.full_like(wanted, end) for end in np.log(SHARPNESS))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        reached = xp.sum(softmax(xp.exp(middle)[:, None, None] * centred)[0] * centred, axis=(1, 2))
+        reached = xp.sum(softmax(xp.exp(middle)[:, None, None] * centred)[0] * weighted, axis=(1, 2))
         low, high = xp.where(reached < wanted, middle, low), xp.where(reached < wanted, high, middle)
     return xp.exp((low + high) / 2)

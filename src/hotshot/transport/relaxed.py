@@ -45,7 +45,7 @@ class _Point:
 
 
 def relaxed(
-    cost: Array, a: Array, b: Array, *, strength: float, tolerance: float, max_iterations: int, second_order: bool
+    cost: Array, a: Array, b: Array, *, strength: Array, tolerance: float, max_iterations: int, second_order: bool
 ) -> BlockSolution:
     """Solve P problems at once.
 
@@ -55,7 +55,7 @@ def relaxed(
         Finite costs divided by epsilon, the lowest of each problem 0, the small side in the middle.
     a, b : arrays (P, J) and (P, S)
         Marginal of unit total, and the wished marginal, of any total; zeros are allowed.
-    strength : float
+    strength : array (P,)
         The strength of the wish, divided by epsilon.
     tolerance : float
         Accepted sum of absolute differences between the column sums and those of a solution.
@@ -88,16 +88,16 @@ def relaxed(
     return BlockSolution(best.plan, best.potential, best.value, max_iterations, best.violation <= tolerance)
 
 
-def _evaluate(cost: Array, a: Array, b: Array, potential: Array, strength: float) -> _Point:
+def _evaluate(cost: Array, a: Array, b: Array, potential: Array, strength: Array) -> _Point:
     xp = namespace(cost)
     log_b = xp.log(xp.where(b > 0, b, xp.ones_like(b)))
-    exponent = xp.where(b > 0, log_b - potential / strength, xp.full_like(b, UNUSED))
+    exponent = xp.where(b > 0, log_b - potential / strength[:, None], xp.full_like(b, UNUSED))
     highest = xp.max(exponent, axis=1, keepdims=True)
     wished = xp.exp(exponent - highest)
     total = xp.sum(wished, axis=1, keepdims=True)
     # The best constant to add to the potential, which leaves the plan as it is: the wished total is then that of a.
     wished = wished / total
-    potential = xp.where(b > 0, potential + strength * (highest + xp.log(total)), potential)
+    potential = xp.where(b > 0, potential + strength[:, None] * (highest + xp.log(total)), potential)
     plan = potential[:, :, None] - cost
     peak = xp.max(plan, axis=1, keepdims=True)
     plan = xp.exp(plan - peak)
@@ -108,24 +108,24 @@ def _evaluate(cost: Array, a: Array, b: Array, potential: Array, strength: float
     return _Point(potential, plan, xp.sum(plan, axis=2), wished, value)
 
 
-def _newton_step(a: Array, point: _Point, strength: float) -> Array:
+def _newton_step(a: Array, point: _Point, strength: Array) -> Array:
     """The gradient divided by diag(b' + wished / rho) - T diag(a)^-1 T'."""
     xp = namespace(a)
     weighted = point.plan / xp.where(a > 0, a, xp.ones_like(a))[:, None, :]
     ridge = 1e-6 if is_single(a) else 1e-13
-    diagonal = point.columns + point.wished / strength + ridge
+    diagonal = point.columns + point.wished / strength[:, None] + ridge
     curvature = diagonal[:, :, None] * small_identity(point.columns.shape[1], point.columns)
     curvature = curvature - weighted @ xp.matrix_transpose(point.plan)
     step = xp.linalg.solve(curvature, (point.wished - point.columns)[:, :, None])[:, :, 0]
     return xp.minimum(xp.maximum(step, -LONGEST_STEP), LONGEST_STEP)
 
 
-def _sinkhorn_step(b: Array, point: _Point, strength: float) -> Array:
+def _sinkhorn_step(b: Array, point: _Point, strength: Array) -> Array:
     """The change of the potential to its best value while the other side is fixed."""
     xp = namespace(b)
     kept = xp.where(b > 0, point.potential, xp.zeros_like(b))
     wanted = kept + xp.log(xp.where(b > 0, b / xp.maximum(point.columns, TINY), xp.ones_like(b)))
-    return wanted * (strength / (1 + strength)) - kept
+    return wanted * (strength / (1 + strength))[:, None] - kept
 
 
 def _chosen(which: Array, one: _Point, other: _Point) -> _Point:

@@ -192,7 +192,7 @@ def solve(
     b: Array | None = None,
     *,
     epsilon: float,
-    relaxation: float | None = None,
+    relaxation: float | Array | None = None,
     method: str = "auto",
     tolerance: float | None = None,
     max_iterations: int | None = None,
@@ -215,10 +215,10 @@ def solve(
         different sizes can share a batch.
     epsilon : float
         Strength of the entropy, in the units of the cost.
-    relaxation : float, optional
-        Strength of the penalty for column sums other than ``b``, in the units of the cost: near 0 they are free, and
-        the larger it is, the closer they are to ``b``. The totals of ``a`` and ``b`` may then differ. By default the
-        column sums are ``b``.
+    relaxation : float or array (…), optional
+        Strength of the penalty for column sums other than ``b``, in the units of the cost, for all problems or for
+        each: near 0 the column sums are free, and the larger it is, the closer they are to ``b``. The totals of ``a``
+        and ``b`` may then differ. By default the column sums are ``b``.
     method : {"auto", "newton", "sinkhorn"}
         Solver. "auto" uses Newton's method if the smaller side (with a relaxation: the side of ``b``) has at most 256
         points, else Sinkhorn's.
@@ -249,7 +249,7 @@ def solve(
     >>> solution.converged
     True
     """
-    _check_parameters(epsilon, relaxation, method, tolerance, max_iterations)
+    _check_parameters(epsilon, method, tolerance, max_iterations)
     epsilon = float(epsilon)
     is_relaxed = relaxation is not None
     cost = as_floats(cost, "cost")
@@ -263,6 +263,7 @@ def solve(
     a = _marginal(a, "a", batch, rows, cost)
     b = _marginal(b, "b", batch, columns, cost)
 
+    strengths = [] if relaxation is None else [_strengths(relaxation, epsilon, batch, cost)]
     problems = math.prod(batch)
     flat_cost = xp.reshape(cost, (problems, rows, columns))
     a, b = xp.reshape(a, (problems, rows)), xp.reshape(b, (problems, columns))
@@ -275,8 +276,7 @@ def solve(
         tolerance = 1e-5 if is_single(cost) else 1e-9
     if max_iterations is None:
         max_iterations = MAX_ITERATIONS[method]
-    strength = None if relaxation is None else float(relaxation) / epsilon
-    settings = (epsilon, strength, tolerance, int(max_iterations))
+    settings = (epsilon, tolerance, int(max_iterations))
     large, small = b, a
     is_transposed = is_relaxed or columns <= rows
     if is_transposed:
@@ -286,7 +286,7 @@ def solve(
     plan = xp.empty(flat_cost.shape, dtype=cost.dtype, device=device(cost))
     values = []
     for block in slices(problems, max(1, BLOCK_ENTRIES // (rows * columns))):
-        problem = [x[block, ...] for x in (flat_cost, large, small)]
+        problem = [x[block, ...] for x in (flat_cost, large, small, *strengths)]
         block_plan, *rest = _solve_block(method, problem, *settings)
         multiply_into(plan[block, ...], block_plan, mass[block, None, None])
         values.append(rest)
@@ -319,14 +319,10 @@ def solve(
     )
 
 
-def _check_parameters(epsilon: Any, relaxation: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
+def _check_parameters(epsilon: Any, method: Any, tolerance: Any, max_iterations: Any) -> None:
     if not _is_positive(epsilon):
         raise ParameterError(
             f"epsilon must be a positive, finite number, got {epsilon!r}: 0.01 suits costs between 0 and 1."
-        )
-    if relaxation is not None and not (_is_positive(relaxation) and 0 < relaxation / epsilon < math.inf):
-        raise ParameterError(
-            f"relaxation must be a positive, finite number or None, got {relaxation!r}: epsilon is a usual value."
         )
     if not isinstance(method, str) or method not in ("auto", *SOLVERS):
         raise ParameterError(f"method must be 'auto', 'newton' or 'sinkhorn', got {method!r}.")
@@ -334,6 +330,22 @@ def _check_parameters(epsilon: Any, relaxation: Any, method: Any, tolerance: Any
         raise ParameterError(f"tolerance must be a positive, finite number, got {tolerance!r}.")
     if max_iterations is not None and not (_is_positive(max_iterations) and max_iterations == int(max_iterations)):
         raise ParameterError(f"max_iterations must be a positive integer, got {max_iterations!r}.")
+
+
+def _strengths(relaxation: Any, epsilon: float, batch: list[int], cost: Array) -> Array:
+    """The relaxation of each problem in units of epsilon (problems,)."""
+    xp = namespace(cost)
+    try:
+        given = np.broadcast_to(to_numpy(relaxation), batch) / epsilon
+        is_sound = given.dtype.kind == "f" and not isinstance(relaxation, (bool, list)) and np.isfinite(given).all()
+    except (TypeError, ValueError):
+        is_sound = False
+    if not is_sound or not (given > 0).all():
+        raise ParameterError(
+            f"relaxation must be a positive, finite number for all problems or for each, or None, got {relaxation!r}: "
+            "epsilon is a usual value."
+        )
+    return xp.asarray(given.reshape(-1), dtype=cost.dtype, device=device(cost))
 
 
 def _is_positive(x: Any) -> bool:
@@ -398,13 +410,14 @@ def _with_placeholders(cost: Array, a: Array, b: Array, good: Array) -> tuple[Ar
 
 
 def _solve_block(
-    method: str, problem: list[Array], epsilon: float, strength: float | None, tolerance: float, max_iterations: int
+    method: str, problem: list[Array], epsilon: float, tolerance: float, max_iterations: int
 ) -> tuple[Array, ...]:
     """Plan ``(P, S, J)``, cost, primal, dual, marginal error, iterations and convergence of P unit problems.
 
-    ``problem`` is the cost ``(P, S, J)`` and the marginals of the large and the small side.
+    ``problem`` is the cost ``(P, S, J)``, the marginals of the large and the small side and, with a relaxation, its
+    strengths ``(P,)``.
     """
-    cost, large, small = problem
+    cost, large, small, *strengths = problem
     xp = namespace(cost)
     dtype = cost.dtype
     lowest = xp.min(cost, axis=(1, 2))
@@ -416,25 +429,26 @@ def _solve_block(
             parts = []
             for r in rows:
                 group = [xp.take(x, indices(r, cost), axis=0) for x in problem]
-                parts.append(_solve_block(method, group, epsilon, strength, tolerance, max_iterations))
+                parts.append(_solve_block(method, group, epsilon, tolerance, max_iterations))
             back = indices(np.argsort(np.concatenate(rows)), cost)
             return tuple(xp.take(xp.concat(x, axis=0), back, axis=0) for x in zip(*parts, strict=True))
         if wide.any():
             cost, large, small, lowest = (xp.astype(x, xp.float64) for x in (cost, large, small, lowest))
             large = large / xp.sum(large, axis=1, keepdims=True)
-            small = small if strength is not None else small / xp.sum(small, axis=1, keepdims=True)
+            small = small if strengths else small / xp.sum(small, axis=1, keepdims=True)
     # A constant in the cost does not change the plan, but loses precision. The array is made first, so that its
     # layout, and with it every rounding, does not depend on the layout of the input.
     relative = xp.empty(cost.shape, dtype=cost.dtype, device=device(cost))
     multiply_into(relative, cost, 1 / epsilon)
     relative -= lowest[:, None, None] / epsilon
     limits: dict[str, Any] = {"tolerance": tolerance, "max_iterations": max_iterations}
-    if strength is None:
-        found = SOLVERS[method](relative, large, small, **limits)
-        values = _values(found, relative, large, small, lowest / epsilon)
-    else:
+    if strengths:
+        strength = xp.astype(strengths[0], cost.dtype, copy=False)
         found = relaxed(relative, large, small, strength=strength, second_order=method == "newton", **limits)
         values = _relaxed_values(found, relative, large, small, lowest / epsilon, strength)
+    else:
+        found = SOLVERS[method](relative, large, small, **limits)
+        values = _values(found, relative, large, small, lowest / epsilon)
     *of_problem, error = values
     iterations = xp.full((cost.shape[0],), found.iterations, device=device(cost))
     numbers_found = (found.plan, *(epsilon * value for value in of_problem), error)
@@ -456,12 +470,12 @@ def _values(found: BlockSolution, cost: Array, large: Array, small: Array, lowes
 
 
 def _relaxed_values(
-    found: BlockSolution, cost: Array, large: Array, small: Array, lowest: Array, strength: float
+    found: BlockSolution, cost: Array, large: Array, small: Array, lowest: Array, strength: Array
 ) -> tuple[Array, ...]:
     """``_values`` with the penalty of a relaxation."""
     xp = namespace(cost)
     columns = xp.sum(found.plan, axis=2)
-    exponent = xp.where(small > 0, -found.potential / strength, xp.zeros_like(small))
+    exponent = xp.where(small > 0, -found.potential / strength[:, None], xp.zeros_like(small))
     unmet = xp.sum(xp.abs(columns - small * xp.exp(exponent)), axis=1)
     error = unmet + xp.sum(xp.abs(xp.sum(found.plan, axis=1) - large), axis=1)
     both, one = (columns > 0) & (small > 0), xp.ones_like(small)

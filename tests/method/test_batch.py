@@ -1,0 +1,149 @@
+"""Joint inference: laws of its answers, the conditions of its transport, and batches whose answers are known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotshot.arrays import to_numpy
+from hotshot.method import batch
+from hotshot.method.batch import expected_proportions, joint_inference
+from hotshot.method.heads.problem import softmax
+
+
+def problem(seed=0, tasks=2, ways=3, queries=12, width=6, noise=0.5):
+    """Logits, queries, means, worth and weights of tasks whose calibrated means are off by some noise."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(tasks, ways, width))
+    labels = rng.integers(ways, size=(tasks, queries))
+    drawn = np.take_along_axis(centres, labels[..., None], axis=1) + noise * rng.normal(size=(tasks, queries, width))
+    means = centres + noise * rng.normal(size=centres.shape)
+    logits = 2 * (drawn @ means.swapaxes(1, 2) - np.sum(means**2, axis=2)[:, None] / 2)
+    return [logits, drawn, means, np.full((tasks, ways), 4.0), rng.random((tasks, queries))], labels
+
+
+@given(seed=st.integers(0, 1000), ways=st.integers(2, 6), queries=st.integers(1, 20))
+def test_permuted_queries_and_classes_permute_the_answers(seed, ways, queries):
+    (logits, drawn, means, worth, weights), _ = problem(seed, 1, ways, queries)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(queries), rng.permutation(ways)
+    one = joint_inference(logits, drawn, means, worth, weights)
+    other = joint_inference(
+        logits[:, rows][..., columns], drawn[:, rows], means[:, columns], worth[:, columns], weights[:, rows]
+    )
+    np.testing.assert_allclose(other.probabilities, one.probabilities[:, rows][..., columns], atol=1e-5)
+    np.testing.assert_allclose(other.proportions, one.proportions[:, columns], atol=1e-6)
+    np.testing.assert_allclose(one.probabilities.sum(axis=2), 1)
+    np.testing.assert_allclose(one.proportions.sum(axis=1), 1)
+
+
+def test_tasks_do_not_depend_on_each_other():
+    arrays, _ = problem(tasks=3)
+    together = joint_inference(*arrays)
+    for i in range(3):
+        alone = joint_inference(*(x[i : i + 1] for x in arrays))
+        np.testing.assert_allclose(alone.probabilities[0], together.probabilities[i], atol=1e-7)
+
+
+def test_every_array_library_finds_the_same(xp):
+    arrays, _ = problem()
+    found = joint_inference(*(xp.asarray(x) for x in arrays))
+    expected = joint_inference(*arrays)
+    np.testing.assert_allclose(to_numpy(found.probabilities), expected.probabilities, atol=1e-7)
+    np.testing.assert_allclose(to_numpy(found.means), expected.means, atol=1e-7)
+
+
+@given(seed=st.integers(0, 1000), stranger=st.floats(-50, 50))
+def test_a_query_that_fits_no_class_changes_nothing(seed, stranger):
+    (logits, drawn, means, worth, weights), _ = problem(seed, 1)
+    weights[0, 3] = 0
+    one = joint_inference(logits, drawn, means, worth, weights)
+    drawn[0, 3], logits[0, 3] = stranger, stranger * np.arange(logits.shape[2])
+    other = joint_inference(logits, drawn, means, worth, weights)
+    rest = np.arange(logits.shape[1]) != 3
+    np.testing.assert_allclose(other.probabilities[:, rest], one.probabilities[:, rest], atol=1e-9)
+    np.testing.assert_allclose(other.means, one.means, atol=1e-9)
+
+
+def test_without_a_query_that_fits_no_mean_moves():
+    (logits, drawn, means, worth, weights), _ = problem()
+    found = joint_inference(logits, drawn, means, worth, np.zeros_like(weights))
+    np.testing.assert_allclose(found.means, means)
+    np.testing.assert_allclose(found.proportions, 1 / 3)
+    assert np.isfinite(found.probabilities).all()
+
+
+@given(seed=st.integers(0, 1000))
+def test_a_query_alone_keeps_its_most_probable_class(seed):
+    (logits, drawn, means, worth, weights), _ = problem(seed, queries=1)
+    found = joint_inference(logits, drawn, means, worth, weights)
+    assert (found.probabilities.argmax(axis=2) == logits.argmax(axis=2)).all()
+
+
+@given(seed=st.integers(0, 1000), relaxation=st.floats(0.05, 1))
+def test_the_transport_lowers_classes_with_more_than_their_proportion(seed, relaxation):
+    """The condition of the relaxed transport: h_k = -rho log(b'_k / pi_k)."""
+    (logits, *_, weights), _ = problem(seed, 1)
+    masses = weights / weights.sum(axis=1, keepdims=True)
+    proportions = np.random.default_rng(seed).dirichlet(np.ones(3), size=1)
+    offsets = batch._offsets(logits, masses, proportions, np.array([relaxation]))
+    assigned = softmax(logits + offsets[:, None])[0]
+    shares = np.sum(masses[..., None] * assigned, axis=1)
+    np.testing.assert_allclose(offsets - np.log(proportions), -relaxation * np.log(shares / proportions), atol=1e-4)
+
+
+@given(counts=st.lists(st.floats(0, 200), min_size=2, max_size=8))
+def test_expected_proportions_are_those_of_the_formula(counts):
+    evidence = []
+    for alpha in batch.ALPHAS:
+        log = -(math.log(alpha / batch.MEDIAN_ALPHA) ** 2) / (2 * batch.SPREAD_ALPHA**2)
+        log += math.lgamma(len(counts) * alpha) - math.lgamma(len(counts) * alpha + sum(counts))
+        log += sum(math.lgamma(n + alpha) - math.lgamma(alpha) for n in counts)
+        evidence.append(log)
+    shares = np.exp(np.array(evidence) - max(evidence))
+    posterior = [(np.array(counts) + alpha) / (sum(counts) + len(counts) * alpha) for alpha in batch.ALPHAS]
+    expected = (shares[:, None] * posterior).sum(axis=0) / shares.sum()
+    np.testing.assert_allclose(expected_proportions(np.array([counts]))[0][0], expected, atol=1e-9)
+
+
+def test_proportions_follow_the_evidence():
+    (few, many, even, one), evenness = expected_proportions(np.array([[4.0, 1], [400, 100], [250, 250], [500, 0]]))
+    assert 0.5 < few[0] < 0.75 < many[0] < 0.8
+    np.testing.assert_allclose(even, 0.5)
+    assert one[0] > 0.99
+    assert evenness[3] < 0.1 < evenness[1] < evenness[0] < evenness[2]
+
+
+def test_a_badly_placed_mean_moves_to_its_queries():
+    rng = np.random.default_rng(0)
+    centres = np.array([[2.0, 0, 0, 0], [-2.0, 0, 0, 0]])
+    labels = np.repeat([0, 1], 30)
+    drawn = centres[labels] + 0.5 * rng.normal(size=(60, 4))
+    # The only sample of the first class is close to the second one.
+    means = np.array([[-0.5, 1.5, 0, 0], [-2.0, 0, 0, 0]])
+    logits = 2 * (drawn @ means.T - np.sum(means**2, axis=1) / 2)
+    found = joint_inference(*(x[None] for x in (logits, drawn, means, np.full(2, 3.0), np.ones(60))))
+    before, after = np.abs(means[0] - centres[0]).max(), np.abs(found.means[0, 0] - centres[0]).max()
+    assert after < before / 3
+    assert np.mean(found.probabilities[0].argmax(axis=1) == labels) == 1
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9, 0.5])
+def test_proportions_of_the_batch_are_found(share):
+    rng = np.random.default_rng(1)
+    centres = np.eye(4)[:2] * 4
+    labels = (np.arange(100) >= 100 * share).astype(int)
+    drawn = centres[labels] + rng.normal(size=(100, 4))
+    logits = drawn @ centres.T - np.sum(centres**2, axis=1) / 2
+    found = joint_inference(*(x[None] for x in (logits, drawn, centres, np.full(2, 4.0), np.ones(100))))
+    assert found.proportions[0, 0] == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0, 10.0])
+def test_logits_are_as_sharp_as_their_labels(factor):
+    (logits, *_, weights), _ = problem()
+    masses = weights / weights.sum(axis=1, keepdims=True)
+    found = batch._sharpness(factor * logits, softmax(logits)[0], masses)
+    np.testing.assert_allclose(found, min(1 / factor, 1), rtol=1e-6)
