@@ -148,7 +148,7 @@ class PTMAPClassifier(TransductiveClassifier):
         queries, and scale again. "centre-l2": subtract the mean of the base samples and scale.
     sharpness : float or "auto"
         The factor lambda.
-    alpha : float or "auto"
+    alpha : float
         How far the centres move in a step.
     steps : int
         Number of steps.
@@ -179,13 +179,12 @@ class PTMAPClassifier(TransductiveClassifier):
         "power": POWER,
         "normalize": [StrOptions({"task", "centre-l2", "auto"})],
         "sharpness": POSITIVE,
-        "alpha": [Interval(Real, 0, 1, closed="right"), AUTO],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
         "steps": STEPS,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "normalize": ("centre-l2", "task"),
-        "sharpness": (5.0, 10.0, 20.0),
-        "alpha": (0.2, 0.4),
+        "sharpness": (5.0, 10.0),
         "power": POWERS,
     }
 
@@ -196,7 +195,7 @@ class PTMAPClassifier(TransductiveClassifier):
         power: float | str = "auto",
         normalize: str = "auto",
         sharpness: float | str = "auto",
-        alpha: float | str = "auto",
+        alpha: float = 0.2,
         steps: int = 20,
     ) -> None:
         self.base = base
