@@ -28,8 +28,7 @@ from rich.console import Console
 from benchmarks.accuracy import Data, banking77, miniimagenet, omniglot
 from hotshot.cli.terminal import Watching
 from hotshot.errors import ScaleWarning
-from hotshot.estimators.named import resolve_methods
-from hotshot.evaluation.batches import check_batch, with_one_by_one
+from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.evaluation.chunks import chunks_of
 from hotshot.evaluation.open_tasks import OpenEpisodes
 from hotshot.evaluation.results import Evaluation, check_reference, summarise
@@ -104,7 +103,7 @@ def run(name: str, scenario: str, data: Data, options: argparse.Namespace, conso
     base, X, y = data
     ways, per_class = (20, 4) if name == "omniglot" else (5, 15)
     chosen = resolve_methods(options.methods.split(","), base)
-    reference, jointly = check_reference(None, chosen), check_batch(chosen, True, CLOSED)
+    reference, jointly = check_reference(None, chosen), joint_methods(chosen, batch=True)
     methods = with_one_by_one(chosen, reference, jointly)
     episodes = {k: episodes_of(scenario, y, ways, per_class, k, options.seed) for k in SHOTS}
     chunks = [chunk for k in SHOTS for chunk in chunks_of(methods, k, 0, options.tasks)]

@@ -13,10 +13,11 @@ from conftest import make_bank
 from hotshot import BaseClasses
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators import AlphaTIMClassifier, BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
-from hotshot.estimators.alpha_tim import information_loss
+from hotshot.estimators.alpha_tim import adam, information_loss
 from hotshot.estimators.choosing import _jointly_asked
 from hotshot.estimators.held_out import draw_task
-from hotshot.estimators.transductive import balanced_assignment, neighbours, smoothed
+from hotshot.estimators.laplacian_shot import neighbours, smoothed
+from hotshot.estimators.transductive import balanced_assignment
 
 WIDTH = 6
 X_BASE, Y_BASE = make_bank(8, 15, WIDTH, seed=1)
@@ -109,7 +110,7 @@ def rectify(support, labels, z, epsilon, shift):
 
 def bd_cspn(support, labels, z, epsilon, shift):
     z, found = rectify(support, labels, z, epsilon, shift)
-    return [probabilities([epsilon * cosine(q, m) for m in found]) for q in z]
+    return [probabilities([7 * cosine(q, m) for m in found]) for q in z]
 
 
 def laplacian_shot(support, labels, z, agreement, epsilon, scale, shift, k, steps):
@@ -140,7 +141,7 @@ def test_pt_map_is_its_loop(sharpness, alpha, steps, by_task):
 
 @pytest.mark.parametrize(("epsilon", "shift"), [(10.0, True), (3.0, False), (3.0, True)])
 def test_bd_cspn_is_its_loop(epsilon, shift):
-    found = BDCSPNClassifier(BASE, normalize="centre-l2", epsilon=epsilon, shift=shift).fit(X, Y)
+    found = BDCSPNClassifier(BASE, normalize="centre-l2", epsilon=epsilon, shift=shift, scale=7.0).fit(X, Y)
     expected = bd_cspn(units(X), Y, units(QUERIES), epsilon, shift)
     np.testing.assert_allclose(found.predict_proba_batch(QUERIES), expected, rtol=1e-9)
 
@@ -171,43 +172,44 @@ def information(support, labels, z, prototypes, alpha, tau):
 def test_the_loss_of_alpha_tim_is_its_loop_and_has_its_slopes(alpha):
     support, z = np.array(units(X)), np.array(units(QUERIES))
     prototypes = np.random.default_rng(0).normal(size=(4, WIDTH)) / 2
-    arguments = (support, np.eye(4)[Y], z, prototypes.shape, alpha, 7.0)
+
+    def loss(flat):
+        return information_loss(flat.reshape(4, WIDTH), support, np.eye(4)[Y], z, alpha, 7.0)
+
     expected = information(support, Y, z, prototypes, alpha, 7.0)
-    assert information_loss(prototypes.ravel(), *arguments)[0] == pytest.approx(expected, rel=1e-9)
-    value, slope = lambda w: information_loss(w, *arguments)[0], lambda w: information_loss(w, *arguments)[1]
-    assert check_grad(value, slope, prototypes.ravel()) < 1e-5
+    assert loss(prototypes.ravel())[0] == pytest.approx(expected, rel=1e-9)
+    assert check_grad(lambda w: loss(w)[0], lambda w: loss(w)[1].ravel(), prototypes.ravel()) < 1e-5
 
 
-@pytest.mark.parametrize("alpha", [1.0, 3.0])
-def test_alpha_tim_ends_in_a_minimum_below_its_start(alpha):
-    model = AlphaTIMClassifier(BASE, normalize="centre-l2", alpha=alpha, tau=10.0).fit(X, Y)
-    support, z = np.array(units(X)), np.array(units(QUERIES))
-    members = np.eye(4)[Y]
-    found = model.predict_proba_batch(QUERIES)
-    # The probabilities fix the prototypes: log p_qc - log p_q0 is linear in a query.
-    logits = np.log(found) - np.log(found[:, :1])
-    design = np.concatenate([z, np.ones((len(z), 1))], axis=1)
-    slopes = np.linalg.lstsq(design, logits, rcond=None)[0]
-    assert np.abs(design @ slopes - logits).max() < 1e-6
-    start = information(support, Y, z, np.array(starts(support, Y)), alpha, 10.0)
+@pytest.mark.parametrize("steps", [1, 7])
+def test_alpha_tim_takes_the_steps_of_adam(steps):
+    support, z = units(X), units(QUERIES)
+    w = starts(support, Y)
+    first = second = [0.0] * (4 * WIDTH)
+    for t in range(1, steps + 1):
+        slopes = information_loss(np.array(w), np.array(support), np.eye(4)[Y], np.array(z), 2.0, 9.0)[1].ravel()
+        first = [0.9 * m + 0.1 * g for m, g in zip(first, slopes, strict=True)]
+        second = [0.999 * v + 0.001 * g * g for v, g in zip(second, slopes, strict=True)]
+        moves = [
+            0.01 * (m / (1 - 0.9**t)) / (math.sqrt(v / (1 - 0.999**t)) + 1e-8)
+            for m, v in zip(first, second, strict=True)
+        ]
+        w = np.array(w) - np.reshape(moves, (4, WIDTH))
+    expected = [probabilities([-4.5 * distance(q, p) for p in w]) for q in z]
+    model = AlphaTIMClassifier(BASE, normalize="centre-l2", alpha=2.0, tau=9.0, learning_rate=0.01, steps=steps)
+    np.testing.assert_allclose(model.fit(X, Y).predict_proba_batch(QUERIES), expected, rtol=1e-6)
 
-    def of_logits(extra):
-        """The loss as a function of all logits but for those of class 0."""
-        own = [probabilities(row) for row in np.concatenate([support, np.ones((len(X), 1))], axis=1) @ extra]
-        p = np.array([probabilities(row) for row in design @ extra])
-        loss = -np.mean(np.log(np.sum(np.array(own) * members, axis=1)))
-        entropy = (
-            (lambda r: -np.sum(r * np.log(r), axis=-1))
-            if alpha == 1
-            else (lambda r: (1 - np.sum(r**alpha, axis=-1)) / (alpha - 1))
-        )
-        return loss + entropy(p).mean() - entropy(p.mean(axis=0))
 
-    least = of_logits(slopes)
-    assert least < start - 0.01
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        assert of_logits(slopes + 0.01 * rng.normal(size=slopes.shape) * (np.arange(4) > 0)) > least - 1e-6
+@pytest.mark.parametrize("alpha", [1.0, 2.0, 5.0])
+def test_alpha_tim_lowers_its_loss(alpha):
+    arguments = (np.array(units(X)), np.eye(4)[Y], np.array(units(QUERIES)), alpha, 8.0)
+    w = np.array(starts(arguments[0], Y))
+    losses = [information_loss(w, *arguments)[0]]
+    for steps in (50, 1000, 4000):
+        found = adam(lambda own: information_loss(own, *arguments)[1], w, 0.001, steps)
+        losses.append(information_loss(found, *arguments)[0])
+    assert losses == sorted(losses, reverse=True)
+    assert losses[0] - losses[1] > 0.01
 
 
 # --- laws -----------------------------------------------------------------------------------------------------
@@ -340,6 +342,7 @@ def test_signed_features_have_the_power_one_and_no_other(rival):
         LaplacianShotClassifier(agreement=-1),
         AlphaTIMClassifier(alpha=0.5),
         AlphaTIMClassifier(tau=0),
+        AlphaTIMClassifier(steps=0),
     ],
     ids=repr,
 )

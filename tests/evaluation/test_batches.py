@@ -121,7 +121,9 @@ def test_methods_by_name_choose_and_run():
 def test_tables_rows_and_text_say_that_queries_were_classified_jointly(found):
     table = accuracy_table(found, 1)
     assert table.title == "3-way-1-shot, 23 tasks, queries classified jointly"
-    assert table.notes[0] == "both, rectified classified the queries of a task jointly, the other methods one by one."
+    assert (
+        table.notes[0] == "both and rectified classified the queries of a task jointly, the other methods one by one."
+    )
     assert [row["batch"] for row in found.rows()] == 2 * [True, False, True, False]
     alone = small({"both": Both(BASE)}, tasks=2, shots=1)
     assert "jointly" not in accuracy_table(alone, 1).title

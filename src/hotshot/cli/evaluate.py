@@ -83,8 +83,7 @@ def evaluate(
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
-    from hotshot.estimators.named import is_user_code, resolve_methods
-    from hotshot.evaluation.batches import check_batch, with_one_by_one
+    from hotshot.estimators.named import is_user_code, joint_methods, resolve_methods, with_one_by_one
     from hotshot.evaluation.results import check_reference
     from hotshot.evaluation.tables import detail_table, unsolved
     from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
@@ -106,7 +105,7 @@ def evaluate(
         else:
             classes, X, y = inputs.load_data(base, novel, bank)
     chosen = resolve_methods(named, classes)
-    all_methods = with_one_by_one(chosen, check_reference(reference, chosen), check_batch(chosen, batch, asked))
+    all_methods = with_one_by_one(chosen, check_reference(reference, chosen), joint_methods(chosen, batch))
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}

@@ -1,6 +1,6 @@
 """Methods by the names used in tables, on the command line and in the docs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sklearn.base import ClassifierMixin
@@ -13,6 +13,7 @@ from hotshot.estimators.alpha_tim import AlphaTIMClassifier
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
 from hotshot.estimators.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
+from hotshot.estimators.laplacian_shot import LaplacianShotClassifier
 from hotshot.estimators.parameters import load_parameters
 from hotshot.estimators.rivals import (
     DiscriminantClassifier,
@@ -20,7 +21,7 @@ from hotshot.estimators.rivals import (
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
 )
-from hotshot.estimators.transductive import BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
+from hotshot.estimators.transductive import BDCSPNClassifier, PTMAPClassifier, TransductiveClassifier
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named
 
@@ -93,6 +94,36 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
             f"got {name!r}.{did_you_mean(name, METHODS)}"
         )
     return METHODS[name](base)
+
+
+def joint_methods(estimators: Mapping[str, Any], batch: bool) -> tuple[str, ...]:
+    """Names of the methods that classify the queries of a task jointly: with `batch` all that can, else none."""
+    if not batch:
+        for name, own in estimators.items():
+            if isinstance(own, TransductiveClassifier):
+                raise ParameterError(
+                    f"Method '{name}' classifies the queries of a task jointly: pass batch=True (hotshot evaluate "
+                    "--batch), or leave it out."
+                )
+        return ()
+    jointly = tuple(name for name, own in estimators.items() if hasattr(own, "predict_batch"))
+    if not jointly:
+        raise ParameterError(
+            f"No method of {', '.join(estimators)} has predict_batch: leave out batch, or add a method that "
+            "classifies queries jointly, such as hot or pt-map."
+        )
+    return jointly
+
+
+def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequence[str]) -> dict[str, Any]:
+    """The methods and, after a reference that classifies queries jointly, the same one by one if it does that too."""
+    if reference not in jointly or isinstance(estimators[reference], TransductiveClassifier):
+        return dict(estimators)
+    alone = f"{reference} one by one"
+    if alone in estimators:
+        raise ParameterError(f"methods has {alone!r}, which batch=True adds itself: give it another name.")
+    names = [own for name in estimators for own in ((name, alone) if name == reference else (name,))]
+    return {name: estimators[reference if name == alone else name] for name in names}
 
 
 def is_user_code(method: Any) -> bool:

@@ -135,7 +135,7 @@ class PTMAPClassifier(TransductiveClassifier):
 
     with the entropy H. The centres start at the means of the support. The method is told that all classes have as many
     queries. The published constants are power 0.5, lambda 10 and alpha 0.2, on features whose mean is subtracted from
-    the support and from the queries separately.
+    the support and from the queries separately; lambda 5 is better where the numbers of queries differ after all.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class PTMAPClassifier(TransductiveClassifier):
         queries, and scale again. "centre-l2": subtract the mean of the base samples and scale.
     sharpness : float or "auto"
         The factor lambda.
-    alpha : float or "auto"
+    alpha : float
         How far the centres move in a step.
     steps : int
         Number of steps.
@@ -179,13 +179,12 @@ class PTMAPClassifier(TransductiveClassifier):
         "power": POWER,
         "normalize": [StrOptions({"task", "centre-l2", "auto"})],
         "sharpness": POSITIVE,
-        "alpha": [Interval(Real, 0, 1, closed="right"), AUTO],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
         "steps": STEPS,
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "normalize": ("centre-l2", "task"),
-        "sharpness": (10.0, 5.0, 20.0),
-        "alpha": (0.2, 0.4),
+        "sharpness": (5.0, 10.0),
         "power": POWERS,
     }
 
@@ -196,7 +195,7 @@ class PTMAPClassifier(TransductiveClassifier):
         power: float | str = "auto",
         normalize: str = "auto",
         sharpness: float | str = "auto",
-        alpha: float | str = "auto",
+        alpha: float = 0.2,
         steps: int = 20,
     ) -> None:
         self.base = base
@@ -258,7 +257,8 @@ class BDCSPNClassifier(TransductiveClassifier):
         w_x \propto \exp(\epsilon \cos(z_x, m_c))
 
     with the queries :math:`Q_c` whose nearest mean :math:`m_c` by cosine is that of class c, and weights that sum to 1
-    in each class. The logits are :math:`\epsilon \cos(z, m'_c)`; the published epsilon is 10.
+    in each class. The logits are a multiple of :math:`\cos(z, m'_c)`. The published epsilon is 10 and queries are
+    shifted; on frozen features a smaller epsilon is better, and the shift only where classes have as many queries each.
 
     Parameters
     ----------
@@ -269,9 +269,11 @@ class BDCSPNClassifier(TransductiveClassifier):
     normalize : {"centre-l2", "l2", "auto"}
         Subtract the mean of the base samples before scaling to unit norm, or scale alone.
     epsilon : float or "auto"
-        Factor of the cosine in weights and logits.
+        Factor of the cosine in the weights.
     shift : bool or "auto"
         Whether to shift the queries.
+    scale : float
+        Factor of the cosine in the logits.
 
     Attributes
     ----------
@@ -297,10 +299,11 @@ class BDCSPNClassifier(TransductiveClassifier):
         "normalize": [StrOptions({*NORMALIZE, "auto"})],
         "epsilon": POSITIVE,
         "shift": ["boolean", AUTO],
+        "scale": [Interval(Real, 0, None, closed="neither")],
     }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "shift": (True, False),
-        "epsilon": (10.0, 5.0, 20.0),
+        "epsilon": (3.0, 1.0, 10.0),
+        "shift": (False, True),
         "normalize": NORMALIZE,
         "power": POWERS,
     }
@@ -313,15 +316,17 @@ class BDCSPNClassifier(TransductiveClassifier):
         normalize: str = "auto",
         epsilon: float | str = "auto",
         shift: bool | str = "auto",
+        scale: float = 10.0,
     ) -> None:
         self.base = base
         self.power = power
         self.normalize = normalize
         self.epsilon = epsilon
         self.shift = shift
+        self.scale = scale
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(self._settled()["epsilon"] * unit_vectors(z) @ unit_vectors(prototypes).T)
+        return np.asarray(self.scale * unit_vectors(z) @ unit_vectors(prototypes).T)
 
     def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         settings = self._settled()
@@ -343,125 +348,3 @@ def rectified(
     # Every class has its support, so that no sum is zero; cosines are at most 1.
     weights = np.where(members[:, None] == np.arange(len(directions)), np.exp(epsilon * (cosines - 1)), 0)
     return z, (weights / weights.sum(axis=0)).T @ samples
-
-
-class LaplacianShotClassifier(TransductiveClassifier):
-    r"""LaplacianShot: the nearest prototype, where queries that are near each other should agree [1]_.
-
-    .. math::
-        y_q \leftarrow \mathrm{softmax}_c\left(-\gamma \lVert z_q - m'_c \rVert^2
-        + \lambda \sum_{q'} w_{qq'} y_{q'c}\right)
-
-    with the prototypes m' of BD-CSPN, :math:`w_{qq'} = 1` if q' is one of the k nearest other queries of q, else 0, and
-    repeated to a fixed point. The published constants are k 3 and gamma 1, and lambda was chosen on validation classes.
-
-    Parameters
-    ----------
-    base : BaseClasses or None
-        Bank whose mean is subtracted and on which "auto" is chosen; with None nothing is subtracted.
-    power : float or "auto"
-        Power of the features; "auto" is chosen on the base classes.
-    normalize : {"centre-l2", "l2", "auto"}
-        Subtract the mean of the base samples before scaling to unit norm, or scale alone.
-    agreement : float or "auto"
-        The factor lambda.
-    epsilon : float or "auto"
-        Factor of the cosine in the weights of the prototypes, as in ``BDCSPNClassifier``.
-    scale : float or "auto"
-        The factor gamma.
-    shift : bool or "auto"
-        Whether to shift the queries to the mean of the support.
-    k : int
-        Number of neighbours.
-    steps : int
-        Largest number of steps.
-
-    Attributes
-    ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
-    support_, labels_ : arrays (S, V) and (S,)
-        Normalised support samples and the indices of their classes.
-    prototypes_ : array (N, V)
-        Means of the normalised support of each class.
-    centre_ : array (V,)
-        The mean that is subtracted; zero if none is.
-    power_ : float
-        The power in use.
-
-    References
-    ----------
-    .. [1] Ziko, Dolz, Granger, Ben Ayed: Laplacian Regularized Few-Shot Learning. ICML 2020, arXiv:2006.15486.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({*NORMALIZE, "auto"})],
-        "agreement": [Interval(Real, 0, None, closed="left"), AUTO],
-        "epsilon": POSITIVE,
-        "scale": POSITIVE,
-        "shift": ["boolean", AUTO],
-        "k": STEPS,
-        "steps": STEPS,
-    }
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "agreement": (0.3, 0.1, 0.7),
-        "shift": (True, False),
-        "epsilon": (10.0, 5.0),
-        "scale": (1.0, 3.0),
-        "normalize": NORMALIZE,
-        "power": POWERS,
-    }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        agreement: float | str = "auto",
-        epsilon: float | str = "auto",
-        scale: float | str = "auto",
-        shift: bool | str = "auto",
-        k: int = 3,
-        steps: int = 20,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.agreement = agreement
-        self.epsilon = epsilon
-        self.scale = scale
-        self.shift = shift
-        self.k = k
-        self.steps = steps
-
-    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
-        return np.asarray(-self._settled()["scale"] * squared_euclidean(z, prototypes))
-
-    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        settings = self._settled()
-        z, prototypes = rectified(self.support_, self.labels_, z, settings["epsilon"], bool(settings["shift"]))
-        scores = self._scores(z, prototypes)
-        return smoothed(scores, neighbours(z, settings["k"]), settings["agreement"], settings["steps"]), scores
-
-
-def neighbours(z: np.ndarray, k: int) -> np.ndarray:
-    """1 where q' is one of the k nearest other rows of row q of z, else 0: (Q, Q)."""
-    distances = squared_euclidean(z, z)
-    np.fill_diagonal(distances, np.inf)
-    nearest = np.argsort(distances, axis=1, kind="stable")[:, : min(k, len(z) - 1)]
-    found = np.zeros((len(z), len(z)))
-    np.put_along_axis(found, nearest, 1.0, axis=1)
-    return found
-
-
-def smoothed(scores: np.ndarray, affinity: np.ndarray, agreement: float, steps: int) -> np.ndarray:
-    """Y = softmax(scores + agreement * affinity y), by iteration from softmax(scores): (Q, N)."""
-    y = softmax(scores)[0]
-    for _ in range(steps):
-        before, y = y, softmax(scores + agreement * affinity @ y)[0]
-        if np.abs(y - before).max() < 1e-6:
-            break
-    return np.asarray(y)

@@ -17,8 +17,7 @@ from hotshot.base import BaseClasses
 from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.named import resolve_methods
-from hotshot.evaluation.batches import check_batch, with_one_by_one
+from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.evaluation.chunks import Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal
@@ -139,7 +138,11 @@ def evaluate(
     asked = check_setting(setting)
     estimators = resolve_methods(methods, base)
     reference = check_reference(reference, estimators)
-    jointly = check_batch(estimators, batch, asked)
+    if batch and asked is GENERALISED:
+        raise ParameterError(
+            "batch=True is for the closed and the open setting, got setting='generalised': leave out one of the two."
+        )
+    jointly = joint_methods(estimators, batch)
     estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
     episodes: dict[int | str, Episodes | FrozenEpisodes]

@@ -1,13 +1,12 @@
 """Tables: one model that the terminal, Markdown and the page are made from, and an evaluation in its terms."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hotshot.estimators.choosing import Choice
-from hotshot.evaluation.batches import batch_note
 from hotshot.evaluation.results import (
     AHEAD,
     BEHIND,
@@ -20,6 +19,7 @@ from hotshot.evaluation.results import (
 )
 from hotshot.formatting import (
     count,
+    listed,
     milliseconds,
     percentage,
     plus_minus,
@@ -386,6 +386,18 @@ def _title(found: Evaluation, shots: int | str) -> str:
 
 def _batch_notes(found: Evaluation) -> tuple[str, ...]:
     return (batch_note(found.jointly, found.methods),) if found.jointly else ()
+
+
+def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
+    """A sentence on who classified the queries of a task jointly.
+
+    Examples
+    --------
+    >>> batch_note(["hot"], ["hot", "hot one by one", "lda"])
+    'hot classified the queries of a task jointly, the other methods one by one.'
+    """
+    others = ", the other methods one by one" if set(methods) - set(jointly) else ""
+    return f"{listed(list(jointly))} classified the queries of a task jointly{others}."
 
 
 def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:

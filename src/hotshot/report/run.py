@@ -8,11 +8,10 @@ import numpy as np
 from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
-from hotshot.evaluation.batches import batch_note
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import Table, batch_note, measure_table, recall_table, result_table, transport_table
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import grouped_bars, histogram
