@@ -51,6 +51,7 @@ def test_few_modules_process_a_vector_from_its_file_to_a_prediction(files):
         X, y = read_features(files / "novel.npz")
         HOTClassifier(base).fit(X[::10], y[::10]).predict(X)
 
+    fit_and_predict()
     used = modules_used(fit_and_predict)
     assert len(used) <= 19, " ".join(sorted(used))
 
@@ -58,5 +59,7 @@ def test_few_modules_process_a_vector_from_its_file_to_a_prediction(files):
 def test_few_modules_process_a_task(files, hotshot):
     names = ("--base", files / "base.npz", "--novel", files / "novel.npz")
     load_command("evaluate")
+    # A first run imports what it needs, and the bodies of classes count as calls.
+    hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1, "--out", files / "first")
     used = modules_used(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
     assert len(used) <= 33, " ".join(sorted(used))

@@ -11,6 +11,7 @@ from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.estimators.alpha_tim import AlphaTIMClassifier
 from hotshot.estimators.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.laplacian_shot import LaplacianShotClassifier
@@ -106,13 +107,19 @@ def joint_methods(estimators: Mapping[str, Any], batch: bool) -> tuple[str, ...]
                     "--batch), or leave it out."
                 )
         return ()
-    jointly = tuple(name for name, own in estimators.items() if hasattr(own, "predict_batch"))
+    jointly = tuple(name for name, own in estimators.items() if _predicts_jointly(own))
     if not jointly:
         raise ParameterError(
             f"No method of {', '.join(estimators)} has predict_batch: leave out batch, or add a method that "
             "classifies queries jointly, such as hot or pt-map."
         )
     return jointly
+
+
+def _predicts_jointly(estimator: Any) -> bool:
+    """Whether an estimator has joint predictions; calibrated classifiers need base classes for them."""
+    is_plain = isinstance(estimator, CalibratedClassifier) and estimator.base is None
+    return hasattr(estimator, "predict_batch") and not is_plain
 
 
 def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequence[str]) -> dict[str, Any]:
