@@ -12,26 +12,38 @@ from hotshot.method import batch
 from hotshot.method.batch import expected_proportions, joint_inference
 from hotshot.method.heads.problem import softmax
 
+RATIO = 1.0
+
+
+def infer(arrays):
+    """Joint inference over what `problem` makes."""
+    return joint_inference(*arrays, ratio=RATIO)
+
 
 def problem(seed=0, tasks=2, ways=3, queries=12, width=6, noise=0.5):
-    """Logits, queries, means, worth and weights of tasks whose calibrated means are off by some noise."""
+    """Logits, queries, means, shots and weights of tasks whose calibrated means are off by some noise."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(tasks, ways, width))
     labels = rng.integers(ways, size=(tasks, queries))
     drawn = np.take_along_axis(centres, labels[..., None], axis=1) + noise * rng.normal(size=(tasks, queries, width))
     means = centres + noise * rng.normal(size=centres.shape)
     logits = 2 * (drawn @ means.swapaxes(1, 2) - np.sum(means**2, axis=2)[:, None] / 2)
-    return [logits, drawn, means, np.full((tasks, ways), 4.0), rng.random((tasks, queries))], labels
+    return [logits, drawn, means, np.full((tasks, ways), 1.0), rng.random((tasks, queries))], labels
 
 
 @given(seed=st.integers(0, 1000), ways=st.integers(2, 6), queries=st.integers(1, 20))
 def test_permuted_queries_and_classes_permute_the_answers(seed, ways, queries):
-    (logits, drawn, means, worth, weights), _ = problem(seed, 1, ways, queries)
+    (logits, drawn, means, shots, weights), _ = problem(seed, 1, ways, queries)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(queries), rng.permutation(ways)
-    one = joint_inference(logits, drawn, means, worth, weights)
+    one = joint_inference(logits, drawn, means, shots, weights)
     other = joint_inference(
-        logits[:, rows][..., columns], drawn[:, rows], means[:, columns], worth[:, columns], weights[:, rows]
+        logits[:, rows][..., columns],
+        drawn[:, rows],
+        means[:, columns],
+        shots[:, columns],
+        weights[:, rows],
+        ratio=RATIO,
     )
     np.testing.assert_allclose(other.probabilities, one.probabilities[:, rows][..., columns], atol=1e-5)
     np.testing.assert_allclose(other.proportions, one.proportions[:, columns], atol=1e-6)
@@ -41,35 +53,35 @@ def test_permuted_queries_and_classes_permute_the_answers(seed, ways, queries):
 
 def test_tasks_do_not_depend_on_each_other():
     arrays, _ = problem(tasks=3)
-    together = joint_inference(*arrays)
+    together = infer(arrays)
     for i in range(3):
-        alone = joint_inference(*(x[i : i + 1] for x in arrays))
+        alone = infer([x[i : i + 1] for x in arrays])
         np.testing.assert_allclose(alone.probabilities[0], together.probabilities[i], atol=1e-7)
 
 
 def test_every_array_library_finds_the_same(xp):
     arrays, _ = problem()
-    found = joint_inference(*(xp.asarray(x) for x in arrays))
-    expected = joint_inference(*arrays)
+    found = infer([xp.asarray(x) for x in arrays])
+    expected = infer(arrays)
     np.testing.assert_allclose(to_numpy(found.probabilities), expected.probabilities, atol=1e-7)
     np.testing.assert_allclose(to_numpy(found.means), expected.means, atol=1e-7)
 
 
 @given(seed=st.integers(0, 1000), stranger=st.floats(-50, 50))
 def test_a_query_that_fits_no_class_changes_nothing(seed, stranger):
-    (logits, drawn, means, worth, weights), _ = problem(seed, 1)
+    (logits, drawn, means, shots, weights), _ = problem(seed, 1)
     weights[0, 3] = 0
-    one = joint_inference(logits, drawn, means, worth, weights)
+    one = joint_inference(logits, drawn, means, shots, weights)
     drawn[0, 3], logits[0, 3] = stranger, stranger * np.arange(logits.shape[2])
-    other = joint_inference(logits, drawn, means, worth, weights)
+    other = joint_inference(logits, drawn, means, shots, weights)
     rest = np.arange(logits.shape[1]) != 3
     np.testing.assert_allclose(other.probabilities[:, rest], one.probabilities[:, rest], atol=1e-9)
     np.testing.assert_allclose(other.means, one.means, atol=1e-9)
 
 
 def test_without_a_query_that_fits_no_mean_moves():
-    (logits, drawn, means, worth, weights), _ = problem()
-    found = joint_inference(logits, drawn, means, worth, np.zeros_like(weights))
+    (logits, drawn, means, shots, weights), _ = problem()
+    found = joint_inference(logits, drawn, means, shots, np.zeros_like(weights), ratio=RATIO)
     np.testing.assert_allclose(found.means, means)
     np.testing.assert_allclose(found.proportions, 1 / 3)
     assert np.isfinite(found.probabilities).all()
@@ -77,8 +89,8 @@ def test_without_a_query_that_fits_no_mean_moves():
 
 @given(seed=st.integers(0, 1000))
 def test_a_query_alone_keeps_its_most_probable_class(seed):
-    (logits, drawn, means, worth, weights), _ = problem(seed, queries=1)
-    found = joint_inference(logits, drawn, means, worth, weights)
+    (logits, drawn, means, shots, weights), _ = problem(seed, queries=1)
+    found = joint_inference(logits, drawn, means, shots, weights, ratio=RATIO)
     assert (found.probabilities.argmax(axis=2) == logits.argmax(axis=2)).all()
 
 
@@ -124,7 +136,7 @@ def test_a_badly_placed_mean_moves_to_its_queries():
     # The only sample of the first class is close to the second one.
     means = np.array([[-0.5, 1.5, 0, 0], [-2.0, 0, 0, 0]])
     logits = 2 * (drawn @ means.T - np.sum(means**2, axis=1) / 2)
-    found = joint_inference(*(x[None] for x in (logits, drawn, means, np.full(2, 3.0), np.ones(60))))
+    found = infer([x[None] for x in (logits, drawn, means, np.ones(2), np.ones(60))])
     before, after = np.abs(means[0] - centres[0]).max(), np.abs(found.means[0, 0] - centres[0]).max()
     assert after < before / 3
     assert np.mean(found.probabilities[0].argmax(axis=1) == labels) == 1
@@ -137,7 +149,7 @@ def test_proportions_of_the_batch_are_found(share):
     labels = (np.arange(100) >= 100 * share).astype(int)
     drawn = centres[labels] + rng.normal(size=(100, 4))
     logits = drawn @ centres.T - np.sum(centres**2, axis=1) / 2
-    found = joint_inference(*(x[None] for x in (logits, drawn, centres, np.full(2, 4.0), np.ones(100))))
+    found = infer([x[None] for x in (logits, drawn, centres, np.ones(2), np.ones(100))])
     assert found.proportions[0, 0] == pytest.approx(share, abs=0.05)
 
 

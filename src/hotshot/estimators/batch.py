@@ -9,7 +9,7 @@ import numpy as np
 
 from hotshot.errors import ParameterError
 from hotshot.estimators.confidence import LEVELS
-from hotshot.method.batch import PRIOR_SAMPLES, BatchSolution, joint_inference
+from hotshot.method.batch import BatchSolution, joint_inference
 from hotshot.method.familiarity import KnownClasses
 
 # Samples that fit worse than all but this share of the samples of the classes count less, down to nothing.
@@ -95,9 +95,8 @@ class JointPredictions:
             own = self.target_labels_ == name
             if own.any():
                 means[place] = self.calibrated_means_[own].mean(axis=0)
-        worth = PRIOR_SAMPLES / self.known_.two.ratios.mean() + self.known_.sizes
-        arrays = (logits, placed, means, worth, self._weights(placed))
-        return joint_inference(*(x[None] for x in arrays))
+        arrays = (logits, placed, means, self.known_.sizes, self._weights(placed))
+        return joint_inference(*(x[None] for x in arrays), ratio=float(self.known_.two.ratios.mean()))
 
     def _weights(self, placed: np.ndarray) -> np.ndarray:
         """Weights of samples in the space of the model, 0 to 1: less than 1 if few samples of a class fit worse."""

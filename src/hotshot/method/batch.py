@@ -43,8 +43,6 @@ LARGEST_RELAXATION, FEW_QUERIES = 2.0, 4.0
 # Median of alpha and standard deviation of its logarithm, and the values that are summed over.
 MEDIAN_ALPHA, SPREAD_ALPHA = 10.0, 2.0
 ALPHAS = np.geomspace(0.01, 1e4, 25)
-# How fast probabilities become sharper as the means become more certain.
-SHARPENING = 0.2
 # Range of the factor of the logits, and steps to find it.
 SHARPNESS = 0.02, 1.0
 BISECTIONS = 30
@@ -73,7 +71,9 @@ class BatchSolution:
     counts: Array
 
 
-def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, weights: Array) -> BatchSolution:
+def joint_inference(
+    logits: Array, queries: Array, means: Array, shots: Array, weights: Array, *, ratio: float
+) -> BatchSolution:
     """Classify the queries of each task jointly.
 
     Parameters
@@ -82,12 +82,15 @@ def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, w
         Calibrated logits of the queries: their softmax gives the probabilities of each query alone.
     queries : array (tasks, Q, V)
         Queries in the space of the model.
-    means, worth : arrays (tasks, N, V) and (tasks, N)
-        Calibrated means of the classes, and how many samples each counts as.
+    means, shots : arrays (tasks, N, V) and (tasks, N)
+        Calibrated means of the classes, and how many samples of each they are from.
     weights : array (tasks, Q)
         Weights of the queries, 0 to 1: a query that fits no class has weight 0 and changes nothing.
+    ratio : float
+        Ratio of the variances between and within classes.
     """
-    xp = namespace(logits, queries, means, worth, weights)
+    xp = namespace(logits, queries, means, shots, weights)
+    worth = PRIOR_SAMPLES / ratio + shots
     n_queries, n_classes = logits.shape[1:]
     largest = LARGEST_RELAXATION * n_queries / (n_queries + FEW_QUERIES * n_classes)
     total = xp.sum(weights, axis=1, keepdims=True)
@@ -108,8 +111,10 @@ def joint_inference(logits: Array, queries: Array, means: Array, worth: Array, w
         moved_logits = logits + scale[:, None, None] * change
     found = moved_logits + offsets[:, None, :]
     alone = softmax(logits + offsets[:, None, :])[0]
-    certainty = (1 + xp.mean(counts / worth, axis=1)) ** SHARPENING
-    sharpness = xp.minimum(_sharpness(found, alone, masses) * certainty, SHARPNESS[1])
+    # Calibrated probabilities sharpen with the number of samples about as 1 / (1 + 1/K), half of which is in the means.
+    surer = ((1 + 1 / shots) / (1 + 1 / (shots + counts))) ** 0.5
+    sharpness = _sharpness(found, alone, masses) * xp.sum(proportions * surer, axis=1)
+    sharpness = xp.minimum(sharpness, xp.full_like(sharpness, SHARPNESS[1]))
     probabilities = softmax(sharpness[:, None, None] * found)[0]
     return BatchSolution(probabilities, proportions, moved, counts)
 
