@@ -36,7 +36,7 @@ def test_permuted_queries_and_classes_permute_the_answers(seed, ways, queries):
     (logits, drawn, means, shots, weights), _ = problem(seed, 1, ways, queries)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(queries), rng.permutation(ways)
-    one = joint_inference(logits, drawn, means, shots, weights)
+    one = joint_inference(logits, drawn, means, shots, weights, ratio=RATIO)
     other = joint_inference(
         logits[:, rows][..., columns],
         drawn[:, rows],
@@ -71,9 +71,9 @@ def test_every_array_library_finds_the_same(xp):
 def test_a_query_that_fits_no_class_changes_nothing(seed, stranger):
     (logits, drawn, means, shots, weights), _ = problem(seed, 1)
     weights[0, 3] = 0
-    one = joint_inference(logits, drawn, means, shots, weights)
+    one = joint_inference(logits, drawn, means, shots, weights, ratio=RATIO)
     drawn[0, 3], logits[0, 3] = stranger, stranger * np.arange(logits.shape[2])
-    other = joint_inference(logits, drawn, means, shots, weights)
+    other = joint_inference(logits, drawn, means, shots, weights, ratio=RATIO)
     rest = np.arange(logits.shape[1]) != 3
     np.testing.assert_allclose(other.probabilities[:, rest], one.probabilities[:, rest], atol=1e-9)
     np.testing.assert_allclose(other.means, one.means, atol=1e-9)
