@@ -12,6 +12,8 @@ import numpy as np
 from hotshot.formatting import count, shortened, whole_percentage
 from hotshot.notebook import html_table
 
+# Smallest probability of a runner-up that is named in a reason.
+LEAST_RIVAL = 0.1
 # Kinds of reasons.
 TYPICAL, INFORMATIVE, GROUP, OUTSIDE = "typical", "informative", "group", "outside"
 
@@ -49,9 +51,10 @@ class Suggestion:
         """Why the sample is suggested, in words."""
         first, second = (shortened(name) for name in (self.label, self.rival))
         alike = f"{count(self.stands_for, 'sample')} {'is' if self.stands_for == 1 else 'are'} closest to it"
+        separates = f" from `{second}`" if self.rival_probability >= LEAST_RIVAL else " from other classes"
         return {
             TYPICAL: f"typical of `{first}`: {alike}",
-            INFORMATIVE: f"separates `{first}` from `{second}`: {alike}",
+            INFORMATIVE: f"separates `{first}`{separates}: {alike}",
             GROUP: f"{count(self.stands_for, 'similar sample')} fit no class: perhaps a new class",
             OUTSIDE: "fits no new class",
         }[self.kind]

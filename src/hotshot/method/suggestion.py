@@ -1,18 +1,18 @@
 r"""Which unlabelled samples to label next: those whose labels say most about the classes of all the others.
 
-Two parts are added, each as a share of its largest value over the candidates x:
+Two parts are added, each as a share of its largest value over the candidates x (of one nat, if no candidate has as much
+information):
 
 .. math::
     \underbrace{\sum_k q_k(x) M_k \big( |\bar x_k - c_k|^2 - |\bar x_k^{+x} - c_k|^2 \big)}_{\text{typical}}, \qquad
-    \underbrace{\sum_u \sum_{kl} G_k(x, u)\, G_l(x, u)\, F_{kl}(x)\, F_{kl}(u)}_{\text{informative}}
+    \underbrace{\frac 12 \sum_u \sum_{kl} G_k(x, u)\, G_l(x, u)\, F_{kl}(x)\, F_{kl}(u)}_{\text{informative}}
 
 Typical: the mean :math:`\bar x_k` of the labelled samples of a class comes closer to the centre :math:`c_k` of the
 samples that probably belong to it, :math:`M_k` in number. q and c are fitted to the pool together
-(``joint_assignments``). Informative: twice the mutual information between the label of x and those of the pool samples
-u, to second order, in the two-covariance model of the bank. :math:`G_k(x, u) = (x - e_k)^\top V_k (u - e_k)` is the
+(``joint_assignments``). Informative: the mutual information between the label of x and those of the pool samples u, to
+second order, in the two-covariance model of the bank. :math:`G_k(x, u) = (x - e_k)^\top V_k (u - e_k) / T^2` is the
 covariance of the logits of class k at x and at u if the class mean is distributed as N(e_k, V_k) given its labelled
-samples; :math:`F_{kl} = p_k \delta_{kl} - p_k p_l` is zero where the class is certain. With few labels the first part
-differs more between candidates, with many the second.
+samples, at the temperature T; :math:`F_{kl} = p_k \delta_{kl} - p_k p_l` is zero where the class is certain.
 
 Arrays are in axes where S_w is the identity and S_b is diagonal with the entries ``ratios``, as in
 ``hotshot.method.familiarity``.
@@ -28,6 +28,10 @@ from scipy.optimize import brentq
 from hotshot.method.familiarity import rotated_ratios
 from hotshot.method.heads.problem import softmax
 
+# A sample with all of one part and nothing of the other often exists for both: the typical one is then chosen.
+TIE = 1e-6
+# Information about the whole pool, in nats, that counts as much as the most typical sample.
+LEAST_INFORMATION = 1.0
 # Iterations of the joint assignment of the pool.
 ITERATIONS = 10
 # Logarithms of the smallest and the largest temperature.
@@ -98,10 +102,10 @@ class _Means:
         means = self.sums / self.sizes[:, None]
         return np.asarray(rotated_ratios(self.ratios, self.centre, means, self.sizes, x))
 
-    def covariances(self, k: int, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def covariances(self, k: int, x: np.ndarray, rows: np.ndarray, temperature: float) -> np.ndarray:
         """G_k (n, C) between samples (n, V) and those of these rows (C,)."""
         expected, variances = self.expected(k)
-        off = x - expected
+        off = (x - expected) / temperature
         return np.asarray((off * variances) @ off[rows].T)
 
 
@@ -124,22 +128,22 @@ def choose(labelled: Labelled, pool: Pool, n: int) -> Picks:
     some = _spread(pool.samples, pool.candidates, n_classes)
     rows = np.searchsorted(some, np.intersect1d(some, pool.candidates))
     x, weights, assigned = pool.samples[some], pool.weights[some], assigned[some]
-    covariances = [means.covariances(k, x, rows) for k in range(n_classes)]
+    covariances = [means.covariances(k, x, rows, temperature) for k in range(n_classes)]
     free = np.ones(len(rows), dtype=bool)
     picked, shares = [], []
     for _ in range(n):
         probabilities = softmax(means.logits(x) / temperature)[0]
         typical = typical_gain(means.sums, means.sizes, centres, mass, x[rows], assigned[rows])
-        informative = weights[rows] * (weights @ information(covariances, probabilities, rows))
-        parts = np.stack([_share(np.where(free, part, 0)) for part in (typical, informative)])
-        best = int(np.argmax(np.where(free, parts.sum(axis=0), -1)))
+        informative = weights[rows] * (weights @ information(covariances, probabilities, rows)) / 2
+        parts = np.stack([_share(free * typical, 0.0), _share(free * informative, LEAST_INFORMATION)])
+        best = int(np.argmax(np.where(free, parts.sum(axis=0) + TIE * parts[0], -1)))
         picked.append(some[rows[best]])
         shares.append(parts[:, best])
         free[best] = False
         own = int(assigned[rows[best]].argmax())
         means.sizes[own] += 1
         means.sums[own] += x[rows[best]]
-        covariances[own] = means.covariances(own, x, rows)
+        covariances[own] = means.covariances(own, x, rows, temperature)
     typical, informative = np.array(shares).reshape(-1, 2).T
     return Picks(np.array(picked, dtype=np.int64), typical, informative)
 
@@ -254,7 +258,7 @@ def _spread(samples: np.ndarray, candidates: np.ndarray, n_classes: int) -> np.n
     return np.sort(order[np.linspace(0, len(order) - 1, min(most, len(order))).astype(int)])
 
 
-def _share(part: np.ndarray) -> np.ndarray:
-    """A part of the value as a share of its largest value; 0 where it is negative."""
-    largest = part.max(initial=0)
+def _share(part: np.ndarray, least: float) -> np.ndarray:
+    """A part of the value as a share of its largest value, or of ``least`` if that is larger; 0 where it is negative."""
+    largest = max(float(part.max(initial=0)), least)
     return np.maximum(part, 0) / largest if largest > 0 else np.zeros_like(part)
