@@ -1,6 +1,6 @@
 """Accuracy against number of labels: `suggest`, random choice, and three usual strategies of active learning.
 
-    python -m benchmarks.suggest DATA [--sets banking77,miniimagenet,omniglot] [--pools balanced,dirichlet] [--tasks 300]
+    python -m benchmarks.suggest DATA [--sets banking77,miniimagenet,omniglot] [--pools balanced] [--tasks 300]
 
 DATA is the folder of `benchmarks.accuracy`; the seed also draws the split of banking77. A task has 5 novel classes (20
 of Omniglot) with one labelled sample each, a pool of 30 unlabelled samples per class (9), and 15 other samples per
@@ -82,6 +82,7 @@ class Features:
         return found
 
     def logits(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Logits (rows, ways) of these samples."""
         return self.placed[rows] @ theta[:, :-1].T + theta[:, -1]
 
 
@@ -106,6 +107,7 @@ class Labelling:
         return softmax(self.features.logits(self.theta, self.pool).astype(np.float64) / temperature)[0]
 
     def accuracy(self) -> float:
+        """Share of the test samples that are classified correctly."""
         return float(np.mean(self.features.logits(self.theta, self.queries).argmax(axis=1) == self.query_labels))
 
     def buy(self, chosen: np.ndarray) -> None:
@@ -238,7 +240,9 @@ def tables(curves: dict[str, np.ndarray], labels: np.ndarray, title: str) -> lis
             needed_share(labels, curve[some].mean(axis=0), curves[RANDOM][some].mean(axis=0))[1:] for some in resampled
         ]
         low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
-        cells = [Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)]
+        cells = [
+            Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)
+        ]
         shares.append((name, *cells))
     return [
         Table(f"{title}: accuracy, %", ("strategy", *heads), tuple(accuracies)),

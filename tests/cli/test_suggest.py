@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from conftest import make_bank
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "inputs"))

@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
-from conftest import make_bank
 
+from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.errors import InputError, ParameterError
 

@@ -108,7 +108,9 @@ class Suggestions(Sequence[Suggestion]):
         head = ["row", "class", "runner-up", "reason"]
         cells = [[str(item.index), *item._classes(), item.reason] for item in self.items]
         widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [head, *cells]]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [head, *cells]
+        ]
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:

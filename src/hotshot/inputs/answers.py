@@ -88,8 +88,7 @@ def check_columns(
     both = [column for column in columns if column in added]
     if both:
         raise InputError(
-            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: "
-            f"{remedy}."
+            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: {remedy}."
         )
 
 

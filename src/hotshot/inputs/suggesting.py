@@ -48,7 +48,9 @@ class InputSuggestions:
     def __str__(self) -> str:
         lines = []
         for i, item in enumerate(self.found):
-            named = f'"{shortened(self.texts[i], LONGEST_TEXT)}"' if self.texts else shortened(self.ids[i], LONGEST_TEXT)
+            named = (
+                f'"{shortened(self.texts[i], LONGEST_TEXT)}"' if self.texts else shortened(self.ids[i], LONGEST_TEXT)
+            )
             both = (item.label, item.probability), (item.rival, item.rival_probability)
             classes = " or ".join(f"{shortened(name)} {whole_percentage(share)}" for name, share in both)
             lines.append(f"{i + 1}. {named}: {classes}; {item.reason}.")

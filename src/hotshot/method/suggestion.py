@@ -188,7 +188,7 @@ def information(covariances: list[np.ndarray], probabilities: np.ndarray, rows: 
         total += both
         # F_kk(x) F_kk(u) is the square of the product p_k(x) p_k(u) plus this.
         squares += both * covariance * (1 - p[:, None] - p[rows])
-    return np.maximum(total * total + squares, 0)
+    return np.asarray(np.maximum(total * total + squares, 0))
 
 
 def joint_assignments(labelled: Labelled, pool: Pool, temperature: float) -> np.ndarray:
@@ -228,7 +228,7 @@ def similar_groups(labelled: Labelled, samples: np.ndarray, least: int) -> list[
     ones = np.ones(len(samples))
     ratios = rotated_ratios(labelled.ratios, labelled.centre, samples, ones, samples)
     similar = (ratios > 0) & (ratios.T > 0)
-    groups = []
+    groups: list[tuple[int, np.ndarray]] = []
     while True:
         sizes = similar.sum(axis=0)
         if not len(sizes) or sizes.max() < least:
@@ -259,6 +259,6 @@ def _spread(samples: np.ndarray, candidates: np.ndarray, n_classes: int) -> np.n
 
 
 def _share(part: np.ndarray, least: float) -> np.ndarray:
-    """A part of the value as a share of its largest value, or of ``least`` if that is larger; 0 where it is negative."""
+    """A part as a share of its largest value, or of ``least`` if that is larger; 0 where it is negative."""
     largest = max(float(part.max(initial=0)), least)
     return np.maximum(part, 0) / largest if largest > 0 else np.zeros_like(part)
