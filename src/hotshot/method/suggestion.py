@@ -1,7 +1,7 @@
 r"""Which unlabelled samples to label next: those whose labels say most about the classes of all the others.
 
-Two parts are added, each as a share of its largest value over the candidates x (of one nat, if no candidate has as much
-information):
+Two parts are added, each as a share of its largest value over the candidates x (of 0.01 nats, if no candidate has as
+much information):
 
 .. math::
     \underbrace{\sum_k q_k(x) M_k \big( |\bar x_k - c_k|^2 - |\bar x_k^{+x} - c_k|^2 \big)}_{\text{typical}}, \qquad
@@ -30,14 +30,14 @@ from hotshot.method.heads.problem import softmax
 
 # A sample with all of one part and nothing of the other often exists for both: the typical one is then chosen.
 TIE = 1e-6
-# Information about the whole pool, in nats, that counts as much as the most typical sample.
-LEAST_INFORMATION = 1.0
+# Information about the whole pool, in nats, below which it counts less than all of a part: nothing is left to ask.
+LEAST_INFORMATION = 0.01
 # Iterations of the joint assignment of the pool.
 ITERATIONS = 10
 # Logarithms of the smallest and the largest temperature.
 TEMPERATURES = -3.0, 12.0
 # Entries of the covariances of logits that are in memory together, as classes * samples * samples.
-MOST_ENTRIES = 2**24
+MOST_ENTRIES = 2**22
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _spread(samples: np.ndarray, candidates: np.ndarray, n_classes: int) -> np.n
     most = int(np.sqrt(MOST_ENTRIES / n_classes))
     if len(samples) <= most:
         return np.arange(len(samples))
-    order = candidates[np.lexsort(samples[candidates].T)]
+    order = candidates[np.lexsort(samples[candidates, -2:].T)]
     return np.sort(order[np.linspace(0, len(order) - 1, min(most, len(order))).astype(int)])
 
 
