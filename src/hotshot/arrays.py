@@ -310,6 +310,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "threshold": (0.0, 1.0),
     "few": (1, 100_000),
     "rows": (1, 10_000),
+    "number": (1, 10_000),
     "reject": (0.001, 0.5),
     # Of images, networks and their training.
     "size": (1, 4096),

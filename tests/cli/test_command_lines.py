@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BEYOND = ["9" * 23, "-" + "9" * 23, "9" * 400, "nan", "inf", "1e999", "", "x"]
 # Without these, another mistake would be found first.
 NEEDED = {"inspect": ["x.npz"], "convert": ["x.npz", "y.npz"], "report": ["."]}
-NEEDED |= {"predict": ["x.model", "y.csv"], "explain": ["x.model"]}
+NEEDED |= {"predict": ["x.model", "y.csv"], "explain": ["x.model"], "suggest": ["x.model", "y.csv"]}
 
 
 def options():

@@ -28,6 +28,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "explain": ("explain", "Explain predictions: closest examples, and evidence from the base classes.",
                     ('hotshot explain intents.model "My card was stolen"',
                      "hotshot explain intents.model questions.csv --html explained.html")),
+        "suggest": ("suggest", "Suggest which inputs to label next, with reasons.",
+                    ("hotshot suggest intents.model inbox.csv -n 5 -o to-label.csv",)),
         "add": ("grow", "Add new classes to a model, or samples to its new classes.",
                 ("hotshot add intents.model more.csv",)),
         "remove": ("grow", "Remove new classes from a model.", ('hotshot remove intents.model "lost card"',)),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hotshot.files import FeatureSource
 
 
-def number(text: str) -> Any:
+def number(text: str, *flags: str) -> Any:
     """A numeric option with its help text; values outside the limits of its name are refused before any work."""
-    return typer.Option(help=text, callback=_within_limits)
+    return typer.Option(*flags, help=text, callback=_within_limits)
 
 
 def _within_limits(param: typer.CallbackParam, value: Any) -> Any:

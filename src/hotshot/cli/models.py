@@ -1,4 +1,4 @@
-"""Shared by fit, predict, explain, add and remove: flags, loading of models, progress over inputs."""
+"""Shared by fit, predict, explain, suggest, add and remove: flags, loading of models, progress over inputs."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.estimators.open_world import OPTIONAL_ATTRIBUTES, OpenWorld
+from hotshot.estimators.suggesting import Suggesting
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
@@ -268,7 +269,7 @@ def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
     )
 
 
-class CalibratedClassifier(OpenWorld, JointPredictions, FewShotClassifier):
+class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClassifier):
     """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
 
     base: BaseClasses | None

@@ -81,13 +81,17 @@ def format_of(out: Path | None, asked: str | None) -> str:
     return form
 
 
-def check_columns(columns: Sequence[str], added: Sequence[str], name: str) -> None:
+def check_columns(
+    columns: Sequence[str],
+    added: Sequence[str],
+    name: str,
+    remedy: str = "rename it or pass --prefix to rename the answer columns",
+) -> None:
     """Raise if an input has a column with the name of an answer column."""
     both = [column for column in columns if column in added]
     if both:
         raise InputError(
-            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: rename it "
-            "or pass --prefix to rename the answer columns."
+            f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: {remedy}."
         )
 
 

@@ -39,6 +39,7 @@ from hotshot.inputs.rows import (
     open_inputs,
     pixels,
 )
+from hotshot.inputs.suggesting import InputSuggestions
 from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 
 # Files of a model, in addition to those of its classifier.
@@ -387,6 +388,42 @@ class InputClassifier:
             if len(queries.ids) == most:
                 break
         return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old)
+
+    def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
+        """Suggest which unlabelled inputs to label next; see ``HOTClassifier.suggest``.
+
+        Parameters
+        ----------
+        inputs : path or list
+            A file, a folder, or a list of texts, paths of images or features.
+        n : int
+            Number of suggestions.
+        watch : callable, optional
+            Called with (name, done, total) after every batch, for a progress bar.
+
+        Returns
+        -------
+        InputSuggestions
+            It can be printed; ``found`` holds the suggestions, ``ids`` and ``texts`` the suggested inputs.
+        """
+        opened = inputs if isinstance(inputs, Inputs) else self.opened(inputs)
+        parts = list(self.batches(opened, watch))
+        found = self.model.suggest(np.concatenate([X for _, X in parts]), n)
+        starts = np.cumsum([0, *(len(rows) for rows, _ in parts)])
+        ids, texts, content = [], [], []
+        columns: dict[str, list[Any]] = {name: [] for name in opened.columns}
+        for row in found.rows:
+            part = int(np.searchsorted(starts, row, side="right")) - 1
+            rows, place = parts[part][0], int(row - starts[part])
+            ids.append(rows.ids[place])
+            content.append(rows.content[place])
+            if opened.kind == TEXTS:
+                texts.append(rows.content[place])
+            elif rows.kept is not None and rows.kept.texts is not None:
+                texts.append(rows.kept.texts[place])
+            for name, values in columns.items():
+                values.append(rows.columns[name][place])
+        return InputSuggestions(found, tuple(ids), tuple(texts), columns, opened.label, tuple(content))
 
     def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
         """Iterate over inputs and their features.

@@ -1,0 +1,291 @@
+"""Accuracy against number of labels: `suggest`, random choice, and three usual strategies of active learning.
+
+    python -m benchmarks.suggest DATA [--sets banking77,miniimagenet,omniglot] [--pools balanced] [--tasks 300]
+
+DATA is the folder of `benchmarks.accuracy`; the seed also draws the split of banking77. A task has 5 novel classes (20
+of Omniglot) with one labelled sample each, a pool of 30 unlabelled samples per class (9), and 15 other samples per
+class to test on (10). With the pool `dirichlet` the classes have unequal shares of the pool, from a Dirichlet
+distribution of 2. Labels are bought as many at a time as there are classes, and `HOTClassifier` is fitted to all
+labelled samples. All strategies have the same tasks, classifier and space of features.
+
+- margin: the smallest difference between the two largest probabilities.
+- k-means: the samples closest to the centres of as many clusters of the unlabelled samples as labels are bought.
+- typicality: the densest sample of each of the largest clusters without a label; there are as many clusters as labels
+  after the purchase (TypiClust: Hacohen, Dekel, Weinshall, ICML 2022).
+
+The share of labels is the number of labels with which a strategy reaches the accuracy of random choice, over that of
+random choice; both include the first sample of each class. Intervals are 95%, of the mean difference over tasks, or by
+bootstrap over tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from sklearn.cluster import KMeans
+
+from benchmarks.accuracy import Data, banking77, miniimagenet, omniglot
+from hotshot import HOTClassifier
+from hotshot.arrays import cast, one_thread, slices
+from hotshot.errors import HotshotWarning
+from hotshot.evaluation.tables import Cell, Entry, Number, Table
+from hotshot.method.fit import fit_tasks
+from hotshot.method.heads.problem import softmax
+
+RANDOM = "random"
+# Neighbours in the definition of typicality.
+NEIGHBOURS = 20
+RESAMPLES = 1000
+TASKS_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Classes per task, samples per class of the pool and of the test, and how often labels are bought."""
+
+    ways: int
+    pool: int
+    queries: int
+    purchases: int
+
+
+SETTINGS = {"omniglot": Setting(20, 9, 10, 3)}
+USUAL = Setting(5, 30, 15, 5)
+
+
+class Features:
+    """Novel samples, as they are and in the space of the bank, and the classifier of a set."""
+
+    def __init__(self, data: Data) -> None:
+        base, X, y = data
+        self.estimator = HOTClassifier(base)
+        self.base, self.method = self.estimator.parts()
+        self.X = cast(X, base.dtype)
+        self.placed = self.base.transform(self.X)
+        self.names, self.y = np.unique(y, return_inverse=True)
+        self.confidence = self.estimator.confidence()
+
+    def fit(self, rows: list[np.ndarray], labels: list[np.ndarray], ways: int) -> list[np.ndarray]:
+        """Weights of the head of each task, with the intercepts last."""
+        found: list[np.ndarray] = []
+        for some in slices(len(rows), TASKS_AT_ONCE):
+            support = self.placed[np.stack(rows[some])]
+            fitted = fit_tasks(self.base, support, np.stack(labels[some]), self.method, n_classes=ways)
+            found.extend(fitted.theta)
+        return found
+
+    def logits(self, theta: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Logits (rows, ways) of these samples."""
+        return self.placed[rows] @ theta[:, :-1].T + theta[:, -1]
+
+
+@dataclass
+class Labelling:
+    """A task while its labels are bought: rows of labelled samples, of the pool and of the test, with their classes."""
+
+    features: Features
+    rows: np.ndarray
+    labels: np.ndarray
+    pool: np.ndarray
+    pool_labels: np.ndarray
+    queries: np.ndarray
+    query_labels: np.ndarray
+    rng: np.random.Generator
+    theta: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def probabilities(self) -> np.ndarray:
+        """Calibrated probabilities of the pool."""
+        ways, confidence = len(self.theta), self.features.confidence
+        temperature = 1.0 if confidence is None else confidence.temperature(ways, len(self.rows) / ways)
+        return softmax(self.features.logits(self.theta, self.pool).astype(np.float64) / temperature)[0]
+
+    def accuracy(self) -> float:
+        """Share of the test samples that are classified correctly."""
+        return float(np.mean(self.features.logits(self.theta, self.queries).argmax(axis=1) == self.query_labels))
+
+    def buy(self, chosen: np.ndarray) -> None:
+        """Move these samples of the pool to the labelled ones."""
+        assert len(np.unique(chosen)) == len(chosen)
+        self.rows = np.concatenate([self.rows, self.pool[chosen]])
+        self.labels = np.concatenate([self.labels, self.pool_labels[chosen]])
+        self.pool, self.pool_labels = (np.delete(x, chosen) for x in (self.pool, self.pool_labels))
+
+
+def draw(features: Features, setting: Setting, unequal: bool, seed: int, index: int) -> Labelling:
+    """Task `index`, which depends on it and the seed alone."""
+    rng = np.random.default_rng([seed, index])
+    classes = rng.choice(len(features.names), setting.ways, replace=False)
+    shares = rng.dirichlet(np.full(setting.ways, 2.0)) if unequal else np.full(setting.ways, 1 / setting.ways)
+    rows = [rng.permutation(np.flatnonzero(features.y == c)) for c in classes]
+    tests = slice(1, 1 + setting.queries)
+    # Half as many in all as in balanced pools of Omniglot, whose classes have no further samples.
+    total = setting.ways * setting.pool * (0.5 if unequal and setting.ways > USUAL.ways else 1)
+    pools = [own[tests.stop :][: round(share * total)] for own, share in zip(rows, shares, strict=True)]
+    pool_labels = np.repeat(np.arange(setting.ways), [len(own) for own in pools])
+    order = rng.permutation(len(pool_labels))
+    return Labelling(
+        features,
+        rows=np.array([own[0] for own in rows]),
+        labels=np.arange(setting.ways),
+        pool=np.concatenate(pools)[order],
+        pool_labels=pool_labels[order],
+        queries=np.concatenate([own[tests] for own in rows]),
+        query_labels=np.repeat(np.arange(setting.ways), setting.queries),
+        rng=rng,
+    )
+
+
+def suggested(task: Labelling, n: int) -> np.ndarray:
+    X, estimator = task.features.X, HOTClassifier(task.features.estimator.base)
+    return estimator.fit(X[task.rows], task.labels).suggest(X[task.pool], n).rows
+
+
+def at_random(task: Labelling, n: int) -> np.ndarray:
+    return task.rng.choice(len(task.pool), n, replace=False)
+
+
+def smallest_margin(task: Labelling, n: int) -> np.ndarray:
+    largest = np.sort(task.probabilities(), axis=1)
+    return np.argsort(largest[:, -1] - largest[:, -2], kind="stable")[:n]
+
+
+def k_means(task: Labelling, n: int) -> np.ndarray:
+    samples = task.features.placed[task.pool].astype(np.float64)
+    distances = _clusters(samples, n, task.rng).transform(samples)
+    chosen: list[int] = []
+    for own in distances.T:
+        own[chosen] = np.inf
+        chosen.append(int(own.argmin()))
+    return np.array(chosen)
+
+
+def most_typical(task: Labelling, n: int) -> np.ndarray:
+    samples = task.features.placed[np.concatenate([task.pool, task.rows])].astype(np.float64)
+    is_free = np.arange(len(samples)) < len(task.pool)
+    clusters = _clusters(samples, len(task.rows) + n, task.rng).labels_
+    covered, sizes = np.bincount(clusters, ~is_free), np.bincount(clusters)
+    order = sorted(np.unique(clusters[is_free]), key=lambda c: (covered[c], -sizes[c]))
+    chosen: list[int] = []
+    while len(chosen) < n:
+        for cluster in order:
+            own = np.flatnonzero((clusters == cluster) & is_free)
+            if not len(own) or len(chosen) == n:
+                continue
+            members = samples[clusters == cluster]
+            distances = np.sort(np.linalg.norm(samples[own][:, None] - members, axis=2), axis=1)
+            best = own[np.mean(distances[:, 1 : NEIGHBOURS + 1], axis=1).argmin()] if len(members) > 1 else own[0]
+            chosen.append(int(best))
+            is_free[best] = False
+    return np.array(chosen)
+
+
+def _clusters(samples: np.ndarray, n: int, rng: np.random.Generator) -> KMeans:
+    return KMeans(n, n_init=3, random_state=int(rng.integers(2**31))).fit(samples)
+
+
+STRATEGIES: dict[str, Callable[[Labelling, int], np.ndarray]] = {
+    RANDOM: at_random,
+    "suggest": suggested,
+    "margin": smallest_margin,
+    "k-means": k_means,
+    "typicality": most_typical,
+}
+
+
+def run(features: Features, setting: Setting, unequal: bool, strategy: str, options: argparse.Namespace) -> np.ndarray:
+    """Accuracies (tasks, purchases + 1) of a strategy."""
+    tasks = [draw(features, setting, unequal, options.seed, i) for i in range(options.tasks)]
+    curve = []
+    for purchase in range(setting.purchases + 1):
+        if purchase:
+            for task in tasks:
+                task.buy(STRATEGIES[strategy](task, setting.ways))
+        heads = features.fit([task.rows for task in tasks], [task.labels for task in tasks], setting.ways)
+        for task, theta in zip(tasks, heads, strict=True):
+            task.theta = theta
+        curve.append([task.accuracy() for task in tasks])
+    return np.array(curve).T
+
+
+def needed_share(labels: np.ndarray, curve: np.ndarray, of_random: np.ndarray) -> np.ndarray:
+    """Labels with which a curve reaches each accuracy of random choice, as shares of its labels; infinite if never."""
+    rising = np.maximum.accumulate(curve)
+    return np.where(of_random <= rising[-1], np.interp(of_random, rising, labels), np.inf) / labels
+
+
+def tables(curves: dict[str, np.ndarray], labels: np.ndarray, title: str) -> list[Table]:
+    """Accuracies, differences to random choice, and shares of labels."""
+    heads = [f"{number} labels" for number in labels]
+    accuracies: list[tuple[Cell, ...]] = []
+    differences: list[tuple[Cell, ...]] = []
+    shares: list[tuple[Cell, ...]] = []
+    tasks = len(curves[RANDOM])
+    resampled = np.random.default_rng(0).integers(tasks, size=(RESAMPLES, tasks))
+    for name, curve in curves.items():
+        accuracies.append((name, *(Number(100 * x) for x in curve.mean(axis=0))))
+        if name == RANDOM:
+            continue
+        gaps = 100 * (curve - curves[RANDOM])[:, 1:]
+        half = 1.96 * gaps.std(axis=0, ddof=1) / np.sqrt(tasks)
+        differences.append((name, *(Number(*pair, signed=True) for pair in zip(gaps.mean(axis=0), half, strict=True))))
+        point = needed_share(labels, curve.mean(axis=0), curves[RANDOM].mean(axis=0))[1:]
+        again = [
+            needed_share(labels, curve[some].mean(axis=0), curves[RANDOM][some].mean(axis=0))[1:] for some in resampled
+        ]
+        low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
+        cells = [
+            Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)
+        ]
+        shares.append((name, *cells))
+    return [
+        Table(f"{title}: accuracy, %", ("strategy", *heads), tuple(accuracies)),
+        Table(f"{title}: difference to random choice, points", ("strategy", *heads[1:]), tuple(differences)),
+        Table(f"{title}: share of the labels of random choice", ("strategy", *heads[1:]), tuple(shares)),
+    ]
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else "never"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with the features of banking77 and miniImageNet")
+    parser.add_argument("--sets", default="banking77,miniimagenet,omniglot", help="sets, separated by commas")
+    parser.add_argument("--pools", default="balanced,dirichlet", help="balanced, dirichlet or both")
+    parser.add_argument("--strategies", default=",".join(STRATEGIES), help="strategies, separated by commas")
+    parser.add_argument("--tasks", type=int, default=300, help="number of tasks (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks and of the split (default: 0)")
+    options = parser.parse_args()
+    load: dict[str, Callable[[], Data]] = {
+        "banking77": lambda: banking77(options.data, options.seed),
+        "miniimagenet": lambda: miniimagenet(options.data),
+        "omniglot": omniglot,
+    }
+    console = Console(width=150)
+    for name in options.sets.split(","):
+        setting = SETTINGS.get(name, USUAL)
+        with warnings.catch_warnings(), one_thread():
+            warnings.simplefilter("ignore", HotshotWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            features = Features(load[name]())
+            for pool in options.pools.split(","):
+                begin, curves = time.perf_counter(), {}
+                for strategy in dict.fromkeys([RANDOM, *options.strategies.split(",")]):
+                    curves[strategy] = run(features, setting, pool == "dirichlet", strategy, options)
+                labels = setting.ways * np.arange(1, setting.purchases + 2)
+                for table in tables(curves, labels, f"{name}, {pool} pool, seed {options.seed}, {options.tasks} tasks"):
+                    console.print(table.title, style="bold")
+                    console.print(table.to_markdown(), markup=False, soft_wrap=True)
+                console.print(f"{time.perf_counter() - begin:.0f} s", markup=False)
+
+
+if __name__ == "__main__":
+    main()
