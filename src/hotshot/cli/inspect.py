@@ -18,8 +18,6 @@ from hotshot.errors import ParameterError
 from hotshot.formatting import shortened
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from hotshot.estimators.choosing import Choice
     from hotshot.evaluation.inspection import Inspection
     from hotshot.evaluation.inspection.problems import Finding
@@ -60,10 +58,11 @@ def inspect(
     if base is not None or pool is not None:
         if base is None or pool is None or file is not None:
             raise ParameterError("Pass --base BANK and --pool FILE together, without other files; or only files.")
-        return inspect_pool(base, pool, json)
-    if file is None:
+        inspect_pool(base, pool, json)
+    elif file is None:
         raise ParameterError("Pass a feature file or a bank, or --base BANK and --pool FILE.")
-    inspect_files(file, novel, settings, json)
+    else:
+        inspect_files(file, novel, settings, json)
 
 
 def inspect_files(file: Path, novel: Path | None, settings: bool, json: bool) -> None:
@@ -95,12 +94,13 @@ def inspect_pool(base: Path, pool: Path, json: bool) -> None:
     """Print the score of a bank on samples without labels."""
     from hotshot.estimators import HOTClassifier
     from hotshot.evaluation.inspection.pool import pool_sentences, pool_table
+    from hotshot.files import read_features
 
-    classes = load_base(base)
-    X, labelled = read_pool(pool)
+    classes, samples = load_base(base), read_features(pool, labelled=False)
+    labelled = samples.y is not None
     console = Console(stderr=json)
     with Watching(console, None):
-        score = HOTClassifier(classes).score_bank(X)
+        score = HOTClassifier(classes).score_bank(samples.X)
     if json:
         print(dumps({"format": POOL_FORMAT, **score.to_dict(), "ignored_labels": labelled}, indent=2, allow_nan=False))
         return
@@ -108,19 +108,6 @@ def inspect_pool(base: Path, pool: Path, json: bool) -> None:
         console.print(sentence, markup=False)
     console.print()
     console.print(to_rich(pool_table(score)))
-
-
-def read_pool(path: Path) -> tuple[np.ndarray, bool]:
-    """Features of samples, and whether the file also has labels, which are ignored."""
-    import numpy as np
-
-    from hotshot.files import read_features
-    from hotshot.files.source import NoLabelsError
-
-    try:
-        return read_features(path).X, True
-    except NoLabelsError:
-        return np.asarray(read_features(path).X), False
 
 
 def settings_of(base: Path, console: Console) -> Choice | None:
