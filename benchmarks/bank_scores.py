@@ -133,7 +133,7 @@ def run(pair: Pair, tasks: int, jobs: int) -> Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with the features of banking77 and miniImageNet")
-    parser.add_argument("--sets", default="banking77-0,banking77-3,miniimagenet,omniglot,tfidf-0", help="sets")
+    parser.add_argument("--sets", default="banking77-0,miniimagenet,omniglot,tfidf-0", help="sets")
     parser.add_argument("--tasks", type=int, default=400, help="tasks per number of shots (default: 400)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")
     options = parser.parse_args()

@@ -31,7 +31,7 @@ def pool_sentences(score: BankScore, labelled: bool) -> list[str]:
         found.append("The labels of the pool are ignored.")
     if score.settings:
         found.append(
-            "To be safe, use nearest centroids: method centroid-cl2n, or HOTClassifier(base).for_pool(X_pool) in Python."
+            "To be safe, use nearest centroids: centroid-cl2n, or in Python HOTClassifier(base).for_pool(X_pool)."
         )
     else:
         found.append("Use H-OT with its defaults.")
