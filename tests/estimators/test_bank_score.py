@@ -85,7 +85,7 @@ def test_base_classes_like_the_pool_carry_it():
 def test_base_classes_are_held_out_unless_the_extractor_has_seen_them(seen):
     X, y = classes(20, LIKE, 0)
     base = BaseClasses.from_samples(X, y, seen_in_training=seen)
-    score = HOTClassifier(base, **{**CONSTANTS, "mean_rule": "auto"}).score_bank(classes(15, LIKE, 1)[0])
+    score = HOTClassifier(base, **CONSTANTS).score_bank(classes(15, LIKE, 1)[0])
     assert score.held_out is not seen
     assert score.points > 2
 

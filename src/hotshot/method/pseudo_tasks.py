@@ -1,11 +1,10 @@
 r"""H-OT against nearest centroids on samples without labels: tasks of clusters.
 
-Clusters of the samples take the place of classes. A cluster is a set of near samples in some metric, which suits the
-classifier with that metric: clusters of plain features suit nearest centroids, and clusters in units of the covariance
-within base classes suit H-OT. So half of the tasks has clusters of each kind, and the gain of H-OT is
-
-.. math::
-    \tfrac12 \sum_{\text{kind}} \operatorname{mean}_{\text{tasks}} (a_{\text{H-OT}} - a_{\text{centroids}}).
+Clusters of the samples take the place of classes, and the gain is the mean over tasks of the accuracy of H-OT minus that
+of nearest centroids. A cluster is a set of near samples in some metric, which suits the classifier with that metric:
+clusters of plain features suit nearest centroids, and clusters in units of the covariance S_w within base classes suit
+H-OT. The metric here is between the two: that of S_w shrunk towards its mean variance, as for likelihood ratios
+(``hotshot.method.familiarity``).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from sklearn.cluster import KMeans
 
 from hotshot.arrays import slices
 from hotshot.base import PreparedBase
+from hotshot.method.familiarity import SHRINKAGE
 from hotshot.method.fit import fit_tasks
 from hotshot.method.parameters import Method
 
@@ -27,7 +27,7 @@ TASKS_AT_ONCE = 20
 def gains_on_clusters(
     base: PreparedBase, method: Method, pool: np.ndarray, plain: np.ndarray, shots: Sequence[int], tasks: int
 ) -> np.ndarray:
-    """Accuracy of H-OT minus that of nearest centroids on tasks of clusters (shots, kinds, tasks).
+    """Accuracy of H-OT minus that of nearest centroids on tasks of clusters (shots, tasks).
 
     It is 0 if there are no WAYS clusters with more samples than shots.
 
@@ -40,15 +40,14 @@ def gains_on_clusters(
     shots : sequence of int
         Numbers of support samples per cluster.
     tasks : int
-        Number of tasks of each kind and number of shots.
+        Number of tasks for each number of shots.
     """
-    kinds = clusters(plain), clusters(base.two_covariances().rotated(pool))
-    found = np.zeros((len(shots), len(kinds), tasks))
+    labels = clusters(base.two_covariances(*SHRINKAGE).rotated(pool))
+    found = np.zeros((len(shots), tasks))
     for i, k in enumerate(shots):
-        for j, labels in enumerate(kinds):
-            drawn = draw_tasks(labels, k, tasks)
-            if drawn is not None:
-                found[i, j] = gains_on_tasks(base, method, pool, plain, *drawn)
+        drawn = draw_tasks(labels, k, tasks)
+        if drawn is not None:
+            found[i] = gains_on_tasks(base, method, pool, plain, *drawn)
     return found
 
 
