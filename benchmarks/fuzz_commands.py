@@ -58,7 +58,11 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     "tune": [
         ([], ["--base", "base.npz", "--val", "novel.npz", *FEW, "--shots", "1", "--grid", "mix=0.2,0.4", "--jobs", "1"])
     ],
-    "inspect": [(["base.npz"], []), (["base.npz", "novel.npz"], [])],
+    "inspect": [
+        (["base.npz"], []),
+        (["base.npz", "novel.npz"], []),
+        (["--base", "base.npz", "--pool", "novel.npz"], []),
+    ],
     "convert": [
         (["base.npz", "converted.safetensors"], []),
         (["base.npz", "converted.bank"], ["--no-samples", "--covariance", "pooled"]),

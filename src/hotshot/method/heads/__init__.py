@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hotshot.method.heads.bound import fit_bound
+from hotshot.method.heads.centroid import fit_centroid
 from hotshot.method.heads.expected import fit_expected
 from hotshot.method.heads.problem import FittedHeads, Training
 from hotshot.method.heads.sampled import fit_sampled
@@ -25,4 +26,9 @@ class Head:
     in_batches: bool = True
 
 
-HEADS = {"bound": Head(fit_bound), "expected": Head(fit_expected), "sampled": Head(fit_sampled, in_batches=False)}
+HEADS = {
+    "bound": Head(fit_bound),
+    "expected": Head(fit_expected),
+    "sampled": Head(fit_sampled, in_batches=False),
+    "centroid": Head(fit_centroid),
+}
