@@ -43,6 +43,8 @@ LARGEST_RELAXATION, FEW_QUERIES = 2.0, 4.0
 # Median of alpha and standard deviation of its logarithm, and the values that are summed over.
 MEDIAN_ALPHA, SPREAD_ALPHA = 10.0, 2.0
 ALPHAS = np.geomspace(0.01, 1e4, 25)
+# Probabilities are sharper by this power of (1 + 1/K) / (1 + 1/(K + n)), for n samples that the batch adds to K.
+SHARPENING = 0.4
 # Range of the factor of the logits, and steps to find it.
 SHARPNESS = 0.02, 1.0
 BISECTIONS = 30
@@ -111,9 +113,8 @@ def joint_inference(
         moved_logits = logits + scale[:, None, None] * change
     found = moved_logits + offsets[:, None, :]
     alone = softmax(logits + offsets[:, None, :])[0]
-    # Calibrated probabilities sharpen with the number of samples about as 1 / (1 + 1/K), half of which is in the means.
-    surer = ((1 + 1 / shots) / (1 + 1 / (shots + counts))) ** 0.5
-    sharpness = _sharpness(found, alone, masses) * xp.sum(proportions * surer, axis=1)
+    surer = ((1 + 1 / shots) / (1 + 1 / (shots + counts))) ** SHARPENING
+    sharpness = _sharpness(found, alone, masses) * xp.mean(surer, axis=1)
     sharpness = xp.minimum(sharpness, xp.full_like(sharpness, SHARPNESS[1]))
     probabilities = softmax(sharpness[:, None, None] * found)[0]
     return BatchSolution(probabilities, proportions, moved, counts)

@@ -1,7 +1,7 @@
 r"""H-OT against nearest centroids on samples without labels: tasks of clusters.
 
-Clusters of the samples take the place of classes, and the gain is the mean over tasks of the accuracy of H-OT minus that
-of nearest centroids. A cluster is a set of near samples in some metric, which suits the classifier with that metric:
+Clusters of the samples take the place of classes, and the gain is the mean over tasks of the accuracy of H-OT minus
+that of nearest centroids. A cluster is a set of near samples in some metric, which suits the classifier with that metric:
 clusters of plain features suit nearest centroids, and clusters in units of the covariance S_w within base classes suit
 H-OT. The metric here is between the two: that of S_w shrunk towards its mean variance, as for likelihood ratios
 (``hotshot.method.familiarity``).
