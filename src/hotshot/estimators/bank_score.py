@@ -1,14 +1,14 @@
 r"""Score of a bank on samples without labels: the expected gain of H-OT over nearest centroids.
 
-Tasks of clusters (``hotshot.method.pseudo_tasks``) replace tasks of classes, and clusters are not classes. Where base
-classes can be held out, tasks of their classes and tasks of their clusters show how much the gain differs:
+Tasks of clusters (``hotshot.method.pseudo_tasks``) replace tasks of classes, and clusters suit nearest centroids. Where
+base classes can be held out, tasks of their classes and tasks of their clusters show how much the gain differs:
 
 .. math::
     \text{gain} = g_{\text{clusters}}(\text{pool})
         + g_{\text{classes}}(\text{held-out}) - g_{\text{clusters}}(\text{held-out}).
 
 Base classes that the extractor was trained on are no guide to new classes: for them, and for small banks, the gain on
-the clusters of the pool is used as it is.
+the clusters of the pool is used as it is, a cautious estimate.
 """
 
 from __future__ import annotations

