@@ -48,7 +48,7 @@ def test_proportions_are_not_assumed(world):
         assert np.mean(model.predict_batch(own) == "b") >= np.mean(model.predict(own) == "b")
 
 
-@pytest.mark.parametrize("parameters", [{}, {"per": "sample"}, {"include_base": True}, {"head": "expected"}])
+@pytest.mark.parametrize("parameters", [{}, {"per": "sample"}, {"include_base": True}])
 def test_answers_and_probabilities_agree(world, parameters):
     base, samples, *_ = world
     X, y, queries, _ = support(samples, 3)
