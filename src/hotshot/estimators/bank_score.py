@@ -90,7 +90,7 @@ class BankScore:
     held_out : bool
         Whether held-out base classes correct the gains.
     settings : dict
-        Parameters of ``HOTClassifier`` for this pool: none if the score is 0 or more, else those of nearest centroids.
+        Parameters of ``HOTClassifier`` for this pool: none if the bank "helps", else those of nearest centroids.
     """
 
     gains: tuple[ExpectedGain, ...]
@@ -158,7 +158,7 @@ def score_bank(classifier: HOTClassifier, X_pool: Any) -> BankScore:
     )
     distances = np.sum(pool**2, axis=1)[:, None] + np.sum(base.means**2, axis=1) - 2 * pool @ base.means.T
     distance = float(np.sqrt(np.maximum(distances.min(axis=1), 0)).mean())
-    settings = {} if gains[0].points >= 0 else _centroids(power)
+    settings = {} if gains[0].verdict == HELPS else _centroids(power)
     return BankScore(gains, _carriers(base, method, pool, distances), distance, len(X), held_out, settings)
 
 

@@ -328,7 +328,7 @@ class HOTClassifier(CalibratedClassifier):
         return score_bank(self, X_pool)
 
     def for_pool(self, X_pool: Any) -> Self:
-        """A copy of this classifier that falls back to nearest centroids if the bank does not help on these samples.
+        """A copy of this classifier that uses nearest centroids unless the bank is shown to help on these samples.
 
         Parameters
         ----------
