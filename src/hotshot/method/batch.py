@@ -14,7 +14,7 @@ classes that got more than their proportion. Two updates alternate with it:
   prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
   it, and a batch of few classes lowers it. The strength :math:`\rho` follows it.
 - The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
-  mean c, which counts as P samples, by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those between two classes
+  mean c, which counts as P samples (fewer in an even batch), by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those between two classes
   count little, so that a class without queries keeps its mean.
 
 Means enter the logits as in a linear discriminant, :math:`l_{qk} = l^0_{qk} + s (z_q^\top (m_k - c_k) - (\lVert m_k
@@ -35,8 +35,9 @@ from hotshot.transport import solve
 
 ROUNDS = 10
 # Samples that a calibrated mean counts as beside its own, for a ratio of 1 between the variances between and within
-# classes. By the two-covariance model it is 1; but queries that are assigned wrongly are so together.
-PRIOR_SAMPLES = 3.0
+# classes: in an uneven batch and in an even one. By the two-covariance model it is 1; but in an uneven batch some queries
+# of a large class are assigned to other classes, all with the same error.
+PRIOR_SAMPLES, EVEN_PRIOR_SAMPLES = 4.0, 1.0
 # The relaxation is at most so much. It is halved if there are only so many queries for each class, which say little
 # about the classes as a whole, and again if alpha is only its median, because proportions may then be unequal.
 LARGEST_RELAXATION, FEW_QUERIES = 2.0, 4.0
@@ -92,7 +93,6 @@ def joint_inference(
         Ratio of the variances between and within classes.
     """
     xp = namespace(logits, queries, means, shots, weights)
-    worth = PRIOR_SAMPLES / ratio + shots
     n_queries, n_classes = logits.shape[1:]
     largest = LARGEST_RELAXATION * n_queries / (n_queries + FEW_QUERIES * n_classes)
     total = xp.sum(weights, axis=1, keepdims=True)
@@ -100,13 +100,15 @@ def joint_inference(
     masses = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1 / n_queries)
     scale = _scale_of_logits(logits, _scores(queries, means), masses)
     moved, moved_logits = means, logits
-    offsets, assigned = xp.zeros_like(worth), softmax(logits)[0]
+    assigned = softmax(logits)[0]
     for _ in range(ROUNDS):
         proportions, evenness = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1))
         offsets = _offsets(moved_logits, masses, proportions, largest * evenness)
         assigned = softmax(moved_logits + offsets[:, None, :])[0]
         counted = weights[:, :, None] * assigned * assigned
         counts = xp.sum(counted, axis=1)
+        prior = PRIOR_SAMPLES + evenness * (EVEN_PRIOR_SAMPLES - PRIOR_SAMPLES)
+        worth = prior[:, None] / ratio + shots
         sums = worth[:, :, None] * means + xp.matrix_transpose(counted) @ queries
         moved = sums / (worth + counts)[:, :, None]
         change = _scores(queries, moved) - _scores(queries, means)
