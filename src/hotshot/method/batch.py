@@ -14,8 +14,8 @@ classes that got more than their proportion. Two updates alternate with it:
   prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
   it, and a batch of few classes lowers it. The strength :math:`\rho` follows it.
 - The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
-  mean c, which counts as P samples (fewer in an even batch), by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those between two classes
-  count little, so that a class without queries keeps its mean.
+  mean c, which counts as P samples (fewer in an even batch), by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those
+  between two classes count little, so that a class without queries keeps its mean.
 
 Means enter the logits as in a linear discriminant, :math:`l_{qk} = l^0_{qk} + s (z_q^\top (m_k - c_k) - (\lVert m_k
 \rVert^2 - \lVert c_k \rVert^2) / 2)`: without a move they are those of the model. The scale s is that of the model's
@@ -35,7 +35,7 @@ from hotshot.transport import solve
 
 ROUNDS = 10
 # Samples that a calibrated mean counts as beside its own, for a ratio of 1 between the variances between and within
-# classes: in an uneven batch and in an even one. By the two-covariance model it is 1; but in an uneven batch some queries
+# classes: in an uneven batch and in an even one. By the two-covariance model it is 1; but in an uneven batch queries
 # of a large class are assigned to other classes, all with the same error.
 PRIOR_SAMPLES, EVEN_PRIOR_SAMPLES = 4.0, 1.0
 # The relaxation is at most so much. It is halved if there are only so many queries for each class, which say little
