@@ -51,7 +51,10 @@ class ThinnedEpisodes:
     thin: Thinning
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["drawn"], name) if name != "__setstate__" else None
+        # Before it is restored in another process, nothing is known.
+        if name.startswith("__") or "drawn" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.drawn, name)
 
     def __getitem__(self, index: int) -> Task:
         return self.thin(self.drawn[index], np.random.default_rng([self.drawn.seed, index, 4]))
