@@ -7,8 +7,8 @@ and quarter most and least like the novel classes, random ones, few samples of e
 samples; of Omniglot, those of 100 characters. The set `tfidf-0` has other features of the texts of banking77. Printed
 for each pair are the score, the mean distance from the pool to the nearest base mean, and the true gain with its 95%
 interval over tasks; then the rank correlation of both with the true gain, over all pairs, and the worst result of
-`for_pool` against nearest centroids with the same bank. `--tasks` is for one shot; five shots have half, 20-way tasks
-a quarter.
+`for_pool` against nearest centroids with the same bank. Omniglot has a quarter of the
+tasks, of 20 ways.
 """
 
 from __future__ import annotations
