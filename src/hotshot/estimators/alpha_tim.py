@@ -32,8 +32,8 @@ class AlphaTIMClassifier(TransductiveClassifier):
     with the mean :math:`\bar p` of the probabilities of the queries. The second term is the conditional minus the
     marginal Tsallis entropy; at alpha = 1 both are Shannon's, which is TIM. A larger alpha punishes unequal classes
     less. The prototypes W start at the means of the support and take steps of Adam [2]_. The published constants are
-    alpha 5, tau 15 and 1000 steps of 0.0001. On frozen features a smaller alpha and tau are better, and 50 steps of
-    0.001 as good; the minimum itself, by L-BFGS, is less accurate than where Adam stops.
+    alpha 5, tau 15 and 1000 steps of 0.0001. On frozen features a smaller alpha and tau were better; of 30 to 200 steps
+    of 0.001, 50 were enough. The published number of steps was not tried; the minimum, by L-BFGS, was less accurate.
 
     Parameters
     ----------

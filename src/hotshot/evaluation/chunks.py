@@ -278,9 +278,8 @@ def make_runner(
 ) -> Runner:
     """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
 
-    `transformed` keeps the novel samples in each space for the runners that follow. What `measure` measures takes
-    models that are fitted one by one; so does, for now, a `batch` of queries that are classified jointly, for which
-    `BatchedRunner` has no function over many tasks.
+    `transformed` keeps the novel samples in each space for the runners that follow. Models are fitted one by one if
+    something is measured with them, or if they classify the queries of a task jointly (`batch`).
     """
     if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
         raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
