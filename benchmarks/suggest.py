@@ -5,8 +5,9 @@
 DATA is the folder of `benchmarks.accuracy`; the seed also draws the split of banking77. A task has 5 novel classes (20
 of Omniglot) with one labelled sample each, a pool of 30 unlabelled samples per class (9), and 15 other samples per
 class to test on (10). With the pool `dirichlet` the classes have unequal shares of the pool, from a Dirichlet
-distribution of 2. Labels are bought as many at a time as there are classes, and `HOTClassifier` is fitted to all
-labelled samples. All strategies have the same tasks, classifier and space of features.
+distribution of 2. Labels are bought as many at a time as there are classes. `HOTClassifier` is fitted to all labelled
+samples after each label (of Omniglot, after every fourth). All strategies have the same tasks, classifier and space of
+features.
 
 - margin: the smallest difference between the two largest probabilities.
 - k-means: the samples closest to the centres of as many clusters of the unlabelled samples as labels are bought.
@@ -14,8 +15,8 @@ labelled samples. All strategies have the same tasks, classifier and space of fe
   after the purchase (TypiClust: Hacohen, Dekel, Weinshall, ICML 2022).
 
 The share of labels is the number of labels with which a strategy reaches the accuracy of random choice, over that of
-random choice; both include the first sample of each class. Intervals are 95%, of the mean difference over tasks, or by
-bootstrap over tasks.
+random choice: once of the labels that were bought, and once with the first sample of each class, which none of them
+chose. Intervals are 95%, of the mean difference over tasks, or by bootstrap over tasks.
 """
 
 from __future__ import annotations
@@ -48,16 +49,22 @@ TASKS_AT_ONCE = 20
 
 @dataclass(frozen=True)
 class Setting:
-    """Classes per task, samples per class of the pool and of the test, and how often labels are bought."""
+    """Classes per task, samples per class of pool and test, number of purchases, and labels bought in one step."""
 
     ways: int
     pool: int
     queries: int
     purchases: int
+    step: int
+
+    @property
+    def bought(self) -> np.ndarray:
+        """Number of labels that were bought at each step."""
+        return np.arange(0, self.ways * self.purchases + 1, self.step)
 
 
-SETTINGS = {"omniglot": Setting(20, 9, 10, 3)}
-USUAL = Setting(5, 30, 15, 5)
+SETTINGS = {"omniglot": Setting(20, 9, 10, 3, 4)}
+USUAL = Setting(5, 30, 15, 5, 1)
 
 
 class Features:
@@ -200,13 +207,18 @@ STRATEGIES: dict[str, Callable[[Labelling, int], np.ndarray]] = {
 
 
 def run(features: Features, setting: Setting, unequal: bool, strategy: str, options: argparse.Namespace) -> np.ndarray:
-    """Accuracies (tasks, purchases + 1) of a strategy."""
+    """Accuracies (tasks, steps + 1) of a strategy."""
     tasks = [draw(features, setting, unequal, options.seed, i) for i in range(options.tasks)]
+    chosen: list[np.ndarray] = []
     curve = []
-    for purchase in range(setting.purchases + 1):
-        if purchase:
-            for task in tasks:
-                task.buy(STRATEGIES[strategy](task, setting.ways))
+    for number in setting.bought:
+        if number:
+            place = (number - setting.step) % setting.ways
+            if place == 0:
+                # Rows of all samples, which do not change as the pool shrinks.
+                chosen = [task.pool[STRATEGIES[strategy](task, setting.ways)] for task in tasks]
+            for task, rows in zip(tasks, chosen, strict=True):
+                task.buy(np.flatnonzero(np.isin(task.pool, rows[place : place + setting.step])))
         heads = features.fit([task.rows for task in tasks], [task.labels for task in tasks], setting.ways)
         for task, theta in zip(tasks, heads, strict=True):
             task.theta = theta
@@ -214,40 +226,49 @@ def run(features: Features, setting: Setting, unequal: bool, strategy: str, opti
     return np.array(curve).T
 
 
-def needed_share(labels: np.ndarray, curve: np.ndarray, of_random: np.ndarray) -> np.ndarray:
-    """Labels with which a curve reaches each accuracy of random choice, as shares of its labels; infinite if never."""
+def needed_share(setting: Setting, curve: np.ndarray, of_random: np.ndarray, first: int) -> np.ndarray:
+    """Labels with which a curve reaches random choice after each of its purchases, as shares of its labels.
+
+    ``first`` labels count for both. The share is infinite if the accuracy is never reached.
+    """
     rising = np.maximum.accumulate(curve)
-    return np.where(of_random <= rising[-1], np.interp(of_random, rising, labels), np.inf) / labels
+    ends = setting.ways // setting.step * np.arange(1, setting.purchases + 1)
+    needed = np.interp(of_random[ends], rising, setting.bought)
+    return np.where(of_random[ends] <= rising[-1], needed + first, np.inf) / (setting.bought[ends] + first)
 
 
-def tables(curves: dict[str, np.ndarray], labels: np.ndarray, title: str) -> list[Table]:
+def tables(curves: dict[str, np.ndarray], setting: Setting, title: str) -> list[Table]:
     """Accuracies, differences to random choice, and shares of labels."""
-    heads = [f"{number} labels" for number in labels]
+    ends = setting.ways // setting.step * np.arange(setting.purchases + 1)
+    heads = [f"{number} bought" for number in setting.bought[ends]]
     accuracies: list[tuple[Cell, ...]] = []
     differences: list[tuple[Cell, ...]] = []
-    shares: list[tuple[Cell, ...]] = []
+    shares: dict[int, list[tuple[Cell, ...]]] = {0: [], setting.ways: []}
     tasks = len(curves[RANDOM])
     resampled = np.random.default_rng(0).integers(tasks, size=(RESAMPLES, tasks))
     for name, curve in curves.items():
-        accuracies.append((name, *(Number(100 * x) for x in curve.mean(axis=0))))
+        accuracies.append((name, *(Number(100 * x) for x in curve.mean(axis=0)[ends])))
         if name == RANDOM:
             continue
-        gaps = 100 * (curve - curves[RANDOM])[:, 1:]
+        gaps = 100 * (curve - curves[RANDOM])[:, ends[1:]]
         half = 1.96 * gaps.std(axis=0, ddof=1) / np.sqrt(tasks)
         differences.append((name, *(Number(*pair, signed=True) for pair in zip(gaps.mean(axis=0), half, strict=True))))
-        point = needed_share(labels, curve.mean(axis=0), curves[RANDOM].mean(axis=0))[1:]
-        again = [
-            needed_share(labels, curve[some].mean(axis=0), curves[RANDOM][some].mean(axis=0))[1:] for some in resampled
-        ]
-        low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
-        cells = [
-            Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)
-        ]
-        shares.append((name, *cells))
+        for first, rows in shares.items():
+            pairs = [np.arange(tasks), *resampled]
+            point, *again = [
+                needed_share(setting, curve[some].mean(axis=0), curves[RANDOM][some].mean(axis=0), first)
+                for some in pairs
+            ]
+            low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
+            cells = [
+                Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)
+            ]
+            rows.append((name, *cells))
     return [
         Table(f"{title}: accuracy, %", ("strategy", *heads), tuple(accuracies)),
         Table(f"{title}: difference to random choice, points", ("strategy", *heads[1:]), tuple(differences)),
-        Table(f"{title}: share of the labels of random choice", ("strategy", *heads[1:]), tuple(shares)),
+        Table(f"{title}: share of the labels that random choice bought", ("strategy", *heads[1:]), tuple(shares[0])),
+        Table(f"{title}: the same with the first samples", ("strategy", *heads[1:]), tuple(shares[setting.ways])),
     ]
 
 
@@ -280,8 +301,8 @@ def main() -> None:
                 begin, curves = time.perf_counter(), {}
                 for strategy in dict.fromkeys([RANDOM, *options.strategies.split(",")]):
                     curves[strategy] = run(features, setting, pool == "dirichlet", strategy, options)
-                labels = setting.ways * np.arange(1, setting.purchases + 2)
-                for table in tables(curves, labels, f"{name}, {pool} pool, seed {options.seed}, {options.tasks} tasks"):
+                title = f"{name}, {pool} pool, seed {options.seed}, {options.tasks} tasks"
+                for table in tables(curves, setting, title):
                     console.print(table.title, style="bold")
                     console.print(table.to_markdown(), markup=False, soft_wrap=True)
                 console.print(f"{time.perf_counter() - begin:.0f} s", markup=False)
