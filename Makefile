@@ -10,7 +10,7 @@ demo: $(VENV)/installed
 	$(BIN)/hotshot demo
 
 test: $(VENV)/installed-dev lint docs
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore tests/evaluation/test_dask.py
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/evaluation/test_dask.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/evaluation/test_dask.py
 
 # The tests under the matrix kernels of several processors, with 1 and 2 threads: tolerances must hold for all.
@@ -67,7 +67,7 @@ wheel: $(VENV)/installed-dev
 
 # The tests with coverage, slower than `make test`. Fails below the floor in pyproject.toml.
 coverage: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report= --cov-fail-under=0 \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report= --cov-fail-under=0 \
 		--ignore tests/evaluation/test_dask.py
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --cov --cov-append --cov-report=term \
 		--cov-report=xml tests/evaluation/test_dask.py

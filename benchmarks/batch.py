@@ -10,6 +10,8 @@ with 4. Queries are a scenario, or several separated by commas:
     few:10          10 queries in total; 1, 5 and any other number
     one-class       all queries of one class of the task
     strangers       those of dirichlet:2, and half as many of classes that the task does not have
+
+Differences of the calibration error have 95% intervals by bootstrap over chunks of 20 tasks, the same for both methods.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from hotshot.evaluation.tasks import CLOSED, Episodes, OpenTask, Task
 SCENARIOS = "dirichlet:2,balanced,dirichlet:0.2,few:1,few:5,few:10,one-class,strangers"
 METHODS = "hot,pt-map,bd-cspn,laplacian-shot,alpha-tim,centroid-cl2n"
 SHOTS = (1, 5)
+RESAMPLES = 1000
 
 Thinning = Callable[[Task, np.random.Generator], Task]
 
@@ -102,7 +105,33 @@ def episodes_of(scenario: str, y: np.ndarray, ways: int, per_class: int, shots: 
     return draw(queries=per_class)
 
 
-def run(name: str, scenario: str, data: Data, options: argparse.Namespace, console: Console) -> Evaluation:
+@dataclass(frozen=True)
+class Calibration:
+    """Count, confidence and number correct in each bin of confidence (chunks, bins, 3), by method and shots."""
+
+    bins: dict[tuple[str, int], np.ndarray]
+
+    def difference(self, one: str, other: str, shots: int) -> Number:
+        """Calibration error of one method minus that of another, in points."""
+        both = self.bins[one, shots], self.bins[other, shots]
+        rng = np.random.default_rng(0)
+        drawn = rng.integers(len(both[0]), size=(RESAMPLES, len(both[0])))
+        point, *again = [
+            100 * np.subtract(*(_calibration_error(bins[some]) for bins in both))
+            for some in (np.arange(len(both[0])), *drawn)
+        ]
+        low, high = np.quantile(again, [0.025, 0.975])
+        return Number(point, (high - low) / 2, signed=True)
+
+
+def _calibration_error(bins: np.ndarray) -> float:
+    count, confidence, correct = bins.sum(axis=0).T
+    return float(np.sum(np.abs(confidence - correct)) / np.sum(count))
+
+
+def run(
+    name: str, scenario: str, data: Data, options: argparse.Namespace, console: Console
+) -> tuple[Evaluation, Calibration]:
     base, X, y = data
     ways, per_class = (20, 4) if name == "omniglot" else (5, 15)
     chosen = resolve_methods(options.methods.split(","), base)
@@ -120,10 +149,15 @@ def run(name: str, scenario: str, data: Data, options: argparse.Namespace, conso
         for k in SHOTS
         for method in methods
     )
-    return Evaluation(results, ways, options.tasks, reference, CLOSED, jointly)
+    bins = {
+        (method, k): np.array([r.bins for r in records if (r.chunk.method, r.chunk.shots) == (method, k) and r.bins])
+        for method in methods
+        for k in SHOTS
+    }
+    return Evaluation(results, ways, options.tasks, reference, CLOSED, jointly), Calibration(bins)
 
 
-def batch_table(found: Evaluation, title: str) -> Table:
+def batch_table(found: Evaluation, calibration: Calibration, title: str) -> Table:
     """Accuracy, paired difference to the reference and calibration error of each method, at each number of shots."""
     rows: list[tuple[Cell, ...]] = []
     for method in found.methods:
@@ -135,9 +169,11 @@ def batch_table(found: Evaluation, title: str) -> Table:
             cells.append(None if is_reference else percent(found.difference(method, shots), signed=True))
             error = own.calibration_error
             cells.append(None if error is None else Number(100 * error))
+            no_difference = is_reference or error is None
+            cells.append(None if no_difference else calibration.difference(found.reference, method, shots))
         rows.append(tuple(cells))
     each = [
-        (f"{k}-shot accuracy", f"{found.reference} minus it, {k}-shot", f"{k}-shot calibration error")
+        (f"{k}-shot accuracy", f"{found.reference} minus it, {k}-shot", f"{k}-shot calibration error", "minus it")
         for k in found.shots
     ]
     return Table(title, ("method", "queries", *(column for own in each for column in own)), tuple(rows))
@@ -162,9 +198,9 @@ def main() -> None:
     for name in options.sets.split(","):
         data = known[name]()
         for scenario in options.queries.split(","):
-            found = run(name, scenario, data, options, console)
+            found, calibration = run(name, scenario, data, options, console)
             title = f"{name}, {found.ways}-way, {scenario}, {found.tasks} tasks, seed {options.seed}"
-            table = batch_table(found, title)
+            table = batch_table(found, calibration, title)
             console.print(table.title, style="bold")
             console.print(table.to_markdown(), markup=False, soft_wrap=True, highlight=False)
     console.print("In percent, with 95% intervals over tasks; differences are paired task by task.", markup=False)

@@ -315,6 +315,17 @@ def save_model() -> None:
     fitted(0).save("one.model", overwrite=True)
 
 
+def prepare_answers() -> None:
+    """A model of features, unlabelled features, and older tables of answers and of samples to label."""
+    prepare_features()
+    X, y = features()
+    np.savez("support.npz", X=X[72::4], y=y[72::4])
+    np.savez("more.npz", X=X[73::4], y=y[73::4])
+    command("fit", "--base", "base.npz", "--support", "support.npz", "-o", "new.model")
+    for name in ("answers.csv", "to-label.csv"):
+        Path(name).write_text("older")
+
+
 def prepare_export() -> None:
     fitted(0).save("one.model")
     for suffix in ("onnx", "json"):
@@ -336,6 +347,7 @@ TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3",
 EXTRACT = ("extract", "pictures", "--checkpoint", "best", "--out", "features")
 CONVERT = ("convert", "--force", "base.npz")
 REPRODUCE = ("reproduce", "histogram", *FILES, "--tasks", "20", "--ways", "3", "--queries", "3")
+PREDICT, SUGGEST = ("predict", "new.model", "more.npz"), ("suggest", "new.model", "more.npz", "-n", "3")
 
 SCENARIOS = (
     Scenario("evaluate", prepare_features, partial(command, *EVALUATE, "--out", "run")),
@@ -354,6 +366,8 @@ SCENARIOS = (
     Scenario("bank, without exchange", prepare_bank, save_bank, exchange=False),
     Scenario("model", prepare_model, save_model),
     Scenario("model, without exchange", prepare_model, save_model, exchange=False),
+    Scenario("predict", prepare_answers, partial(command, *PREDICT, "--batch", "-o", "answers.csv", "--force")),
+    Scenario("suggest", prepare_answers, partial(command, *SUGGEST, "-o", "to-label.csv", "--force")),
     *(
         Scenario(f"export .{kind}", prepare_export, partial(command, "export", "one.model", f"one.{kind}", "--force"))
         for kind in ("onnx", "json")

@@ -1,6 +1,6 @@
 """H-OT and its rivals in two more settings: old and new classes together, and queries of unknown classes.
 
-    python -m benchmarks.open_world DATA [--sets miniimagenet] [--tasks 30] [--settings open] [--out FOLDER]
+    python -m benchmarks.open_world DATA [--sets miniimagenet] [--tasks 30] [--settings open] [--batch] [--out FOLDER]
 
 DATA is the folder described in `benchmarks.accuracy`. banking77 has 47 base and 30 novel classes, miniimagenet 64 and
 16; of the Omniglot bank that comes with hotshot, 200 base and 50 novel classes are drawn. The open setting also shows
@@ -60,13 +60,16 @@ def sets_of(options: argparse.Namespace) -> dict[str, Callable[[], Data]]:
     return {name: known[name] for name in (known if options.sets == "all" else options.sets.split(","))}
 
 
+def queries_of(y: np.ndarray) -> int:
+    """Queries per class: 15, or fewer if classes are small, as those of Omniglot with 20 samples."""
+    return min(15, int(np.unique(y, return_counts=True)[1].min()) - 5)
+
+
 def run(name: str, setting: str, data: Data, options: argparse.Namespace, console: Console) -> Evaluation:
     base, X, y = data
     methods: dict[str, Any] = {method: named_method(method, base) for method in options.methods.split(",")}
     if setting == "open":
         methods["hot, largest probability"] = MaximumProbability(base)
-    # Characters of Omniglot have 20 samples.
-    queries = min(15, int(np.unique(y, return_counts=True)[1].min()) - 5)
     with Watching(console, 2 * options.tasks * len(methods)) as watching, warnings.catch_warnings():
         warnings.simplefilter("ignore", ScaleWarning)
         return evaluate(
@@ -75,8 +78,10 @@ def run(name: str, setting: str, data: Data, options: argparse.Namespace, consol
             y,
             base=base,
             setting=setting,
-            queries=queries,
+            queries=queries_of(y),
             tasks=options.tasks,
+            batch=options.batch,
+            ways=options.ways,
             seed=options.seed,
             n_jobs=options.jobs,
             out=options.out and options.out / f"{name}-{setting}",
@@ -90,6 +95,8 @@ def main() -> None:
     parser.add_argument("--sets", default="all", help="sets, separated by commas (default: all)")
     parser.add_argument("--settings", default="generalised,open", help="generalised, open or both")
     parser.add_argument("--methods", default=",".join(METHODS), help="methods, separated by commas")
+    parser.add_argument("--ways", type=int, help="novel classes of a task (default: 5, or all if generalised)")
+    parser.add_argument("--batch", action="store_true", help="classify the queries of a task jointly if a method can")
     parser.add_argument("--tasks", type=int, default=30, help="tasks per number of shots (default: 30)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the tasks (default: 0)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes (default: one per core)")

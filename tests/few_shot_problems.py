@@ -49,8 +49,9 @@ def method_with(**changes):
 
 def transfer_of(base, targets, **changes):
     """Transfer under the published parameters, with changes."""
+    keep_low_plans = changes.pop("keep_low_plans", False)
     published = {"cost": "hierarchical", "epsilon": 0.01, "cost_scale": "published", "n_retrieved": None}
-    return transfer_weights(base, targets, **{**published, "keep_low_plans": False, **changes})
+    return transfer_weights(base, targets, method_with(**{**published, **changes}), keep_low_plans)
 
 
 def gaussians_of(base, targets, labels, weights, **changes):

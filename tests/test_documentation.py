@@ -20,6 +20,7 @@ from PIL import Image
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
+from hotshot.estimators import choosing, confidence, held_out
 from hotshot.features import write_features
 
 sys.path.insert(0, str(Path(__file__).parent / "inputs"))
@@ -29,8 +30,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").glob("*.md"))]
 # Added to a command so that it ends in a moment.
 SMALLER = {
-    "evaluate": ["--tasks", "2", "--jobs", "1", "--queries", "4"],
-    "tune": ["--tasks", "9", "--jobs", "1"],
+    "evaluate": ["--tasks", "2", "--jobs", "1", "--queries", "2"],
+    "tune": ["--tasks", "2", "--jobs", "1", "--queries", "2"],
     "reproduce": ["--tasks", "3", "--jobs", "1"],
     "report": ["--tasks", "1"],
     "train": ["--epochs", "1", "--filters", "2", "--size", "28", "--batch-size", "32"],
@@ -85,11 +86,23 @@ def write_network(path: Path) -> None:
 
 
 @pytest.fixture
-def world(page, tmp_path, monkeypatch, quick_disk):
+def quick_choices(one_setting_to_try, tmp_path_factory, monkeypatch):
+    """Settings are still chosen on held-out base classes, but on a few tasks."""
+    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8)):
+        monkeypatch.setattr(module, "TASKS", tasks)
+    monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
+    monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
+    # What is learned from so few tasks is kept for the pages alone.
+    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache of pages"))
+
+
+@pytest.fixture
+def world(page, tmp_path, monkeypatch, quick_choices):
     """A working folder with the files that pages mention, and the arrays that their code uses."""
-    X, labels = make_bank(40, 30, 12, dtype=np.float32)
+    # As many base classes as settings are chosen on.
+    X, labels = make_bank(36, 30, 12, dtype=np.float32)
     y = np.array([f"class {label}" for label in labels])
-    parts = {"base": labels < 24, "novel": (labels >= 24) & (labels < 34), "val": labels >= 34}
+    parts = {"base": labels < 20, "novel": (labels >= 20) & (labels < 30), "val": labels >= 30}
     found = {name: (np.abs(X[rows]), y[rows]) for name, rows in parts.items()}
     for name, (part, own) in found.items():
         for suffix in ("npz", "safetensors"):
@@ -111,8 +124,8 @@ def world(page, tmp_path, monkeypatch, quick_disk):
     write_table(tmp_path / "questions.csv", [(text, name) for name in old for text in sentences(name, 3)])
 
     for folder in ("path/to/dataset", "miniimagenet"):
-        for seed, (split, classes) in enumerate({"train": 20, "val": 5, "test": 6}.items()):
-            write_images(tmp_path / folder / split, classes, 10, seed)
+        for seed, (split, classes) in enumerate({"train": 8, "val": 5, "test": 5}.items()):
+            write_images(tmp_path / folder / split, classes, 7, seed)
     for name in ("a.jpg", "b.png"):
         Image.new("RGB", (20, 20), "red").save(tmp_path / name)
     (tmp_path / "my_methods.py").write_text(METHODS)

@@ -94,6 +94,12 @@ def map_arrays(value: T, change: Callable[[Array], Array]) -> T:
     return found
 
 
+def choose(xp: Namespace, which: Array, one: T, other: T) -> T:
+    """Dataclasses of arrays (n, …): fields of `one` for the marked entries (n,) of a batch, of `other` for the rest."""
+    pairs = [(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)]  # type: ignore[arg-type]
+    return type(one)(*(xp.where(xp.reshape(which, (-1, *[1] * (x.ndim - 1))), x, y) for x, y in pairs))
+
+
 def one_hot(labels: Array, n: int, dtype: Any) -> Array:
     """`(…, k)` integer labels as `(…, n, k)` indicators."""
     xp = namespace(labels)
@@ -126,6 +132,11 @@ def array_hash(x: np.ndarray) -> str:
 def slices(length: int, size: int) -> list[slice]:
     """Consecutive slices of at most `size` that cover `range(length)`."""
     return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def evenly_spaced(count: int, most: int) -> np.ndarray:
+    """At most `most` evenly spaced integers from 0 to count - 1."""
+    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def unit_vectors(x: Array) -> Array:

@@ -34,7 +34,7 @@ def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: An
     found = named_object(name, what)
     if callable(found) and not is_made(found):
         with importing_from(name):
-            found = _made(found, name, what, given)
+            found = call_named(found, name, what, given)
     # Worker processes are started with this path, and find there what the code has imported from beside it.
     if _folder(name) not in sys.path:
         sys.path.append(_folder(name))
@@ -110,7 +110,7 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
-def _made(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
+def call_named(make: Any, name: str, what: str, given: dict[str, Any]) -> Any:
     """The result of a class or function that requires only the given arguments."""
     needed, parameters = required_arguments(make), _parameters(make)
     taken = {key: value for key, value in given.items() if key in parameters}

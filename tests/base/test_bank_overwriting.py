@@ -9,8 +9,6 @@ from hotshot import BaseClasses
 from hotshot.errors import InputError
 from hotshot.files import atomic
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 def test_nothing_is_replaced_unasked_and_only_banks_ever(tmp_path):
     path = tmp_path / "one.bank"

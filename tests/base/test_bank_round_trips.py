@@ -15,9 +15,6 @@ from hotshot.base import covariances
 from hotshot.base.covariances import Joined
 from hotshot.errors import InputError
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 NAMES = {
     "text": np.array(["zebra", "ant", "", "naïve", "日本", "a b/c\n"]),
     "objects": np.array(["zebra", "ant", "", "naïve", "日本", "a b/c\n"], dtype=object),

@@ -12,9 +12,6 @@ from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
 from hotshot.base.covariances import Diagonal
 from hotshot.errors import NoSamplesWarning, ParameterError
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 NO_SAMPLES_NEEDED = ("mean-cosine", "cosine", "euclidean", "cosine-weighted", "euclidean-weighted", "nearest")
 
 

@@ -122,7 +122,7 @@ def test_a_bank_of_few_classes_has_no_feature_space():
 
 
 @pytest.mark.parametrize("how", [{}, {"samples": False, "covariance": "diagonal"}], ids=["samples", "statistics"])
-def test_it_is_saved_with_the_bank(how, tmp_path, quick_disk):
+def test_it_is_saved_with_the_bank(how, tmp_path):
     X, y, X_novel, _ = low_rank()
     bank = BaseClasses.from_samples(X, y)
     bank.save(tmp_path / "one.bank", **how)
@@ -135,7 +135,7 @@ def test_it_is_saved_with_the_bank(how, tmp_path, quick_disk):
     "change",
     [{"norms": [0.0]}, {"norms": 1}, {"shares": [0.0, "x"]}, {"mean": {"tensor": "features.axes"}}, {"axes": None}],
 )
-def test_a_damaged_one_is_refused(change, tmp_path, quick_disk):
+def test_a_damaged_one_is_refused(change, tmp_path):
     X, y, _, _ = low_rank()
     BaseClasses.from_samples(X, y).save(tmp_path / "one.bank")
     file = tmp_path / "one.bank" / "bank.json"

@@ -18,8 +18,6 @@ from hotshot.errors import HotshotError, InputError
 from hotshot.files import objects
 from hotshot.files.tensors import map_tensors, write_tensors
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 @pytest.fixture(scope="module")
 def sound_banks(tmp_path_factory):

@@ -17,8 +17,6 @@ from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
 from hotshot.files.tensors import map_tensors, write_tensors
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
     bank = ragged_bank()

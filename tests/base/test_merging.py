@@ -11,8 +11,6 @@ from hotshot import BaseClasses
 from hotshot.base.merging import merge_banks
 from hotshot.errors import InputError, ParameterError
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 X, Y = make_bank(6, 12, 6, spread=0.9)
 NAMES = np.array(["ant", "bee", "cat", "dog", "eel", "fox"])[Y]
 WAYS_TO_PART = {

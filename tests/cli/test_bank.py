@@ -13,8 +13,6 @@ from hotshot.errors import NoSamplesWarning
 from hotshot.estimators.confidence import CONFIDENCE, Confidence
 from hotshot.estimators.held_out import description
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 X, Y = make_bank(24, 10, 6, spread=0.9)
 NOVEL, LABELS = make_bank(3, 8, 6, seed=9, spread=0.9)
 SETTINGS = {"mean_rule": "mix", "power": 1.0, "epsilon": 0.05, "n_generated": 50, "support_weight": 5.0}

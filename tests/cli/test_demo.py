@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("one_setting_to_try")
+
 
 def test_demo_prints_tables_and_explains_one_prediction(hotshot):
     run = hotshot("demo", "--tasks", "3", "--methods", "hot,centroid-cl2n,logistic")

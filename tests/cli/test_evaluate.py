@@ -221,7 +221,7 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--queries", "dirichlet:2:60"], "shots of each and 300 queries need"),
         (["--bank", "banking77", "--methods", "hot,pt-map"], "Method 'pt-map' classifies the queries of a task"),
         (["--bank", "banking77", "--methods", "lda", "--batch"], "No method of lda has predict_batch"),
-        (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "leave out one of the"),
+        (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "cannot answer base"),
         (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),

@@ -11,8 +11,6 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import CentroidClassifier, HOTClassifier
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 X, Y = make_bank(3, 4, 6, seed=9)
 
 

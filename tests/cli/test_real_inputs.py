@@ -16,6 +16,7 @@ from conftest import real_data
 sys.path.insert(0, str(Path(__file__).parents[1] / "inputs"))
 from sentences import read_table, write_table
 
+pytestmark = pytest.mark.usefixtures("one_setting_to_try")
 DRAWINGS = """
 import numpy as np
 

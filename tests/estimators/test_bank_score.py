@@ -10,7 +10,7 @@ import pytest
 
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
 from hotshot.errors import InputError, ParameterError
-from hotshot.estimators import bank_score
+from hotshot.estimators import bank_score, held_out
 from hotshot.estimators.bank_score import BankScore, Carrier, ExpectedGain
 from hotshot.method.pseudo_tasks import QUERIES, WAYS, clusters, draw_tasks
 
@@ -37,6 +37,7 @@ def few_tasks():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bank_score, "TASKS", 150)
         patch.setattr(bank_score, "FOLD_TASKS", 20)
+        patch.setattr(held_out, "TASKS", 60)
         yield
 
 

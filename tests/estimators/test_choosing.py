@@ -158,7 +158,7 @@ def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
         monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
         monkeypatch.setattr(choosing, "read_cache", lambda _: {})
-        found.append(HOTClassifier(base, epsilon=0.02, support_weight=20.0).choice())
+        found.append(HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice())
     assert found[0] == found[1]
 
 

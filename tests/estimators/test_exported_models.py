@@ -21,7 +21,7 @@ from hotshot.estimators.confidence import CONFIDENCE, Confidence
 from hotshot.estimators.export import export_model
 from hotshot.estimators.held_out import description
 
-pytestmark = [pytest.mark.usefixtures("quick_disk"), pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")]
+pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
 
 WIDTH = 6
 # Rounding of single precision is a tenth of these; of scores, where terms cancel, against their usual size.

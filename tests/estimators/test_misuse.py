@@ -15,7 +15,6 @@ from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTCla
 from hotshot.base.embedded import load_bank
 from hotshot.errors import FeatureSpaceWarning, HotshotWarning, InputError, ParameterError, SharedClassWarning
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 BANK = load_bank("banking77")
 # Too few samples of each class to choose settings on.
 FEW = np.concatenate([np.flatnonzero(BANK.base.labels == c)[:9] for c in range(len(BANK.base.names))])

@@ -43,9 +43,6 @@ WIDTH = 6
 BASE = ragged_bank(width=WIDTH)
 
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 def task(n_classes=3, shots=3, power=1.0):
     """Support, labels and queries."""
     X, y = make_bank(n_classes, 9, WIDTH, seed=9, spread=0.8)

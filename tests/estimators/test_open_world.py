@@ -78,7 +78,7 @@ def test_old_classes_lose_at_most_what_was_allowed(limit):
     # Judged by 4 samples of each class, so not exactly.
     assert alone.mean() - together.mean() <= 1.5 * limit + 0.05
     free = HOTClassifier(base, include_base=True, base_loss=None, **SET).fit(*samples(NEW, 1, seed=1, spread=0.9))
-    assert free.balance_ == 0
+    assert (model.balance_ < free.balance_) == (limit < 0.2)
 
 
 @pytest.mark.parametrize("include_base", [False, True])

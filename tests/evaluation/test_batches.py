@@ -14,7 +14,7 @@ from hotshot import CentroidClassifier, evaluate
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators import BDCSPNClassifier, LaplacianShotClassifier
 from hotshot.evaluation.journal import REQUEST
-from hotshot.evaluation.open_tasks import OpenEpisodes
+from hotshot.evaluation.open_tasks import JointEpisodes, OpenEpisodes, joint_samples
 from hotshot.evaluation.results import paired_difference
 from hotshot.evaluation.stored import load_run
 from hotshot.evaluation.tables import accuracy_table, measure_table
@@ -22,6 +22,7 @@ from hotshot.evaluation.tasks import Episodes
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(7, 24, 6, seed=1, spread=1.2)
+NEW = Y + 100
 SIZES = {"ways": 3, "shots": (1, 2), "queries": "dirichlet:1:4", "tasks": 23, "n_jobs": 1}
 RECTIFIED = BDCSPNClassifier(BASE, epsilon=3.0, shift=False)
 
@@ -106,6 +107,24 @@ def test_in_the_open_setting_strangers_are_in_the_batch():
     assert np.array_equal(found["both", 1].measures["auroc"], found["both one by one", 1].measures["auroc"])
 
 
+def test_in_the_generalised_setting_old_and_new_classes_are_in_one_batch():
+    request = {**SIZES, "shots": 1, "queries": 4, "tasks": 3, "setting": "generalised", "batch": True}
+    found = evaluate({"both": Both(BASE)}, X, NEW, **request)
+    rest, everything, y_base = joint_samples(BASE, X, NEW, 0)
+    for index, task in enumerate(JointEpisodes(NEW, y_base, ways=3, shots=1, queries=4, seed=0).take(3)):
+        model = Both(rest, include_base=True).fit(everything[task.support], task.support_labels)
+        answers = model.predict_batch(everything[np.concatenate([task.query, task.others])])
+        for measure, own, labels in (
+            ("novel_accuracy", answers[: len(task.query)], task.query_labels),
+            ("base_accuracy", answers[len(task.query) :], task.other_labels),
+        ):
+            expected = np.mean([np.mean(own[labels == name] == name) for name in np.unique(labels)])
+            assert found["both", 1].measures[measure][index] == pytest.approx(expected)
+    alone = found["both one by one", 1].measures
+    assert not np.array_equal(alone["base_accuracy"], found["both", 1].measures["base_accuracy"])
+    assert np.array_equal(alone["base_alone"], found["both", 1].measures["base_alone"])
+
+
 def test_methods_by_name_choose_and_run():
     rivals = ["pt-map", "bd-cspn", "laplacian-shot", "alpha-tim", "centroid-cl2n"]
     found = small(rivals, base=BASE, batch=True, tasks=3, shots=1)
@@ -177,7 +196,7 @@ def test_a_damaged_list_of_joint_methods_is_refused(tmp_path, batch):
     [
         ({"shot": LaplacianShotClassifier(BASE)}, {}, "Method 'shot' classifies the queries of a task jointly: pass"),
         ({"a": CentroidClassifier(BASE)}, {"batch": True}, "No method of a has predict_batch: leave out batch"),
-        ({"both": Both(BASE)}, {"batch": True, "setting": "generalised"}, "got setting='generalised': leave out one"),
+        ({"r": RECTIFIED}, {"batch": True, "setting": "generalised"}, "Method 'r' cannot answer base classes too"),
         ({"m": Both(BASE), "m one by one": Both(BASE)}, {"batch": True}, "methods has 'm one by one', which batch"),
     ],
     ids=["no batch", "no method", "generalised", "name"],

@@ -65,8 +65,9 @@ ESTIMATORS = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("shots", [1, 3])
 def test_accuracies_are_those_of_the_estimator_used_one_task_at_a_time(name, shots):
-    found = few({name: ESTIMATORS[name]}, tasks=21, shots=shots, seed=2)
-    expected = plain_accuracies(ESTIMATORS[name], 21, shots=shots, seed=2)
+    # Tasks of a second chunk are compared below.
+    found = few({name: ESTIMATORS[name]}, tasks=9, shots=shots, seed=2)
+    expected = plain_accuracies(ESTIMATORS[name], 9, shots=shots, seed=2)
     assert len(set(expected)) > 2
     assert np.array_equal(found[name, shots].accuracies, expected)
 

@@ -51,7 +51,7 @@ def records(folder):
 
 def test_workers_that_were_killed_and_one_core_that_goes_on_find_the_bits_of_an_undisturbed_run(tmp_path):
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
-    run = start(disturbed, 2, 0, 3, slow=True)
+    run = start(disturbed, 2, 0, 2, slow=True)
     journal = disturbed / "journal.jsonl"
     deadline = time.monotonic() + 200
     while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):

@@ -411,7 +411,7 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
             assert len(list(source.kept.ids)) == source.n_samples
             assert all(len(list(values)) == source.n_samples for values in source.kept.stored().values())
 
-    changes = [(at, int(rng.integers(256))) for at in range(0, len(whole), 4)]
+    changes = [(at, int(rng.integers(256))) for at in range(0, len(whole), 8)]
     for at, value in crashes(changes, check)[:3]:
         path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
         with pytest.MonkeyPatch.context() as patch:

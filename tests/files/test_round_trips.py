@@ -55,7 +55,7 @@ def assert_same(found, X, y):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(samples=sets_of_samples())
 def test_values_names_and_order_come_back(tmp_path_factory, suffix, samples):
     X, y = samples

@@ -128,6 +128,17 @@ def test_proportions_follow_the_evidence():
     assert evenness[3] < 0.1 < evenness[1] < evenness[0] < evenness[2]
 
 
+def test_even_base_classes_say_nothing_about_new_ones():
+    counts, groups = np.array([[30.0] * 10 + [0.0] * 5]), [np.arange(10), np.arange(10, 15)]
+    (apart,), (even,) = expected_proportions(counts, groups)
+    (together,), (less_even,) = expected_proportions(counts)
+    assert apart.sum() == pytest.approx(1)
+    assert apart[10:].sum() == pytest.approx(1 / 302)
+    np.testing.assert_allclose(apart[:10], apart[0])
+    assert apart[10:].sum() < together[10:].sum()
+    assert less_even < even
+
+
 def test_a_badly_placed_mean_moves_to_its_queries():
     rng = np.random.default_rng(0)
     centres = np.array([[2.0, 0, 0, 0], [-2.0, 0, 0, 0]])
@@ -159,3 +170,41 @@ def test_logits_are_as_sharp_as_their_labels(factor):
     masses = weights / weights.sum(axis=1, keepdims=True)
     found = batch._sharpness(factor * logits, softmax(logits)[0], masses)
     np.testing.assert_allclose(found, min(1 / factor, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("evenness", "shots", "trusted"), [(1.0, 1.0, True), (0.0, 1e9, True), (0.0, 1.0, False), (0.5, 5.0, False)]
+)
+def test_offsets_are_trusted_in_even_batches_and_with_many_samples(evenness, shots, trusted):
+    logits = problem(tasks=1)[0][0] / 10
+    offsets, masses = np.array([[2.0, 0.0, -2.0]]), np.full((1, 12), 1 / 12)
+    found = batch._expected_labels(logits, offsets, np.full((1, 3), shots), masses, np.array([evenness]))
+    alone, together = softmax(logits)[0], softmax(logits + offsets)[0]
+    np.testing.assert_allclose(found.sum(axis=2), 1)
+    if trusted:
+        np.testing.assert_allclose(found, together, rtol=1e-6)
+    else:
+        assert np.all(found >= np.minimum(alone, together))
+        assert np.abs(found - together).max() > 0.02
+
+
+@pytest.mark.parametrize("one_class", [False, True])
+def test_one_shot_batches_are_about_as_sure_as_they_are_right(one_class):
+    rng = np.random.default_rng(0)
+    tasks, ways, queries, width, spread = 300, 5, 40, 10, 0.7
+    centres = rng.normal(size=(tasks, ways, width)) * spread
+    labels = np.zeros((tasks, queries), dtype=int) if one_class else np.tile(np.arange(queries) % ways, (tasks, 1))
+    drawn = np.take_along_axis(centres, labels[..., None], axis=1) + rng.normal(size=(tasks, queries, width))
+    # Means and variances of the classes given one sample of each: calibrated before the queries are seen.
+    shrinkage = spread**2 / (spread**2 + 1)
+    means = shrinkage * (centres + rng.normal(size=centres.shape))
+    distances = np.sum((drawn[:, :, None] - means[:, None]) ** 2, axis=3)
+    logits = -distances / (2 * (1 + shrinkage))
+    found = joint_inference(
+        logits, drawn, means, np.ones((tasks, ways)), np.ones((tasks, queries)), ratio=spread**2
+    ).probabilities
+    right = np.mean(found.argmax(axis=2) == labels)
+    alone = softmax(logits)[0]
+    assert abs(np.mean(alone.max(axis=2)) - np.mean(alone.argmax(axis=2) == labels)) < 0.03
+    assert right > np.mean(alone.argmax(axis=2) == labels) + 0.05
+    assert abs(np.mean(found.max(axis=2)) - right) < 0.07

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from few_shot_problems import method_with, ragged_bank
 from hotshot.base import Space
+from hotshot.method import joint
 from hotshot.method.fit import calibrate_tasks
 from hotshot.method.joint import (
+    LARGEST_SHARE,
     LARGEST_SHIFT,
     OldClasses,
     RowsProblem,
@@ -117,5 +119,36 @@ def test_old_classes_lose_no_more_than_was_allowed(seed, share, underrated):
     bias = balance(old, new, share, underrated)
     stolen = logits(new, held_out).max(axis=1) + bias > logits(theta, held_out).max(axis=1) + 1e-12
     assert stolen.mean() <= share
-    assert bias <= (LARGEST_SHIFT if underrated else 0)
+    assert bias <= LARGEST_SHIFT
+    if bias > 0 and not underrated:
+        assert stolen.mean() <= LARGEST_SHARE * len(new) / len(theta)
+        assert bias <= balance(old, new, share, True)
     assert balance(old, new, None, underrated) == 0
+
+
+@given(seed=st.integers(0, 2**31))
+def test_the_intercepts_are_shifted_to_their_minimum_at_full_weight(seed):
+    problem, shares = random_problem(seed), np.array([0.3, 0.5, 1.0])
+    rows = np.random.default_rng(seed + 1).normal(size=(3, 5))
+    weights = np.where(problem.labels >= 0, shares[problem.labels], 1)
+    reduced = replace(
+        problem, counts=problem.counts * weights, gaussian_counts=problem.gaussian_counts * shares[problem.owners]
+    )
+    shift = joint._shift_to_full_weight(reduced, rows, shares)
+    values = []
+    for off in (0, 1e-3, -1e-3):
+        shifted = rows.copy()
+        shifted[:, -1] += shift + off
+        values.append(rows_objective(problem, shifted[None]).value[0])
+    assert values[0] <= min(values[1:])
+
+
+def test_one_sample_counts_less_than_several(fitted):
+    """With the same samples twice, rows are closer to those of a classifier of new classes alone: longer."""
+    base, old, gaussians, support, labels, _ = fitted
+    few = train_new(base, old, gaussians, support, labels, METHOD)
+    many = train_new(
+        base, old, gaussians, np.tile(support, (5, 1)), np.tile(labels, 5), replace(METHOD, support_weight=0.2)
+    )
+    assert np.sum(many.theta[:, :-1] ** 2) > np.sum(few.theta[:, :-1] ** 2)
+    assert few.shift > many.shift > 0

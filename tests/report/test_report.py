@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import os
+import pickle
 import re
+import shutil
 from collections import defaultdict
 from contextlib import suppress
 from html.parser import HTMLParser
@@ -20,10 +22,34 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.tasks import freeze_tasks
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
+from hotshot.report import run as run_parts
 from hotshot.report.page import as_data, breakable
 from hotshot.report.task_explorer import _method_to_explore
 
 MISSING = "The task explorer is left out."
+
+
+@pytest.fixture(autouse=True, scope="module")
+def figures():
+    """Figures of runs that were drawn already, which take most of the time of a report."""
+    drawn = {}
+
+    def later(draw):
+        return lambda *values, **options: (draw, values, options)
+
+    def file_content(figure, kind):
+        key = pickle.dumps((figure, kind))
+        if key not in drawn:
+            draw, values, options = figure
+            drawn[key] = real_content(draw(*values, **options), kind)
+        return drawn[key]
+
+    real_content = run_parts.file_content
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("grouped_bars", "histogram"):
+            patch.setattr(run_parts, name, later(getattr(run_parts, name)))
+        patch.setattr(run_parts, "file_content", file_content)
+        yield drawn
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +76,10 @@ def why_not(text):
     return re.search(rf"{re.escape(MISSING)} (.*?)</p>", text)[1]
 
 
-def test_the_same_folder_gives_the_same_bytes(folder):
+def test_the_same_folder_gives_the_same_bytes(folder, figures):
+    figures.clear()
     first = make_report([folder / "run"], read, tasks=3)
+    figures.clear()
     assert make_report([folder / "run"], read, tasks=3) == first
     assert first.startswith("<!DOCTYPE html>")
 
@@ -367,9 +395,16 @@ def test_arguments_are_checked(folder, options, words):
         make_report(options.pop("folders", [folder / "run"]), read, **options)
 
 
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    write_features(folder)
+    return make_run(folder, tasks=3, shots=1)
+
+
 @pytest.mark.parametrize("key", ["methods", "ways", "queries", "tasks", "shots", "seed", "source"])
-def test_whatever_run_json_says_the_report_is_made_or_refused(fresh, key):
-    run = make_run(fresh, tasks=3, shots=1)
+def test_whatever_run_json_says_the_report_is_made_or_refused(small_run, tmp_path, key):
+    run = shutil.copytree(small_run, tmp_path / "run")
     content = json.loads((run / "run.json").read_text())
     for value in (None, 0, "text", [], {}, {"hot": {}}, {"hot": 0, "logistic": 0, "centroid-cl2n": 0}, 10**400):
         (content if key == "source" else content["request"])[key] = value

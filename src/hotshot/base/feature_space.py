@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, evenly_spaced
 from hotshot.errors import FeatureSpaceWarning, SharedClassWarning
 from hotshot.formatting import count, shortened
 
@@ -93,7 +93,7 @@ class FeatureSpace:
 
     def difference(self, X: np.ndarray) -> str | None:
         """How samples (samples, V) differ from base samples, in words; None if they do not."""
-        X = _evenly_spaced(X, MOST_ROWS)
+        X = X[evenly_spaced(len(X), MOST_ROWS)]
         norm, share = (float(np.median(values)) for values in _norms_and_shares(X, self.mean, self.axes))
         margin = NORM_MARGIN + 1 / len(X)
         low, high = self.norms
@@ -108,8 +108,10 @@ class FeatureSpace:
 @NO_OVERFLOW_WARNINGS
 def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | None:
     """The ``FeatureSpace`` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
-    halves = (_evenly_spaced(np.flatnonzero(labels % 2 == part), MOST_SAMPLES) for part in (0, 1))
-    known, others = (np.asarray(samples[rows], dtype=np.float64) for rows in halves)
+    halves = (np.flatnonzero(labels % 2 == part) for part in (0, 1))
+    known, others = (
+        np.asarray(samples[rows[evenly_spaced(len(rows), MOST_SAMPLES)]], dtype=np.float64) for rows in halves
+    )
     mean = known.mean(axis=0)
     if not np.isfinite(np.sum((known - mean) ** 2)):
         return None
@@ -119,11 +121,6 @@ def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | Non
     norms, (low, high) = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in measured)
     is_informative = low > n_axes / samples.shape[1] + ABOVE_CHANCE
     return FeatureSpace(mean, axes, tuple(norms), (low, high) if is_informative else (0.0, 1.0))
-
-
-def _evenly_spaced(rows: np.ndarray, most: int) -> np.ndarray:
-    """At most ``most`` rows, evenly spaced."""
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 @NO_OVERFLOW_WARNINGS

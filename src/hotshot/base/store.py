@@ -27,7 +27,7 @@ from hotshot.base.space import FeatureTransform, PreparedBase, Space
 from hotshot.base.statistics import Bucket
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
-from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
+from hotshot.files.objects import file_in_folder, from_json, need, read_json_document, refuse_damage, to_json
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
@@ -120,11 +120,11 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
     width, dtype = description["n_features"], np.dtype(description["dtype"])
     samples = None
     if description["samples"] is not None:
-        _need(description["samples"] == SAMPLES, "samples are in another file")
+        need(description["samples"] == SAMPLES, "samples are in another file")
         samples = map_tensors(file_in_folder(folder, SAMPLES)).tensors["samples"]
         expected = (sum(description["counts"]), width)
-        _need(samples.shape == expected, f"samples have shape {samples.shape} and not {expected}")
-        _need(samples.dtype == dtype, f"samples are {samples.dtype} and not {dtype}")
+        need(samples.shape == expected, f"samples have shape {samples.shape} and not {expected}")
+        need(samples.dtype == dtype, f"samples are {samples.dtype} and not {dtype}")
     spaces = {}
     for entry in description["spaces"]:
         file = map_tensors(file_in_folder(folder, entry["file"]))
@@ -138,7 +138,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         tensors = map_tensors(file_in_folder(folder, FEATURES)).tensors
         feature_space = from_json(description["feature_space"], tensors, {FeatureSpace.__name__: FeatureSpace})
         check_feature_space(feature_space, width)
-    _need(samples is not None or bool(spaces), "there are neither samples nor statistics")
+    need(samples is not None or bool(spaces), "there are neither samples nor statistics")
     return StoredBank(
         names=names,
         counts=counts,
@@ -155,12 +155,6 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
     )
 
 
-def _need(condition: bool, what: str) -> None:
-    """Raise unless the condition holds; ``refuse_damage`` turns it into a sentence."""
-    if not condition:
-        raise ValueError(what)
-
-
 def _is_number(value: Any) -> bool:
     """Whether a value from JSON is a finite number."""
     return type(value) in (int, float) and math.isfinite(value)
@@ -170,28 +164,28 @@ def _check_description(found: dict[str, Any]) -> None:
     """Raise unless names, counts and the rest of a bank's description have the right types."""
     kinds = {"names": list, "counts": list, "n_features": int, "about": dict, "spaces": list, "centres": dict}
     for key, kind in kinds.items():
-        _need(type(found[key]) is kind, f"{key} is not of type {kind.__name__}")
+        need(type(found[key]) is kind, f"{key} is not of type {kind.__name__}")
     names, counts, centres, width = found["names"], found["counts"], found["centres"], found["n_features"]
     texts, truths = ([isinstance(name, kind) for name in names] for kind in (str, bool))
-    _need(0 < len(names) == len(counts), "names and counts differ in length")
-    _need(len(set(names)) == len(names), "a class name appears twice")
+    need(0 < len(names) == len(counts), "names and counts differ in length")
+    need(len(set(names)) == len(names), "a class name appears twice")
     numbers = all(t or _is_number(n) for t, n in zip(truths, names, strict=True))
-    _need(all(texts) or numbers, "class names mix text and numbers")
-    _need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are not positive integers")
-    _need(type(found.get("choices", {})) is dict, "choices is not of type dict")
-    _need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
-    _need(_is_number(found["smallest"]), "smallest is not a number")
-    _need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is not a SHA-256")
-    _need(all(map(math.isfinite, map(float, centres))), "the power of a centre is not a number")
+    need(all(texts) or numbers, "class names mix text and numbers")
+    need(width > 0 and all(type(count) is int and count > 0 for count in counts), "counts are not positive integers")
+    need(type(found.get("choices", {})) is dict, "choices is not of type dict")
+    need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
+    need(_is_number(found["smallest"]), "smallest is not a number")
+    need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is not a SHA-256")
+    need(all(map(math.isfinite, map(float, centres))), "the power of a centre is not a number")
     vectors = (isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values())
-    _need(all(vectors), "a centre has the wrong length")
+    need(all(vectors), "a centre has the wrong length")
 
 
 def _sound_space(found: dict[str, Any]) -> Space:
     """A space from JSON; raise unless all of its parameters are present and valid."""
-    _need(set(found) == {field.name for field in fields(Space)}, "a space has unknown or missing parameters")
+    need(set(found) == {field.name for field in fields(Space)}, "a space has unknown or missing parameters")
     space = Space(**found)
-    _need(
+    need(
         all(map(_is_number, (space.power, space.power_offset, space.temperature)))
         and type(space.power_on_base) is bool
         and space.normalize in (None, "centre-l2")
@@ -205,16 +199,16 @@ def _sound_space(found: dict[str, Any]) -> Space:
 
 def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int, dtype: np.dtype) -> None:
     """Raise unless the parts of a prepared space match each other, the space and the bank."""
-    _need(isinstance(prepared, PreparedBase), "a prepared space has the wrong type")
+    need(isinstance(prepared, PreparedBase), "a prepared space has the wrong type")
     n_classes, axes = len(counts), len(prepared.spectrum)
-    _need(0 < axes <= width, "there are more axes than features")
+    need(0 < axes <= width, "there are more axes than features")
     if isinstance(space.n_components, int):
-        _need(axes == space.n_components, "the number of axes differs from n_components")
+        need(axes == space.n_components, "the number of axes differs from n_components")
     for values in (prepared.means, prepared.weighted_means, prepared.mean_units):
         _check_array(values, (n_classes, axes), dtype, finite=True)
     for values in (prepared.spectrum, prepared.ones):
         _check_array(values, (axes,), dtype, finite=True)
-    _need(bool((prepared.spectrum >= 0).all()), "a variance is negative")
+    need(bool((prepared.spectrum >= 0).all()), "a variance is negative")
     _check_transform(prepared.transform, space, (width, axes), dtype)
     _check_covariances(prepared.covariances, n_classes, axes, dtype)
     _check_buckets(prepared.buckets, counts, axes, dtype)
@@ -222,13 +216,13 @@ def _check_prepared(prepared: Any, space: Space, counts: np.ndarray, width: int,
 
 def _check_array(x: Any, shape: tuple[int, ...], dtype: np.dtype, finite: bool = False) -> None:
     fits = isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype
-    _need(fits, f"an array is not {dtype} of shape {shape}")
-    _need(not finite or bool(np.isfinite(x).all()), "an array holds NaN or infinity")
+    need(fits, f"an array is not {dtype} of shape {shape}")
+    need(not finite or bool(np.isfinite(x).all()), "an array holds NaN or infinity")
 
 
 def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype: np.dtype) -> None:
-    _need(isinstance(transform, FeatureTransform), "a transform has the wrong type")
-    _need(
+    need(isinstance(transform, FeatureTransform), "a transform has the wrong type")
+    need(
         (transform.power, transform.offset) == (space.power, space.power_offset)
         and _is_scale(transform.scale, dtype)
         and (transform.unit or transform.scale == 1)
@@ -249,9 +243,9 @@ def _is_scale(scale: Any, dtype: np.dtype) -> bool:
 
 def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> None:
     if isinstance(found, Joined):
-        _need(len(found.parts) == len(found.classes), "covariances and their classes differ in number")
+        need(len(found.parts) == len(found.classes), "covariances and their classes differ in number")
         for part, classes in zip(found.parts, found.classes, strict=True):
-            _need(not isinstance(part, Joined), "joined covariances are nested")
+            need(not isinstance(part, Joined), "joined covariances are nested")
             _check_covariances(part, len(classes), axes, dtype)
         _check_classes(found.classes, count)
     elif isinstance(found, Dense):
@@ -261,12 +255,12 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
         _check_array(found.rows, (count, rank, axes), np.dtype(np.float16))
         for values, shape in ((found.leading, (count, rank)), (found.rest, (count, axes))):
             _check_array(values, shape, dtype, finite=True)
-            _need(bool((values >= 0).all()), "a variance is negative")
+            need(bool((values >= 0).all()), "a variance is negative")
     elif isinstance(found, Diagonal):
         _check_array(found.variances, (count, axes), dtype, finite=True)
-        _need(bool((found.variances >= 0).all()), "a variance is negative")
+        need(bool((found.variances >= 0).all()), "a variance is negative")
     else:
-        _need(isinstance(found, Factored), "covariances have the wrong type")
+        need(isinstance(found, Factored), "covariances have the wrong type")
         size = found.rows.shape[1]
         _check_array(found.rows, (count, size, axes), dtype)
         _check_array(found.means, (count, axes), dtype, finite=True)
@@ -276,7 +270,7 @@ def _check_covariances(found: Any, count: int, axes: int, dtype: np.dtype) -> No
 
 
 def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype) -> None:
-    _need(isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets), "buckets have the wrong type")
+    need(isinstance(buckets, tuple) and all(isinstance(b, Bucket) for b in buckets), "buckets have the wrong type")
     if not buckets:
         return
     _check_classes([bucket.classes for bucket in buckets], len(counts))
@@ -285,12 +279,12 @@ def _check_buckets(buckets: Any, counts: np.ndarray, axes: int, dtype: np.dtype)
         _check_array(bucket.units, (len(bucket.classes), size, axes), dtype)
         _check_array(bucket.mass, (len(bucket.classes), size), dtype)
         whole = np.abs(bucket.mass.sum(axis=1) - 1) < MASS_TOLERANCE
-        _need(bool(whole.all() and (bucket.mass >= 0).all()), "the sample weights of a class do not sum to 1")
+        need(bool(whole.all() and (bucket.mass >= 0).all()), "the sample weights of a class do not sum to 1")
 
 
 def _check_classes(parts: Any, count: int) -> None:
     """Raise unless each class is in exactly one part."""
     fits = all(isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == 1 for x in parts)
-    _need(fits, "class indices have the wrong type")
+    need(fits, "class indices have the wrong type")
     together = np.sort(np.concatenate(parts))
-    _need(np.array_equal(together, np.arange(count)), "class indices do not match the bank")
+    need(np.array_equal(together, np.arange(count)), "class indices do not match the bank")

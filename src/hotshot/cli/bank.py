@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hotshot.cli.app import epilog
-from hotshot.cli.inputs import Force
+from hotshot.cli.inputs import Force, refuse_existing
 from hotshot.cli.terminal import Console, print_notes
-from hotshot.errors import ParameterError
 from hotshot.formatting import printable, readable_size
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ def merge(
     """Merge the samples of banks; a class in several banks gets the samples of all."""
     from hotshot.base.merging import merge_banks
 
-    _check_out(banks, out, force)
+    refuse_existing(out, force, banks)
     _print_summary(merge_banks(banks, out, overwrite=force), banks, out)
 
 
@@ -50,7 +48,7 @@ def compact(
     from hotshot.estimators.choosing import progress
     from hotshot.estimators.compacting import save_compact
 
-    _check_out([source], out, force)
+    refuse_existing(out, force, [source])
     console = Console(stderr=True)
     with console.status("reading the bank") as status:
         token = progress.set(status.update)
@@ -60,15 +58,6 @@ def compact(
             progress.reset(token)
     _print_summary(BaseClasses.load(out), [source], out)
     print_notes(console, [COMPACT_NOTE])
-
-
-def _check_out(sources: Sequence[Path], out: Path, force: bool) -> None:
-    if not os.path.exists(out):
-        return
-    if any(os.path.exists(source) and out.samefile(source) for source in sources):
-        raise ParameterError(f"{out} is both input and output: name another output.")
-    if not force:
-        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
 
 
 def _print_summary(made: BaseClasses, sources: Sequence[Path], out: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli.inputs import Force, Json, open_samples
+from hotshot.cli.inputs import Force, Json, open_samples, refuse_existing
 from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
 from hotshot.formatting import listed, printable, readable_size
@@ -118,14 +118,10 @@ def convert(
 
 def _check_out(source: Path, out: Path, force: bool) -> None:
     for path in _files(out):
-        if not os.path.exists(path):
-            continue
-        if path.samefile(source):
-            raise ParameterError(f"{path} is both input and output: name another output.")
-        if path.is_dir() and path.suffix != BANK_SUFFIX:
+        refuse_existing(path, True, [source])
+        if os.path.isdir(path) and path.suffix != BANK_SUFFIX:
             raise ParameterError(f"{path} is a folder: name a file.")
-        if not force:
-            raise ParameterError(f"{path} exists: pass --force to overwrite it.")
+        refuse_existing(path, force)
 
 
 def _dropped(kept: list[str], out: Path) -> list[str]:

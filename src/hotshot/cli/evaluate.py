@@ -153,8 +153,9 @@ def evaluate(
         console.print()
         console.print(to_rich(detail_table(found, threshold)))
         console.print()
-    for sentence in settings_in_words(settings):
-        console.print(sentence, markup=False)
+    for name, values in settings.items():
+        listed = ", ".join(f"{key}={value}" for key, value in values.items())
+        console.print(f"{name} chose {listed} on held-out base classes.", markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
     console.print(f"Run folder: {out}", markup=False)
 
@@ -178,14 +179,6 @@ def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
     found = {name: own.choice() for name, own in methods.items() if isinstance(own, FewShotClassifier)}
     return {name: choice.settings for name, choice in found.items() if choice.trials}
-
-
-def settings_in_words(settings: dict[str, dict[str, Any]]) -> list[str]:
-    """A sentence for each method that chose settings."""
-    return [
-        f"{name} chose {', '.join(f'{key}={value}' for key, value in own.items())} on held-out base classes."
-        for name, own in settings.items()
-    ]
 
 
 def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:

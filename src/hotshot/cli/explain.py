@@ -40,7 +40,7 @@ def explain(
     if html is not None:
         if data is None:
             raise ParameterError("--html needs inputs: pass a text, an image or a file.")
-        models.refuse_existing(html, force)
+        inputs.refuse_existing(html, force)
     console, found = Console(stderr=True), models.load(model, device, encoder)
     is_text = data is not None and found.kind == TEXTS and data != "-" and not Path(data).exists()
     given = None if data is None else found.opened([data] if is_text else data, columns=Columns(text, label, id_))

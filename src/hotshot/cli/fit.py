@@ -56,7 +56,7 @@ def fit(
 
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
-    models.refuse_existing(out, force)
+    inputs.refuse_existing(out, force)
     prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
     model = InputClassifier(encoder, base, new_only=new_only, device=device)
@@ -68,17 +68,13 @@ def fit(
             model.fit(support, columns=columns, watch=progress.watch)
         model.save(out, overwrite=force)
     print_notes(console, progress.notes)
-    found = summary(model, out)
-    if json:
-        print(dumps(found, indent=2))
-    else:
-        Console().print(in_words(found), markup=False, soft_wrap=True)
+    print_summary(model, out, json)
 
 
-def summary(model: InputClassifier, out: Path) -> dict[str, Any]:
-    """The classes and samples of a model, for JSON."""
+def print_summary(model: InputClassifier, out: Path, json: bool) -> None:
+    """Print the classes and samples of a model, as JSON or in one or two sentences."""
     old = len(model.classes) - len(model.new_classes)
-    return {
+    found: dict[str, Any] = {
         "model": str(out),
         "encoder": model.encoder,
         "old_classes": old,
@@ -86,11 +82,11 @@ def summary(model: InputClassifier, out: Path) -> dict[str, Any]:
         "samples": len(model.model.support_labels_),
         "left_out": model.unlabelled,
     }
-
-
-def in_words(found: dict[str, Any]) -> str:
-    """The classes and samples of a model, in one or two sentences."""
-    new = count(len(found["new_classes"]), "new class", "new classes")
-    old = f"{count(found['old_classes'], 'old class', 'old classes')} and " if found["old_classes"] else ""
-    left = f" Ignored {count(found['left_out'], 'row')} without a label." if found["left_out"] else ""
-    return f"{found['model']}: {old}{new} ({count(found['samples'], 'sample')}).{left}"
+    if json:
+        print(dumps(found, indent=2))
+        return
+    new = count(len(model.new_classes), "new class", "new classes")
+    beside = f"{count(old, 'old class', 'old classes')} and " if old else ""
+    left = f" Ignored {count(model.unlabelled, 'row')} without a label." if model.unlabelled else ""
+    samples = count(found["samples"], "sample")
+    Console().print(f"{out}: {beside}{new} ({samples}).{left}", markup=False, soft_wrap=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hotshot.cli import inputs, models
-from hotshot.cli.fit import in_words, summary
+from hotshot.cli.fit import print_summary
 from hotshot.cli.terminal import Console, print_notes
-
-if TYPE_CHECKING:
-    from hotshot.inputs import InputClassifier
 
 
 def add(
@@ -36,7 +32,7 @@ def add(
         found.add(support, columns=Columns(text, label, id_), watch=progress.watch)
         found.save(model, overwrite=True)
     print_notes(console, progress.notes)
-    _print_summary(found, model, json)
+    print_summary(found, model, json)
 
 
 def remove(
@@ -50,12 +46,4 @@ def remove(
         found.remove(classes)
         found.save(model, overwrite=True)
     print_notes(console, progress.notes)
-    _print_summary(found, model, json)
-
-
-def _print_summary(found: InputClassifier, model: Path, json: bool) -> None:
-    known = summary(found, model)
-    if json:
-        print(dumps(known, indent=2))
-    else:
-        Console().print(in_words(known), markup=False, soft_wrap=True)
+    print_summary(found, model, json)

@@ -5,6 +5,7 @@ What takes long to import is imported by the functions that need it, here as in 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,6 +115,15 @@ Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda."
 Reference = Annotated[str | None, typer.Option(help="Method to compare the others with. Default: the first.")]
 Threshold = Annotated[float, number("Report the share of tasks with an accuracy below this.")]
 RESUME = "Rerun the command to resume."
+
+
+def refuse_existing(out: Path, force: bool, sources: Iterable[Path] = ()) -> None:
+    """Raise if the output exists, or is one of the inputs: before the work, not after it."""
+    if os.path.exists(out):
+        if any(os.path.exists(source) and out.samefile(source) for source in sources):
+            raise ParameterError(f"{out} is both input and output: name another output.")
+        if not force:
+            raise ParameterError(f"{out} exists: pass --force to overwrite it.")
 
 
 def load_data(

@@ -38,12 +38,6 @@ def load(model: Path, device: str, encoder: str | None = None) -> InputClassifie
     return found
 
 
-def refuse_existing(out: Path, force: bool) -> None:
-    """Raise if the output exists: before the work, not after it."""
-    if out.exists() and not force:
-        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
-
-
 class InputProgress(ProgressWithNotes):
     """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
 

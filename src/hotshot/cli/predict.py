@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hotshot.cli import models
-from hotshot.cli.inputs import Device, Force, number
+from hotshot.cli.inputs import Device, Force, number, refuse_existing
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import count, percentage, quoted
 
@@ -69,7 +69,7 @@ def predict(
 
     form = format_of(out, form)
     if out is not None:
-        models.refuse_existing(out, force)
+        refuse_existing(out, force)
     console, found = Console(stderr=True), models.load(model, device, encoder)
     inputs = found.opened(data, columns=Columns(text, label, id_))
     added = answer_columns(found.model, prefix)

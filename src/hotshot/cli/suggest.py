@@ -44,7 +44,7 @@ def suggest(
 
     form = format_of(out, None)
     if out is not None:
-        models.refuse_existing(out, force)
+        inputs.refuse_existing(out, force)
     console, found = Console(stderr=True), models.load(model, device, encoder)
     given = found.opened(data, columns=Columns(text, label, id_))
     if out is not None:

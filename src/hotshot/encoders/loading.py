@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder, image_encoder
-from hotshot.encoders.functions import function_kind, image_function, is_function, text_function
+import numpy as np
+
+from hotshot.encoders.encoder import IMAGES, TEXTS, Encoder, image_encoder, text_encoder
 from hotshot.encoders.hubs import absolute
 from hotshot.errors import ParameterError, RunError
 from hotshot.formatting import did_you_mean
-from hotshot.user_code import named_object
+from hotshot.user_code import named_object, required_arguments, short_name
 
 MINILM, EFFICIENTNET = "minilm", "efficientnet-lite0"
 PREFIXES = ("timm:", "st:", "openclip:", "hf:")
@@ -49,7 +51,7 @@ def encoder_kind(name: str) -> str:
 
         return IMAGES if is_vision_model(plain.removeprefix("hf:")) else TEXTS
     if _family(plain) == "object":
-        return function_kind(_named_object(plain)[2], plain)
+        return _function_kind(_named_object(plain)[2], plain)
     return TEXTS if plain == MINILM or plain.startswith("st:") else IMAGES
 
 
@@ -139,7 +141,7 @@ def _of_a_library(name: str, device: str) -> Encoder:
     from hotshot.encoders import networks, texts
 
     if name == MINILM:
-        return texts.minilm_encoder(device)
+        return text_encoder(MINILM, "all-MiniLM-L6-v2", texts.load_minilm(device))
     prefix, _, place = name.partition(":")
     if not place:
         raise ParameterError(f"encoder must have a name after {name!r}, such as {prefix}:NAME.")
@@ -163,22 +165,53 @@ def _onnx(path: str, size: int | None, device: str) -> Encoder:
 def _object(name: str, size: int | None, device: str) -> Encoder:
     name, weights, found = _named_object(name)
     full = _full_object(name)
-    if is_function(found):
-        texts = function_kind(found, name) == TEXTS
+    if _is_function(found):
+        texts = _function_kind(found, name) == TEXTS
         if weights or (texts and size is not None):
             raise ParameterError(
                 f"{name} is a function that takes no {'weights' if weights else 'size'}: leave it out."
             )
         if texts:
-            return text_function(name, full, found)
+            return text_encoder(full, short_name(name), found)
         side = getattr(found, "size", SIZE) if size is None else size
-        return image_function(name, _full(full, side), found, side, device)
+        return _image_function(name, _full(full, side), found, side, device)
     from hotshot.encoders.modules import module_extractor
 
     side = SIZE if size is None else size
     extractor, report = module_extractor(name, side, device, weights=weights, found=found)
     full += f"@{absolute(weights)}" if weights else ""
     return image_encoder(_full(full, side), extractor, device, [f"{weights}: {report}"] if report else [])
+
+
+def _is_function(found: Any) -> bool:
+    """Whether a named object is a function of the inputs, not a network or a factory of one."""
+    return callable(found) and (
+        hasattr(found, "kind") or (not isinstance(found, type) and len(required_arguments(found)) == 1)
+    )
+
+
+def _function_kind(found: Any, name: str) -> str:
+    """The kind of inputs of a named object: its attribute `kind`, by default images."""
+    kind = getattr(found, "kind", IMAGES)
+    if kind not in (TEXTS, IMAGES):
+        raise ParameterError(f"{name}.kind must be 'texts' or 'images', got {kind!r:.40}: fix it.")
+    return str(kind)
+
+
+def _image_function(name: str, full: str, found: Callable[[np.ndarray], Any], size: int, device: str) -> Encoder:
+    """The encoder of a function from images in uint8 (n, size, size, 3) to an array (n, V)."""
+    import torch
+
+    from hotshot.images.extraction import Extractor, side_of, tried
+
+    side_of(size)
+
+    def network(pixels: torch.Tensor) -> torch.Tensor:
+        images = pixels.permute(0, 2, 3, 1).cpu().numpy()
+        return torch.from_numpy(np.array(found(images), dtype=np.float32))
+
+    extractor = Extractor(short_name(name), network, lambda pixels: pixels, size, {"size": size})
+    return image_encoder(full, tried(extractor, "cpu"), device)
 
 
 def _backbone(name: str, size: int | None, device: str) -> Encoder:

@@ -8,13 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from hotshot.errors import InputError, ParameterError
-from hotshot.formatting import reason
+from hotshot.errors import ParameterError
 from hotshot.images.backbones import require_device
 from hotshot.images.backbones.weights import Report, load_weights
 from hotshot.images.extraction import Extractor, check_normalisation, side_of, tried
 from hotshot.images.training.augmentation import DEVIATION, MEAN, as_input
-from hotshot.user_code import importing_from, named_object, required_arguments, short_name
+from hotshot.user_code import call_named, importing_from, named_object, short_name
 
 
 def module_extractor(
@@ -69,13 +68,8 @@ def module_extractor(
 def _network(found: Any, name: str) -> nn.Module:
     """The module that a named object is or returns."""
     if callable(found) and not isinstance(found, nn.Module):
-        if needed := required_arguments(found):
-            raise ParameterError(f"{name} needs {', '.join(needed)}: name a function without required arguments.")
-        try:
-            with importing_from(name):
-                found = found()
-        except (Exception, SystemExit) as error:
-            raise InputError(f"{name} fails to create the network ({reason(error)}): fix it.") from None
+        with importing_from(name):
+            found = call_named(found, name, "network", {})
     if not isinstance(found, nn.Module):
         raise ParameterError(f"{name} must be or return a torch.nn.Module, got {type(found).__name__}: wrap it in one.")
     return found

@@ -20,11 +20,6 @@ ON_DISK = "pass the folder of a saved model, or download it once with 'hf downlo
 _AT_ONCE, _MOST_TOKENS = 32, 512
 
 
-def minilm_encoder(device: str) -> Encoder:
-    """all-MiniLM-L6-v2 from its PyPI package."""
-    return text_encoder("minilm", "all-MiniLM-L6-v2", load_minilm(device))
-
-
 def load_minilm(device: str = "cpu") -> Callable[[list[str]], np.ndarray]:
     """all-MiniLM-L6-v2 from its PyPI package: a function from texts to unit vectors (texts, 384)."""
     with loading("minilm", INSTALL, f"pip install --force-reinstall {INSTALL}"):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
-from hotshot.base import BaseClasses
-from hotshot.estimators.baselines import POWER, POWERS
-from hotshot.estimators.transductive import AUTO, NORMALIZE, POSITIVE, STEPS, TransductiveClassifier
+from hotshot.estimators.baselines import NORMALIZE, POWERS
+from hotshot.estimators.fields import AUTO, COUNT, POSITIVE, parameter
+from hotshot.estimators.transductive import TransductiveClassifier
 from hotshot.method.heads.problem import softmax
 from hotshot.transport.costs import squared_euclidean
 
@@ -21,6 +22,7 @@ TINY = 1e-300
 MOMENTA = (0.9, 0.999)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AlphaTIMClassifier(TransductiveClassifier):
     r"""alpha-TIM: prototypes that maximise the mutual information of queries and classes [1]_.
 
@@ -37,12 +39,8 @@ class AlphaTIMClassifier(TransductiveClassifier):
 
     Parameters
     ----------
-    base : BaseClasses or None
-        Bank whose mean is subtracted and on which "auto" is chosen; with None nothing is subtracted.
-    power : float or "auto"
-        Power of the features; "auto" is chosen on the base classes.
-    normalize : {"centre-l2", "l2", "auto"}
-        Subtract the mean of the base samples before scaling to unit norm, or scale alone.
+    base, power, normalize
+        As in ``BDCSPNClassifier``.
     alpha : float or "auto"
         Order of the entropies, at least 1.
     tau : float or "auto"
@@ -54,16 +52,8 @@ class AlphaTIMClassifier(TransductiveClassifier):
 
     Attributes
     ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
-    support_, labels_ : arrays (S, V) and (S,)
-        Normalised support samples and the indices of their classes.
-    prototypes_ : array (N, V)
-        Means of the normalised support of each class.
-    centre_ : array (V,)
-        The mean that is subtracted; zero if none is.
-    power_ : float
-        The power in use.
+    classes_, support_, labels_, prototypes_, centre_, power_
+        As in ``BDCSPNClassifier``.
 
     References
     ----------
@@ -72,40 +62,17 @@ class AlphaTIMClassifier(TransductiveClassifier):
     .. [2] Kingma, Ba: Adam: A Method for Stochastic Optimization. ICLR 2015, arXiv:1412.6980.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({*NORMALIZE, "auto"})],
-        "alpha": [Interval(Real, 1, None, closed="left"), AUTO],
-        "tau": POSITIVE,
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "steps": STEPS,
-    }
+    alpha: float | str = parameter("auto", Interval(Real, 1, None, closed="left"), AUTO)
+    tau: float | str = parameter("auto", POSITIVE, AUTO)
+    learning_rate: float = parameter(0.001, POSITIVE)
+    steps: int = parameter(50, COUNT)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "alpha": (2.0, 1.0, 5.0),
         "tau": (8.0, 4.0, 15.0),
         "normalize": NORMALIZE,
         "power": POWERS,
     }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        alpha: float | str = "auto",
-        tau: float | str = "auto",
-        learning_rate: float = 0.001,
-        steps: int = 50,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.alpha = alpha
-        self.tau = tau
-        self.learning_rate = learning_rate
-        self.steps = steps
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(-self._settled()["tau"] / 2 * squared_euclidean(z, prototypes))

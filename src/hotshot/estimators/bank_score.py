@@ -158,7 +158,9 @@ def score_bank(classifier: HOTClassifier, X_pool: Any) -> BankScore:
     )
     distances = np.sum(pool**2, axis=1)[:, None] + np.sum(base.means**2, axis=1) - 2 * pool @ base.means.T
     distance = float(np.sqrt(np.maximum(distances.min(axis=1), 0)).mean())
-    settings = {} if gains[0].verdict == HELPS else _centroids(power)
+    # In a bank without samples, centroids are in the axes that it keeps.
+    own = {} if power is None else {"power": power, "n_components": None}
+    settings = {} if gains[0].verdict == HELPS else {**CENTROIDS, **own}
     return BankScore(gains, _carriers(base, method, pool, distances), distance, len(X), held_out, settings)
 
 
@@ -224,26 +226,13 @@ def _differences(classifier: HOTClassifier, bank: BaseClasses, power: float) -> 
     return np.stack(found)
 
 
-def _centroids(power: float | None) -> dict[str, Any]:
-    """Parameters of nearest centroids; in a bank without samples, in the axes that it keeps."""
-    return {**CENTROIDS} if power is None else {**CENTROIDS, "power": power, "n_components": None}
-
-
 def _carriers(base: PreparedBase, method: Method, pool: np.ndarray, distances: np.ndarray) -> tuple[Carrier, ...]:
     r"""Shares :math:`\sum_n w_{bn} \max(\cos(x_n, \mu_b), 0)` of the base classes, which sum to 1.
 
     The balance of the transport makes all base classes lend equally; what is lent from far away is of no use.
     """
     targets = pool[: len(pool) // WAYS * WAYS].reshape(-1, WAYS, pool.shape[1])
-    weights = transfer_weights(
-        base,
-        targets,
-        cost=method.cost,
-        epsilon=method.epsilon,
-        cost_scale=method.cost_scale,
-        n_retrieved=method.n_retrieved,
-        keep_low_plans=False,
-    ).weights
+    weights = transfer_weights(base, targets, method).weights
     similarity = unit_vectors(base.means) @ np.swapaxes(unit_vectors(targets), 1, 2)
     lent = np.sum(weights * np.maximum(similarity, 0), axis=(0, 2), dtype=np.float64)
     shares = lent / max(lent.sum(), np.finfo(np.float64).tiny)

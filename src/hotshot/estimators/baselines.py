@@ -1,22 +1,23 @@
 """Baselines on frozen features that scikit-learn lacks: nearest centroid, cosine, soft nearest neighbour."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from hotshot.arrays import unit_vectors
 from hotshot.base import BaseClasses, class_means
 from hotshot.base.space import choose_power, power_transform
 from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.include_base import IncludeBaseClassifier
+from hotshot.estimators.fields import AUTO, CENTRED, NUMBER, POSITIVE, parameter
+from hotshot.estimators.include_base import IncludeBaseClassifier, ScoredClassifier
 from hotshot.transport.costs import squared_euclidean
 
-POWER = [Interval(Real, None, None, closed="neither"), StrOptions({"auto"})]
 # Choices if no feature is negative; otherwise the power is 1.
 POWERS = (0.5, 1.0)
+NORMALIZE = ("centre-l2", "l2")
 
 
 def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -33,6 +34,28 @@ def chosen_power(power: float | str, base: BaseClasses | None, settings: Mapping
     return 1.0 if by_sign == 1 else float(settings["power"])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class CentredClassifier(ScoredClassifier):
+    """Base of classifiers of unit vectors, from which "centre-l2" first subtracts the mean of the base samples."""
+
+    base: BaseClasses | None = parameter(None)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    normalize: str = parameter("auto", StrOptions({*NORMALIZE, "auto"}))
+
+    def _fit_units(self, X: np.ndarray) -> Mapping[str, Any]:
+        """Set power and centre; return the settings."""
+        settings = self.settings()
+        self.power_ = chosen_power(self.power, self.base, settings, X)
+        self.centre_ = np.zeros(X.shape[1])
+        if self.base is not None and settings["normalize"] == "centre-l2":
+            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
+        return settings
+
+    def _units(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class CentroidClassifier(IncludeBaseClassifier):
     """Nearest class mean; with "centre-l2", after centring and scaling to unit norm as in SimpleShot [1]_.
 
@@ -75,26 +98,10 @@ class CentroidClassifier(IncludeBaseClassifier):
     array(['east'], dtype='<U5')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({"centre-l2"}), None],
-        "include_base": ["boolean"],
-    }
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"power": POWERS}
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    normalize: str | None = parameter("centre-l2", CENTRED, None)
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str | None = "centre-l2",
-        include_base: bool = False,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.include_base = include_base
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"power": POWERS}
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         if self.base is None:
@@ -117,34 +124,16 @@ class CentroidClassifier(IncludeBaseClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(-squared_euclidean(self._transformed(X), self.centroids_))
 
-    def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample, minus its largest cosine similarity to a centroid.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to score.
-
-        Returns
-        -------
-        array (samples,)
-            Scores: the larger, the less likely the sample belongs to any class.
-        """
-        z = self._transformed(self._validated(X))
-        return np.asarray(-(unit_vectors(z) @ unit_vectors(self.centroids_).T).max(axis=1))
+    def _evidence(self, X: Any) -> np.ndarray:
+        return np.asarray(unit_vectors(self._transformed(self._validated(X))) @ unit_vectors(self.centroids_).T)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _DirectionClassifier(FewShotClassifier):
     """Base of classifiers that use only the directions of power-transformed features."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "power": POWER,
-        "scale": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(self, *, power: float | str = "auto", scale: float = 10.0) -> None:
-        self.power = power
-        self.scale = scale
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    scale: float = parameter(10.0, POSITIVE)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         self.power_ = choose_power(self.power, X.min())

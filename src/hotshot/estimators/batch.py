@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from hotshot.errors import ParameterError
 from hotshot.estimators.confidence import LEVELS
@@ -16,22 +16,11 @@ from hotshot.method.familiarity import KnownClasses
 DOUBTFUL = 0.05
 
 
-class JointPredictions:
+class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """Mixin of classifiers with calibrated Gaussians: joint predictions for a batch of samples."""
 
-    # Attributes of the classifier that this mixin is part of.
     classes_: np.ndarray
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    calibrated_means_: np.ndarray
-    target_labels_: np.ndarray
     known_: KnownClasses
-    alarm_scores_: np.ndarray | None
-    probability_temperature_: float
-    _checked: Callable[[Any], np.ndarray]
-    _in_space: Callable[[np.ndarray], np.ndarray]
-    _finite_logits: Callable[[np.ndarray], np.ndarray]
-    _outliers: Callable[[np.ndarray, float | None], tuple[np.ndarray, np.ndarray]]
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probability of each class, for a batch of samples jointly.
@@ -96,7 +85,9 @@ class JointPredictions:
             if own.any():
                 means[place] = self.calibrated_means_[own].mean(axis=0)
         arrays = (logits, placed, means, self.known_.sizes, self._weights(placed))
-        return joint_inference(*(x[None] for x in arrays), ratio=float(self.known_.two.ratios.mean()))
+        is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
+        groups = [np.flatnonzero(own) for own in (~is_new, is_new) if own.any()]
+        return joint_inference(*(x[None] for x in arrays), ratio=float(self.known_.two.ratios.mean()), groups=groups)
 
     def _weights(self, placed: np.ndarray) -> np.ndarray:
         """Weights of samples in the space of the model, 0 to 1: less than 1 if few samples of a class fit worse."""

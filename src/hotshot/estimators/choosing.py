@@ -34,7 +34,7 @@ from hotshot.estimators.held_out import (
     SHOTS,
     TASKS,
     Fold,
-    HeldOutTask,
+    Task,
     description,
     fitted_batches,
     make_folds,
@@ -191,7 +191,7 @@ class HeldOut:
         return self.known[key][:, :, :tasks]
 
 
-def _jointly_asked(model: Any, task: HeldOutTask) -> np.ndarray:
+def _jointly_asked(model: Any, task: Task) -> np.ndarray:
     """Places of the queries of a held-out task: all, or unequal numbers per class for a method that needs no balance.
 
     A class keeps its share of its queries, as a part of the largest share. The shares are from a Dirichlet distribution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,7 @@ from hotshot.estimators.batch import JointPredictions
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
+from hotshot.estimators.fields import VALID
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.estimators.open_world import OPTIONAL_ATTRIBUTES, OpenWorld
 from hotshot.estimators.suggesting import Suggesting
@@ -55,6 +56,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     extractor_: str | None = None
     feature_space_: FeatureSpace | None = None
 
+    @property
+    def _parameter_constraints(self) -> dict[str, Any]:
+        """The valid values of each ``parameter``, for scikit-learn."""
+        names = self._get_param_names()
+        return {f.name: f.metadata[VALID] for f in fields(self) if f.name in names and VALID in f.metadata}
+
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
         """Fit the classifier to the support samples of the novel classes.
 
@@ -74,7 +81,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self._validate_params()
         except InvalidParameterError as error:
             raise ParameterError(str(error)) from None
-        self._learn(*validated(self, X, y, reset=True))
+        self._learn(*self._validated(X, y, reset=True))
         return self
 
     def _learn(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -166,10 +173,24 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tempered = logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0)
         return np.asarray(softmax(tempered)[0])
 
-    def _validated(self, X: Any, y: Any = "no_validation") -> Any:
-        """Checked samples, and labels if passed, for a fitted model."""
-        check_is_fitted(self)
-        return validated(self, X, y, reset=False)
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = False) -> Any:
+        """Samples, and labels if passed, after scikit-learn's checks and our own for NaN, which names row and column.
+
+        With ``reset`` they are those of a fit; otherwise the model must be fitted.
+        """
+        if not reset:
+            check_is_fitted(self)
+        if hasattr(X, "detach"):
+            # Tensors become NumPy arrays on the CPU; scikit-learn checks everything else.
+            X = X.detach().cpu().numpy()
+        if hasattr(X, "dtype") and X.dtype == np.float16:
+            X = X.astype(np.float32)
+        try:
+            checked = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        except ValueError as error:
+            raise InputError(_one_line(error)) from None
+        check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
+        return checked
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class of each sample.
@@ -315,8 +336,6 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         for name in OPTIONAL_ATTRIBUTES:
             self.__dict__.pop(name, None)
         if self.base is None:
-            if getattr(self, "include_base", False):
-                raise ParameterError("include_base needs base classes: pass base.")
             self._fit_without_base(X, labels)
             return
         X = cast(X, self.base.dtype)
@@ -503,24 +522,9 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         """
         check_is_fitted(self)
         if X is not None:
-            X = cast(validated(self, X, reset=False), self.coef_.dtype)
+            X = cast(self._validated(X), self.coef_.dtype)
             self._finite_logits(X)
         return explain_model(self, X, names, queries=queries)
-
-
-def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """Samples after scikit-learn's checks and our check for NaN and infinity, which names row and column."""
-    if hasattr(X, "detach"):
-        # Tensors become NumPy arrays on the CPU; scikit-learn checks everything else.
-        X = X.detach().cpu().numpy()
-    if hasattr(X, "dtype") and X.dtype == np.float16:
-        X = X.astype(np.float32)
-    try:
-        checked = validate_data(estimator, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
-    except ValueError as error:
-        raise InputError(_one_line(error)) from None
-    check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
-    return checked
 
 
 def _one_line(error: Exception) -> str:

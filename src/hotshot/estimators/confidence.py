@@ -146,6 +146,7 @@ def _confidence_from(found: Any) -> Confidence | None:
     return None
 
 
+@one_thread()
 def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
     """Temperatures and scores of a calibrated classifier, from held-out tasks of few and of many ways."""
     most = min(MOST_WAYS, *(int(fold.labels.max()) + 1 for fold in folds))
@@ -240,9 +241,8 @@ def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
             base.choices.update(read_cache(base))
             known = _confidence_from(base.choices.get(key))
         if known is None and base.can_hold_out:
-            with one_thread():
-                settled = {name: value for name, value in estimator.settings().items() if name != "base"}
-                known = measure_confidence(clone(estimator).set_params(**settled), make_folds(base))
+            settled = {name: value for name, value in estimator.settings().items() if name != "base"}
+            known = measure_confidence(clone(estimator).set_params(**settled), make_folds(base))
             base.choices[key] = known.to_json()
             write_cache(base)
     return known

@@ -1,12 +1,16 @@
 """Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hotshot.base import BaseClasses, Space
 from hotshot.estimators.baselines import POWERS
 from hotshot.estimators.classifier import CalibratedClassifier
-from hotshot.estimators.hot import AUTO, COUNT, NOT_NEGATIVE, HOTClassifier
+from hotshot.estimators.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, parameter
+from hotshot.estimators.hot import AXES, HOTClassifier, NameIn
+from hotshot.method.calibration import ALPHA_RULES
+from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import NEAREST
 from hotshot.method.parameters import Method
 
@@ -16,6 +20,7 @@ SHARED = (
 )  # fmt: skip
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FreeLunchClassifier(CalibratedClassifier):
     r"""Distribution calibration from the two nearest base classes with equal weights, as published in [1]_.
 
@@ -66,41 +71,20 @@ class FreeLunchClassifier(CalibratedClassifier):
     array(['new', 'newer'], dtype='<U5')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "k": [COUNT, AUTO],
-        **{name: HOTClassifier._parameter_constraints[name] for name in SHARED},
-        "alpha": [NOT_NEGATIVE, AUTO],
-    }
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
+    base: BaseClasses | None = parameter(None)
+    k: int | str = parameter(2, COUNT, AUTO)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    normalize: str | None = parameter(None, CENTRED, None)
+    n_components: float | int | None = parameter(None, *AXES)
+    alpha: float | str = parameter(0.21, NOT_NEGATIVE, AUTO)
+    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
+    head: str = parameter("sampled", NameIn(HEADS))
+    n_generated: int = parameter(750, COUNT, AUTO)
+    support_weight: float = parameter(1.0, NOT_NEGATIVE, AUTO)
+    C: float = parameter(1.0, POSITIVE)
+    random_state: Any = parameter(None, "random_state")
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        k: int | str = 2,
-        power: float | str = "auto",
-        normalize: str | None = None,
-        n_components: float | int | None = None,
-        alpha: float | str = 0.21,
-        alpha_rule: str = "entries",
-        head: str = "sampled",
-        n_generated: int = 750,
-        support_weight: float = 1.0,
-        C: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.base = base
-        self.k = k
-        self.power = power
-        self.normalize = normalize
-        self.n_components = n_components
-        self.alpha = alpha
-        self.alpha_rule = alpha_rule
-        self.head = head
-        self.n_generated = n_generated
-        self.support_weight = support_weight
-        self.C = C
-        self.random_state = random_state
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
 
     def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters of ``HOTClassifier`` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
@@ -146,9 +130,6 @@ class TunedFreeLunchClassifier(FreeLunchClassifier):
     .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        name: FreeLunchClassifier._parameter_constraints[name] for name in ("base", "k", "alpha", "power")
-    }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {**FreeLunchClassifier._choices, "power": POWERS}
 
     def __init__(

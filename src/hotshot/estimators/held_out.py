@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.base import BaseClasses, PreparedBase
+from hotshot.base import BaseClasses
 from hotshot.base.classes import LEAST_HELD_OUT
 from hotshot.errors import HotshotError
 from hotshot.files.atomic import write_json
@@ -36,8 +36,8 @@ CACHE_VERSION = 3
 
 
 @dataclass(frozen=True)
-class HeldOutTask:
-    """Rows of the held-out samples: support and queries, with their classes from 0."""
+class Task:
+    """Row numbers of the support (S,) and query (Q,) samples, class by class, and their labels."""
 
     support: np.ndarray
     support_labels: np.ndarray
@@ -52,7 +52,7 @@ class Fold:
     base: BaseClasses
     samples: np.ndarray
     labels: np.ndarray
-    tasks: dict[int, list[HeldOutTask]]
+    tasks: dict[int, list[Task]]
 
 
 def make_folds(base: BaseClasses) -> list[Fold]:
@@ -76,31 +76,26 @@ def make_folds(base: BaseClasses) -> list[Fold]:
     return found
 
 
-def draw_task(labels: np.ndarray, shots: int, ways: int, rng: np.random.Generator) -> HeldOutTask:
+def draw_task(labels: np.ndarray, shots: int, ways: int, rng: np.random.Generator) -> Task:
     """A task of some of the classes of these samples."""
     counts = np.bincount(labels)
     queries = min(QUERIES, int(counts.min()) - shots)
     classes = rng.choice(len(counts), ways, replace=False)
     drawn = np.stack([rng.choice(np.flatnonzero(labels == c), shots + queries, replace=False) for c in classes])
     own = np.arange(ways)
-    return HeldOutTask(
-        drawn[:, :shots].ravel(), np.repeat(own, shots), drawn[:, shots:].ravel(), np.repeat(own, queries)
-    )
+    return Task(drawn[:, :shots].ravel(), np.repeat(own, shots), drawn[:, shots:].ravel(), np.repeat(own, queries))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Held-out tasks of one size, fitted: support (tasks, S, V), queries (tasks, Q, V) and the labels of both."""
+    """Held-out tasks of one size, fitted, and their queries (tasks, Q, V) with labels (tasks, Q)."""
 
-    base: PreparedBase
     fitted: FittedTasks
-    support: np.ndarray
-    support_labels: np.ndarray
     queries: np.ndarray
     labels: np.ndarray
 
 
-def fitted_batches(estimator: Any, fold: Fold, tasks: Sequence[HeldOutTask]) -> Iterator[Batch]:
+def fitted_batches(estimator: Any, fold: Fold, tasks: Sequence[Task]) -> Iterator[Batch]:
     """Fit a calibrated classifier to tasks of one size, some at a time."""
     base, method = estimator.parts()
     samples = base.transform(fold.samples)
@@ -111,7 +106,7 @@ def fitted_batches(estimator: Any, fold: Fold, tasks: Sequence[HeldOutTask]) -> 
         ways = int(labels.max()) + 1
         fitted = fit_tasks(base, support, labels, method, n_classes=ways, seeds=range(len(some)))
         queries = samples[np.stack([task.query for task in some])]
-        yield Batch(base, fitted, support, labels, queries, np.stack([task.query_labels for task in some]))
+        yield Batch(fitted, queries, np.stack([task.query_labels for task in some]))
 
 
 def description(estimator: Any) -> str:

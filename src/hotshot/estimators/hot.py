@@ -1,8 +1,8 @@
 """H-OT as a scikit-learn classifier."""
 
 from collections.abc import Mapping
-from dataclasses import fields
-from numbers import Integral, Real
+from dataclasses import dataclass, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import clone
@@ -12,6 +12,7 @@ from hotshot.base import BaseClasses, Space
 from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.errors import ParameterError
 from hotshot.estimators.classifier import CalibratedClassifier
+from hotshot.estimators.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, SHARE, parameter
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
@@ -20,10 +21,7 @@ from hotshot.method.parameters import Method
 if TYPE_CHECKING:
     from hotshot.estimators.bank_score import BankScore
 
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-COUNT = Interval(Integral, 1, None, closed="left")
-AUTO = StrOptions({"auto"})
+AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
 
 
 class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
@@ -41,6 +39,7 @@ class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
         return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class HOTClassifier(CalibratedClassifier):
     r"""Few-shot classification by distribution calibration with hierarchical optimal transport.
 
@@ -193,34 +192,33 @@ class HOTClassifier(CalibratedClassifier):
     array(['new', 'newer'], dtype='<U5')
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": [Interval(Real, None, None, closed="neither"), AUTO],
-        "power_offset": [NOT_NEGATIVE],
-        "power_on_base": ["boolean"],
-        "normalize": [StrOptions({"centre-l2"}), None],
-        "n_components": [Interval(Real, 0, 1, closed="neither"), COUNT, None],
-        "sample_weights": [StrOptions({"uniform", "classifier"})],
-        "temperature": [POSITIVE],
-        "covariance": [NameIn(COVARIANCE_FORMS)],
-        "cost": [NameIn(COSTS, NEAREST)],
-        "epsilon": [POSITIVE, AUTO],
-        "cost_scale": [StrOptions(set(COST_SCALES))],
-        "n_retrieved": [COUNT, AUTO, None],
-        "mean_rule": [NameIn(MEAN_RULES, "auto")],
-        "mix": [Interval(Real, 0, 1, closed="both"), AUTO],
-        "alpha": [NOT_NEGATIVE],
-        "alpha_rule": [NameIn(ALPHA_RULES)],
-        "per": [StrOptions({"class", "sample"})],
-        "head": [NameIn(HEADS)],
-        "n_generated": [COUNT, AUTO],
-        "support_weight": [NOT_NEGATIVE, AUTO],
-        "C": [POSITIVE],
-        "include_base": ["boolean"],
-        "base_loss": [Interval(Real, 0, 1, closed="left"), None],
-        "calibrate_probabilities": ["boolean"],
-        "random_state": ["random_state"],
-    }
+    base: BaseClasses | None = parameter(None)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    # The defaults of a space are in `Space`, because banks are saved in it too.
+    power_offset: float = parameter(Space.power_offset, NOT_NEGATIVE)
+    power_on_base: bool = parameter(Space.power_on_base, "boolean")
+    normalize: str | None = parameter(Space.normalize, CENTRED, None)
+    n_components: float | int | None = parameter(Space.n_components, *AXES)
+    sample_weights: str = parameter(Space.sample_weights, StrOptions({"uniform", "classifier"}))
+    temperature: float = parameter(Space.temperature, POSITIVE)
+    covariance: str = parameter(Space.covariance, NameIn(COVARIANCE_FORMS))
+    cost: str = parameter("hierarchical", NameIn(COSTS, NEAREST))
+    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    cost_scale: str = parameter("published", StrOptions(set(COST_SCALES)))
+    n_retrieved: int | str | None = parameter("auto", COUNT, AUTO, None)
+    mean_rule: str = parameter("auto", NameIn(MEAN_RULES, "auto"))
+    mix: float | str = parameter("auto", SHARE, AUTO)
+    alpha: float = parameter(0.0, NOT_NEGATIVE)
+    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
+    per: str = parameter("class", StrOptions({"class", "sample"}))
+    head: str = parameter("bound", NameIn(HEADS))
+    n_generated: int | str = parameter("auto", COUNT, AUTO)
+    support_weight: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
+    C: float = parameter(1.0, POSITIVE)
+    include_base: bool = parameter(False, "boolean")
+    base_loss: float | None = parameter(0.03, Interval(Real, 0, 1, closed="left"), None)
+    calibrate_probabilities: bool = parameter(True, "boolean")
+    random_state: Any = parameter(None, "random_state")
 
     _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "mean_rule": ("posterior", "mix", "posterior-whole"),
@@ -229,64 +227,6 @@ class HOTClassifier(CalibratedClassifier):
         "n_generated": (300, 50),
         "support_weight": (20.0, 5.0, 50.0),
     }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        # The defaults of a space are in `Space`, because banks are saved in it too.
-        power_offset: float = Space.power_offset,
-        power_on_base: bool = Space.power_on_base,
-        normalize: str | None = Space.normalize,
-        n_components: float | int | None = Space.n_components,
-        sample_weights: str = Space.sample_weights,
-        temperature: float = Space.temperature,
-        covariance: str = Space.covariance,
-        cost: str = "hierarchical",
-        epsilon: float | str = "auto",
-        cost_scale: str = "published",
-        n_retrieved: int | str | None = "auto",
-        mean_rule: str = "auto",
-        mix: float | str = "auto",
-        alpha: float = 0.0,
-        alpha_rule: str = "entries",
-        per: str = "class",
-        head: str = "bound",
-        n_generated: int | str = "auto",
-        support_weight: float | str = "auto",
-        C: float = 1.0,
-        include_base: bool = False,
-        base_loss: float | None = 0.03,
-        calibrate_probabilities: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.power_offset = power_offset
-        self.power_on_base = power_on_base
-        self.normalize = normalize
-        self.n_components = n_components
-        self.sample_weights = sample_weights
-        self.temperature = temperature
-        self.covariance = covariance
-        self.cost = cost
-        self.epsilon = epsilon
-        self.cost_scale = cost_scale
-        self.n_retrieved = n_retrieved
-        self.mean_rule = mean_rule
-        self.mix = mix
-        self.alpha = alpha
-        self.alpha_rule = alpha_rule
-        self.per = per
-        self.head = head
-        self.n_generated = n_generated
-        self.support_weight = support_weight
-        self.C = C
-        self.include_base = include_base
-        self.base_loss = base_loss
-        self.calibrate_probabilities = calibrate_probabilities
-        self.random_state = random_state
 
     def _space(self, settings: Mapping[str, Any]) -> Space:
         return Space(**{f.name: settings[f.name] for f in fields(Space)})

@@ -1,27 +1,26 @@
-"""Base of simple classifiers with the option ``include_base`` and outlier scores."""
+"""Bases of simple classifiers: with outlier scores, and with the option ``include_base``."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.fields import parameter
 from hotshot.estimators.open_world import check_names, require_samples
 
 
-class IncludeBaseClassifier(FewShotClassifier):
-    """A classifier that can predict base classes too (``include_base``), with outlier scores.
-
-    Subclasses call ``_join_base`` in ``_fit``, which sets ``is_new_`` (classes,): which of the ``classes_`` are new.
-    """
-
-    base: BaseClasses | None
-    include_base: bool
+class ScoredClassifier(FewShotClassifier):
+    """A classifier with outlier scores."""
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample, minus its largest logit: the larger, the less likely it belongs to any class.
+        """Outlier score of each sample: the larger, the less likely it belongs to any class.
+
+        It is minus the largest logit; of ``CentroidClassifier`` minus the largest cosine similarity to a centroid, and
+        of ``LogisticClassifier`` minus the largest probability.
 
         Parameters
         ----------
@@ -33,7 +32,22 @@ class IncludeBaseClassifier(FewShotClassifier):
         array (samples,)
             Scores.
         """
-        return np.asarray(-self._checked_logits(X).max(axis=1))
+        return np.asarray(-self._evidence(X).max(axis=1))
+
+    def _evidence(self, X: Any) -> np.ndarray:
+        """What speaks for each class (samples, classes)."""
+        return self._checked_logits(X)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class IncludeBaseClassifier(ScoredClassifier):
+    """A classifier that can predict base classes too (``include_base``).
+
+    Subclasses call ``_join_base`` in ``_fit``, which sets ``is_new_`` (classes,): which of the ``classes_`` are new.
+    """
+
+    base: BaseClasses | None = parameter(None)
+    include_base: bool = parameter(False, "boolean")
 
     def _join_base(self) -> np.ndarray:
         """Make ``classes_`` the sorted union of base and new classes.

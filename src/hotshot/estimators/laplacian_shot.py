@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from hotshot.base import BaseClasses
-from hotshot.estimators.baselines import POWER, POWERS
-from hotshot.estimators.transductive import AUTO, NORMALIZE, POSITIVE, STEPS, TransductiveClassifier, rectified
+from hotshot.estimators.baselines import NORMALIZE, POWERS
+from hotshot.estimators.fields import AUTO, COUNT, NOT_NEGATIVE, POSITIVE, parameter
+from hotshot.estimators.transductive import TransductiveClassifier, rectified
 from hotshot.method.heads.problem import softmax
 from hotshot.transport.costs import squared_euclidean
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LaplacianShotClassifier(TransductiveClassifier):
     r"""LaplacianShot: the nearest prototype, where queries that are near each other should agree [1]_.
 
@@ -29,12 +29,8 @@ class LaplacianShotClassifier(TransductiveClassifier):
 
     Parameters
     ----------
-    base : BaseClasses or None
-        Bank whose mean is subtracted and on which "auto" is chosen; with None nothing is subtracted.
-    power : float or "auto"
-        Power of the features; "auto" is chosen on the base classes.
-    normalize : {"centre-l2", "l2", "auto"}
-        Subtract the mean of the base samples before scaling to unit norm, or scale alone.
+    base, power, normalize
+        As in ``BDCSPNClassifier``.
     agreement : float or "auto"
         The factor lambda.
     epsilon : float or "auto"
@@ -50,33 +46,21 @@ class LaplacianShotClassifier(TransductiveClassifier):
 
     Attributes
     ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
-    support_, labels_ : arrays (S, V) and (S,)
-        Normalised support samples and the indices of their classes.
-    prototypes_ : array (N, V)
-        Means of the normalised support of each class.
-    centre_ : array (V,)
-        The mean that is subtracted; zero if none is.
-    power_ : float
-        The power in use.
+    classes_, support_, labels_, prototypes_, centre_, power_
+        As in ``BDCSPNClassifier``.
 
     References
     ----------
     .. [1] Ziko, Dolz, Granger, Ben Ayed: Laplacian Regularized Few-Shot Learning. ICML 2020, arXiv:2006.15486.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({*NORMALIZE, "auto"})],
-        "agreement": [Interval(Real, 0, None, closed="left"), AUTO],
-        "epsilon": POSITIVE,
-        "scale": POSITIVE,
-        "shift": ["boolean", AUTO],
-        "k": STEPS,
-        "steps": STEPS,
-    }
+    agreement: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
+    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    scale: float | str = parameter("auto", POSITIVE, AUTO)
+    shift: bool | str = parameter("auto", "boolean", AUTO)
+    k: int = parameter(3, COUNT)
+    steps: int = parameter(20, COUNT)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "agreement": (0.7, 0.3, 1.5),
         "scale": (10.0, 3.0),
@@ -85,29 +69,6 @@ class LaplacianShotClassifier(TransductiveClassifier):
         "normalize": NORMALIZE,
         "power": POWERS,
     }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        agreement: float | str = "auto",
-        epsilon: float | str = "auto",
-        scale: float | str = "auto",
-        shift: bool | str = "auto",
-        k: int = 3,
-        steps: int = 20,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.agreement = agreement
-        self.epsilon = epsilon
-        self.scale = scale
-        self.shift = shift
-        self.k = k
-        self.steps = steps
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(-self._settled()["scale"] * squared_euclidean(z, prototypes))

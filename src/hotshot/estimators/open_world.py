@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import array_hash
+from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, Confidence, fit_temperature
@@ -26,31 +26,12 @@ OPTIONAL_ATTRIBUTES = (
 )  # fmt: skip
 
 
-class OpenWorld:
+class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """Mixin of classifiers with a bank: base classes in predictions, added and removed classes, outliers."""
 
-    # Attributes of the classifier that this mixin is part of.
-    base: Any
-    base_loss: float | None
-    power_on_base: bool
-    support_: np.ndarray
-    support_labels_: np.ndarray
     classes_: np.ndarray
-    is_new_: np.ndarray
-    coef_: np.ndarray
-    intercept_: np.ndarray
-    balance_: float
-    base_head_: np.ndarray
     known_: KnownClasses
     alarm_scores_: np.ndarray | None
-    probability_temperature_: float
-    support_deviation_: float
-    transform_: Any
-    choice: Callable[[], Any]
-    _confidence: Callable[[Method], Confidence | None]
-    _learn: Callable[[np.ndarray, np.ndarray], None]
-    _validated: Callable[..., Any]
-    _in_space: Callable[[np.ndarray], np.ndarray]
     # While classes are added: initial rows of new classes, by class, and rows of base classes, by `base_head_`.
     _rows: dict[Any, np.ndarray] | None = None
     _old_rows: dict[tuple[float, ...], np.ndarray] | None = None
@@ -206,9 +187,11 @@ class OpenWorld:
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
         new = train_new(base, old, gaussians, support[0], labels, method, start)
         self.beside_ = new.beside
-        self.balance_ = balance(old, new.theta, self.base_loss, underrated=self.choice().seen_in_training)
         rows = new.theta.copy()
-        rows[:, -1] += self.balance_
+        rows[:, -1] += new.shift
+        further = balance(old, rows, self.base_loss, underrated=self.choice().seen_in_training)
+        rows[:, -1] += further
+        self.balance_ = new.shift + further
         all_names = np.concatenate([bank.names, names])
         order = np.argsort(all_names, kind="stable")
         self.classes_, self.is_new_ = all_names[order], order >= len(bank.names)
@@ -253,7 +236,7 @@ class OpenWorld:
 
     def _learn_alarm_scores(self, confidence: Confidence, shots: np.ndarray) -> None:
         """Set the scores below which samples fit no class, for new classes with these numbers of shots."""
-        rows, ways = _evenly_spaced(len(self.support_), SCORED_QUERIES), len(shots)
+        rows, ways = evenly_spaced(len(self.support_), SCORED_QUERIES), len(shots)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
         deviation = self.support_deviation_ = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
@@ -262,7 +245,7 @@ class OpenWorld:
 
     def _calibrate_on_held_out(self, old: OldClasses) -> None:
         """Alarm scores of base classes, and the temperature of a model with them, from their held-out samples."""
-        some = _evenly_spaced(len(old.held_out), SCORED_QUERIES)
+        some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
         held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
         ratios = self.known_.ratios(held_out)
         # The mean of a class includes its held-out samples: each is left out for its own score.
@@ -278,11 +261,6 @@ class OpenWorld:
         )
         margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
         self.probability_temperature_ = fit_temperature(margins)
-
-
-def _evenly_spaced(count: int, most: int) -> np.ndarray:
-    """At most ``most`` evenly spaced integers from 0 to count - 1."""
-    return np.linspace(0, count - 1, min(count, most)).astype(int)
 
 
 def _check_include_base(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:

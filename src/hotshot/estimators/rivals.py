@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import cast, slices, unit_vectors
-from hotshot.base import BaseClasses, PreparedBase, Space
-from hotshot.base.space import FeatureTransform, power_transform
+from hotshot.base import PreparedBase, Space
+from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError
-from hotshot.estimators.baselines import POWER, POWERS, chosen_power, means_by_class
+from hotshot.estimators.baselines import NORMALIZE, POWERS, CentredClassifier, chosen_power, means_by_class
+from hotshot.estimators.fields import AUTO, NUMBER, POSITIVE, SHARE, parameter
 from hotshot.estimators.include_base import IncludeBaseClassifier
 from hotshot.method.heads.problem import softmax, symmetric_penalty
 from hotshot.transport.costs import squared_euclidean
 
-AUTO = StrOptions({"auto"})
-POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
-SHARE = [Interval(Real, 0, 1, closed="both"), AUTO]
 # Smallest variance, in units of the mean variance.
 SMALLEST_VARIANCE = 1e-9
 # Differences of samples and class means in memory at once.
 MOST_DIFFERENCES = 2**24
 # Samples of base classes to train logistic regression on: at most in total, at least per class.
 MOST_POINTS, LEAST_POINTS = 2**13, 8
-INCLUDE_BASE: list[Any] = ["boolean"]
 
 
-class LogisticClassifier(IncludeBaseClassifier):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticClassifier(IncludeBaseClassifier, CentredClassifier):
     r"""Logistic regression on unit vectors.
 
     .. math::
@@ -78,47 +75,23 @@ class LogisticClassifier(IncludeBaseClassifier):
        You Need? ECCV 2020.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({"centre-l2", "l2", "auto"})],
-        "C": POSITIVE,
-        "include_base": INCLUDE_BASE,
-    }
+    C: float | str = parameter("auto", POSITIVE, AUTO)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "C": (3.0, 1.0, 10.0, 100.0),
         "power": POWERS,
-        "normalize": ("centre-l2", "l2"),
+        "normalize": NORMALIZE,
     }
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        C: float | str = "auto",
-        include_base: bool = False,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.C = C
-        self.include_base = include_base
-
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        settings = self.settings()
-        self.power_ = chosen_power(self.power, self.base, settings, X)
-        self.centre_ = np.zeros(X.shape[1])
-        if self.base is not None and settings["normalize"] == "centre-l2":
-            self.centre_ = self.base.centre(self.power_)
-        z, weights, tolerance = self._transformed(X), None, 1e-14
+        settings = self._fit_units(X)
+        z, weights, tolerance = self._units(X), None, 1e-14
         if self.include_base and self.base is not None:
             samples, of_base = self._base_samples(max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
             labels = np.concatenate([of_base, len(self.base.names) + labels])
             # From indices in base and new classes to indices in all classes, sorted.
             labels = np.argsort(self._join_base())[labels]
-            z, tolerance = np.concatenate([self._transformed(samples), z]), 1e-9
+            z, tolerance = np.concatenate([self._units(samples), z]), 1e-9
             weights = (len(z) / len(self.classes_) / np.bincount(labels))[labels]
         # The penalty keeps the weights in the span of the samples, where the problem is small.
         axes, coordinates = np.linalg.qr(z.T)
@@ -131,26 +104,11 @@ class LogisticClassifier(IncludeBaseClassifier):
             )
         self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
 
-    def _transformed(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_))
-
     def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self._transformed(X) @ self.coef_.T + self.intercept_)
+        return np.asarray(self._units(X) @ self.coef_.T + self.intercept_)
 
-    def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample, minus its largest probability: the larger, the less likely it is of any class.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to score.
-
-        Returns
-        -------
-        array (samples,)
-            Scores.
-        """
-        return np.asarray(-self.predict_proba(X).max(axis=1))
+    def _evidence(self, X: Any) -> np.ndarray:
+        return self.predict_proba(X)
 
 
 def fit_logistic(
@@ -197,13 +155,25 @@ def fit_logistic(
     return found.x.reshape(shape), bool(np.abs(found.jac).max() <= 1e-4 * len(X))
 
 
+@dataclass(frozen=True)
+class _ClassMeans:
+    """Class means (N, axes) of normalised features, the samples (N,) of each, which are new, the bank, and settings."""
+
+    means: np.ndarray
+    shots: np.ndarray
+    is_new: np.ndarray
+    prepared: PreparedBase | None
+    settings: Mapping[str, Any]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class _NormalisedClassifier(IncludeBaseClassifier):
     """Base of classifiers in the normalised space of ``HOTClassifier``; subclasses define ``_fit_means``.
 
     Without base classes features are only scaled to unit norm.
     """
 
-    power: float | str
+    power: float | str = parameter("auto", NUMBER, AUTO)
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
         settings = self.settings()
@@ -220,24 +190,18 @@ class _NormalisedClassifier(IncludeBaseClassifier):
             order = self._join_base()
             means = np.concatenate([prepared.means.astype(np.float64), means])[order]
             counts, is_new = np.concatenate([self.base.counts, counts])[order], self.is_new_
-        self._fit_means(means, counts, is_new, prepared, settings)
+        self._fit_means(_ClassMeans(means, counts, is_new, prepared, settings))
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         dtype = np.asarray(self.transform_.centre).dtype
         return np.asarray(self.transform_(cast(X, dtype)), dtype=np.float64)
 
-    def _fit_means(
-        self,
-        means: np.ndarray,
-        shots: np.ndarray,
-        is_new: np.ndarray,
-        prepared: PreparedBase | None,
-        settings: Mapping[str, Any],
-    ) -> None:
-        """Learn from the class means (N, axes) of normalised features, the samples (N,) of each, and which are new."""
+    def _fit_means(self, known: _ClassMeans) -> None:
+        """Learn from the means of all classes."""
         raise TypeError(f"{type(self).__name__} must define _fit_means.")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DiscriminantClassifier(_NormalisedClassifier):
     r"""Linear discriminant analysis with the covariance of the base classes.
 
@@ -279,39 +243,15 @@ class DiscriminantClassifier(_NormalisedClassifier):
     .. [1] Friedman: Regularized Discriminant Analysis. Journal of the American Statistical Association 84, 1989.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "shrinkage": SHARE,
-        "include_base": INCLUDE_BASE,
-    }
+    shrinkage: float | str = parameter("auto", SHARE, AUTO)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.9, 0.5, 0.8, 0.97), "power": POWERS}
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        shrinkage: float | str = "auto",
-        include_base: bool = False,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.shrinkage = shrinkage
-        self.include_base = include_base
-
-    def _fit_means(
-        self,
-        means: np.ndarray,
-        shots: np.ndarray,
-        is_new: np.ndarray,
-        prepared: PreparedBase | None,
-        settings: Mapping[str, Any],
-    ) -> None:
-        self.means_ = means
-        self.variances_ = np.ones(means.shape[1])
-        if prepared is not None:
-            spectrum, share = _checked_spectrum(prepared), settings["shrinkage"]
+    def _fit_means(self, known: _ClassMeans) -> None:
+        self.means_ = known.means
+        self.variances_ = np.ones(known.means.shape[1])
+        if known.prepared is not None:
+            spectrum, share = _checked_spectrum(known.prepared), known.settings["shrinkage"]
             variances = (1 - share) * spectrum + share * spectrum.mean()
             self.variances_ = np.maximum(variances, SMALLEST_VARIANCE * spectrum.mean())
 
@@ -320,6 +260,7 @@ class DiscriminantClassifier(_NormalisedClassifier):
         return np.asarray(-squared_euclidean(self._transformed(X) / deviations, self.means_ / deviations) / 2)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TwoCovarianceClassifier(_NormalisedClassifier):
     r"""Probabilistic linear discriminant analysis in its two-covariance form.
 
@@ -334,10 +275,8 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
     Parameters
     ----------
-    base : BaseClasses or None
-        The bank.
-    power : float or "auto"
-        Power of the features; "auto" is chosen on the base classes.
+    base, power
+        As in ``DiscriminantClassifier``.
     within, between : float or "auto"
         How far S_w and S_b are shrunk, 0 to 1.
     scale : float or "auto"
@@ -347,18 +286,12 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
 
     Attributes
     ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
-    is_new_ : array (N,)
-        With ``include_base``: which classes are new.
+    classes_, is_new_, transform_, power_
+        As in ``DiscriminantClassifier``.
     projection_ : array (axes, axes)
         From features after ``transform_`` to axes where S_w is the identity and S_b diagonal.
     means_, variances_ : arrays (N, axes)
         Mean and variances of the next sample of each class, in these axes.
-    transform_ : FeatureTransform
-        Transform of raw features to the space of the bank.
-    power_ : float
-        The power in use.
 
     References
     ----------
@@ -366,14 +299,10 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
     .. [2] Brümmer, de Villiers: The Speaker Partitioning Problem. Odyssey 2010.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "within": SHARE,
-        "between": SHARE,
-        "scale": POSITIVE,
-        "include_base": INCLUDE_BASE,
-    }
+    within: float | str = parameter("auto", SHARE, AUTO)
+    between: float | str = parameter("auto", SHARE, AUTO)
+    scale: float | str = parameter("auto", POSITIVE, AUTO)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "scale": (0.25, 0.5, 1.0),
         "within": (0.7, 0.5, 0.85),
@@ -381,39 +310,16 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         "power": POWERS,
     }
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        within: float | str = "auto",
-        between: float | str = "auto",
-        scale: float | str = "auto",
-        include_base: bool = False,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.within = within
-        self.between = between
-        self.scale = scale
-        self.include_base = include_base
-
-    def _fit_means(
-        self,
-        means: np.ndarray,
-        shots: np.ndarray,
-        is_new: np.ndarray,
-        prepared: PreparedBase | None,
-        settings: Mapping[str, Any],
-    ) -> None:
+    def _fit_means(self, known: _ClassMeans) -> None:
+        means, prepared = known.means, known.prepared
         if prepared is None:
             self.projection_ = np.eye(means.shape[1])
             self.means_, self.variances_ = means, np.ones_like(means)
             return
         _checked_spectrum(prepared)
-        two = prepared.two_covariances(*(float(settings[name]) for name in ("within", "between", "scale")))
+        two = prepared.two_covariances(*(float(known.settings[name]) for name in ("within", "between", "scale")))
         self.projection_ = (two.axes / two.deviations[:, None]).astype(np.float64)
-        ratios, shots = two.ratios.astype(np.float64), shots[:, None]
+        ratios, shots = two.ratios.astype(np.float64), known.shots[:, None]
         centre = prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
         kept = ratios / (ratios + 1 / shots)
         self.means_ = centre + kept * (means @ self.projection_ - centre)
@@ -428,6 +334,7 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
         return np.concatenate(found)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SoftmaxCalibrationClassifier(_NormalisedClassifier):
     r"""Class means shifted towards the means of similar base classes, as in TEEN [1]_.
 
@@ -441,10 +348,8 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
 
     Parameters
     ----------
-    base : BaseClasses or None
-        The bank.
-    power : float or "auto"
-        Power of the features; "auto" is chosen on the base classes.
+    base, power
+        As in ``DiscriminantClassifier``.
     alpha : float or "auto"
         Share of the support's own mean.
     tau : float or "auto"
@@ -456,16 +361,10 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
 
     Attributes
     ----------
-    classes_ : array (N,)
-        Labels of the classes, sorted.
-    is_new_ : array (N,)
-        With ``include_base``: which classes are new.
+    classes_, is_new_, transform_, power_
+        As in ``DiscriminantClassifier``.
     directions_ : array (N, axes)
         Direction of each class as a unit vector, after ``transform_``.
-    transform_ : FeatureTransform
-        Transform of raw features to the space of the bank.
-    power_ : float
-        The power in use.
 
     References
     ----------
@@ -475,51 +374,23 @@ class SoftmaxCalibrationClassifier(_NormalisedClassifier):
        Learning with Pre-trained Vision Transformers. CVPR Workshops 2024, arXiv:2404.06622.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "alpha": SHARE,
-        "tau": POSITIVE,
-        "scale": [Interval(Real, 0, None, closed="neither")],
-        "include_base": INCLUDE_BASE,
-    }
+    alpha: float | str = parameter("auto", SHARE, AUTO)
+    tau: float | str = parameter("auto", POSITIVE, AUTO)
+    scale: float = parameter(10.0, POSITIVE)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "alpha": (0.7, 0.3, 0.5, 0.9),
         "tau": (8.0, 4.0, 16.0, 32.0),
         "power": POWERS,
     }
 
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        alpha: float | str = "auto",
-        tau: float | str = "auto",
-        scale: float = 10.0,
-        include_base: bool = False,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.alpha = alpha
-        self.tau = tau
-        self.scale = scale
-        self.include_base = include_base
-
-    def _fit_means(
-        self,
-        means: np.ndarray,
-        shots: np.ndarray,
-        is_new: np.ndarray,
-        prepared: PreparedBase | None,
-        settings: Mapping[str, Any],
-    ) -> None:
-        if prepared is not None:
-            lenders = prepared.means.astype(np.float64)
+    def _fit_means(self, known: _ClassMeans) -> None:
+        means, share = known.means, known.settings["alpha"]
+        if known.prepared is not None:
+            lenders = known.prepared.means.astype(np.float64)
             cosines = unit_vectors(means) @ unit_vectors(lenders).T
-            lent = softmax(settings["tau"] * cosines)[0] @ lenders
-            shifted = settings["alpha"] * means + (1 - settings["alpha"]) * lent
-            means = np.where(is_new[:, None], shifted, means)
+            lent = softmax(known.settings["tau"] * cosines)[0] @ lenders
+            means = np.where(known.is_new[:, None], share * means + (1 - share) * lent, means)
         self.directions_ = unit_vectors(means)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:

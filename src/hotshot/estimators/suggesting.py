@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from hotshot.arrays import LIMITS, cast, check_number, slices
 from hotshot.errors import ParameterError
@@ -22,19 +22,11 @@ MOST_OUTLIERS = 2**11
 SMALLEST_GROUP, DEVIATIONS = 3, 3.0
 
 
-class Suggesting:
+class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """Mixin of classifiers with a bank that suggest which samples to label next."""
 
-    # Attributes of the classifier that this mixin is part of.
     classes_: np.ndarray
-    support_: np.ndarray
-    support_labels_: np.ndarray
-    transform_: Any
     known_: KnownClasses
-    alarm_scores_: np.ndarray | None
-    _checked: Callable[[Any], np.ndarray]
-    _in_space: Callable[[np.ndarray], np.ndarray]
-    answers: Callable[..., Any]
 
     def suggest(self, X: Any, n: int = 5) -> Suggestions:
         """Suggest which unlabelled samples to label next: those whose labels say most about all the others.

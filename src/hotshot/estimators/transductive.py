@@ -7,51 +7,35 @@ method. Sizes: Q queries, S support samples, N classes, V features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.arrays import unit_vectors
-from hotshot.base import BaseClasses
-from hotshot.base.space import power_transform
-from hotshot.estimators.baselines import POWER, POWERS, chosen_power, means_by_class
-from hotshot.estimators.classifier import FewShotClassifier
+from hotshot.estimators.baselines import NORMALIZE, POWERS, CentredClassifier, means_by_class
+from hotshot.estimators.fields import AUTO, COUNT, POSITIVE, parameter
 from hotshot.method.heads.problem import softmax
 from hotshot.transport import solve
 from hotshot.transport.costs import squared_euclidean
 
-AUTO = StrOptions({"auto"})
-POSITIVE = [Interval(Real, 0, None, closed="neither"), AUTO]
-STEPS = [Interval(Integral, 1, None, closed="left")]
-NORMALIZE = ("centre-l2", "l2")
 
-
-class TransductiveClassifier(FewShotClassifier):
+class TransductiveClassifier(CentredClassifier):
     """Base of classifiers that use all queries together; subclasses define ``_scores`` and ``_assigned``."""
 
-    base: BaseClasses | None
-    power: float | str
-    normalize: str
     # Whether the method is told that all classes have as many queries: settings are then chosen on such tasks.
     assumes_balance: ClassVar[bool] = False
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        settings = self.settings()
-        self.power_ = chosen_power(self.power, self.base, settings, X)
-        self.centre_ = np.zeros(X.shape[1])
-        if self.base is not None and settings["normalize"] == "centre-l2":
-            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
+        self._fit_units(X)
         self._fit_support(self._units(X), labels)
 
     def _fit_support(self, support: np.ndarray, labels: np.ndarray) -> None:
         """Keep the normalised support samples (S, V), their classes (S,) and the means of these (N, V)."""
         self.support_, self.labels_ = support, labels
         self.prototypes_ = means_by_class(support, labels)
-
-    def _units(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(unit_vectors(power_transform(X.astype(np.float64), self.power_) - self.centre_))
 
     def _settled(self) -> Mapping[str, Any]:
         """The parameters, with the values for "auto" that the fit chose."""
@@ -100,21 +84,6 @@ class TransductiveClassifier(FewShotClassifier):
         self._finite_logits(X)
         return self._assigned(self._units(X))
 
-    def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample, minus its largest logit: the larger, the less likely it belongs to any class.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to score, each alone.
-
-        Returns
-        -------
-        array (samples,)
-            Scores.
-        """
-        return np.asarray(-self._checked_logits(X).max(axis=1))
-
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         """Logits (samples, N) of normalised samples for given prototypes."""
         raise TypeError(f"{type(self).__name__} must define _scores.")
@@ -124,6 +93,7 @@ class TransductiveClassifier(FewShotClassifier):
         raise TypeError(f"{type(self).__name__} must define _assigned.")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PTMAPClassifier(TransductiveClassifier):
     r"""PT-MAP: a balanced transport plan between queries and class centres, which move to what they get [1]_.
 
@@ -173,37 +143,17 @@ class PTMAPClassifier(TransductiveClassifier):
        arXiv:2006.03806.
     """
 
+    normalize: str = parameter("auto", StrOptions({"task", "centre-l2", "auto"}))
+    sharpness: float | str = parameter("auto", POSITIVE, AUTO)
+    alpha: float = parameter(0.2, Interval(Real, 0, 1, closed="right"))
+    steps: int = parameter(20, COUNT)
+
     assumes_balance = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({"task", "centre-l2", "auto"})],
-        "sharpness": POSITIVE,
-        "alpha": [Interval(Real, 0, 1, closed="right")],
-        "steps": STEPS,
-    }
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "normalize": ("centre-l2", "task"),
         "sharpness": (5.0, 10.0),
         "power": POWERS,
     }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        sharpness: float | str = "auto",
-        alpha: float = 0.2,
-        steps: int = 20,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.sharpness = sharpness
-        self.alpha = alpha
-        self.steps = steps
 
     def _fit_support(self, support: np.ndarray, labels: np.ndarray) -> None:
         by_task = self._settled()["normalize"] == "task"
@@ -248,6 +198,7 @@ def balanced_assignment(z: np.ndarray, centres: np.ndarray, sharpness: float) ->
     return np.asarray(len(z) * plan)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BDCSPNClassifier(TransductiveClassifier):
     r"""BD-CSPN: means of the classes rectified by pseudo-labelled queries, after a shift of all queries [1]_.
 
@@ -293,37 +244,16 @@ class BDCSPNClassifier(TransductiveClassifier):
     .. [1] Liu, Song, Qin: Prototype Rectification for Few-Shot Learning. ECCV 2020, arXiv:1911.10713.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "base": "no_validation",
-        "power": POWER,
-        "normalize": [StrOptions({*NORMALIZE, "auto"})],
-        "epsilon": POSITIVE,
-        "shift": ["boolean", AUTO],
-        "scale": [Interval(Real, 0, None, closed="neither")],
-    }
+    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    shift: bool | str = parameter("auto", "boolean", AUTO)
+    scale: float = parameter(10.0, POSITIVE)
+
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
         "epsilon": (3.0, 1.0, 10.0),
         "shift": (False, True),
         "normalize": NORMALIZE,
         "power": POWERS,
     }
-
-    def __init__(
-        self,
-        base: BaseClasses | None = None,
-        *,
-        power: float | str = "auto",
-        normalize: str = "auto",
-        epsilon: float | str = "auto",
-        shift: bool | str = "auto",
-        scale: float = 10.0,
-    ) -> None:
-        self.base = base
-        self.power = power
-        self.normalize = normalize
-        self.epsilon = epsilon
-        self.shift = shift
-        self.scale = scale
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(self.scale * unit_vectors(z) @ unit_vectors(prototypes).T)

@@ -234,31 +234,31 @@ class EstimatorRunner:
                 warnings.simplefilter("always", ConvergenceWarning)
                 model.fit(self.novel[task.support], task.support_labels)
             stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
-            predicted, probabilities = answers_to(model, self.novel, task, self.batch)
+            answers, probabilities = answers_to(model, self.novel, task, self.batch)
+            predicted = answers[: len(task.query)]
             correct.append(predicted == task.query_labels)
             if probabilities is not None:
                 place = np.searchsorted(model.classes_, predicted)
                 confidence.append(probabilities[np.arange(len(predicted)), place])
             if self.measure is not None and isinstance(task, OpenTask):
-                measured.append(self.measure(model, self.novel, task, correct[-1]))
+                measured.append(self.measure(model, self.novel, task, answers))
         measures = {name: [own[name] for own in measured] for name in measured[0]} if measured else None
         return Predictions(correct, confidence or None, {}, stopped_early, measures)
 
 
 def answers_to(model: Any, X: np.ndarray, task: Task, batch: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predictions (Q,) of a fitted model for the queries of a task, and probabilities (Q, N) if it has them.
+    """Predictions of a fitted model for the queries of a task, and probabilities of each class if it has them.
 
-    In a batch the queries are classified jointly, together with those of other classes if the task has them.
+    Queries of other classes come after those of the task, if it has them; in a batch all are classified jointly.
     """
-    n_own, rows, suffix = len(task.query), task.query, "_batch" if batch else ""
-    if batch and isinstance(task, OpenTask):
-        rows = np.concatenate([task.query, task.others])
+    rows = np.concatenate([task.query, task.others]) if isinstance(task, OpenTask) else task.query
+    suffix = "_batch" if batch else ""
     if batch and hasattr(model, "predict_proba_batch"):
-        probabilities = model.predict_proba_batch(X[rows])[:n_own]
+        probabilities = model.predict_proba_batch(X[rows])
         return model.classes_[probabilities.argmax(axis=1)], probabilities
-    predicted = getattr(model, f"predict{suffix}")(X[rows])[:n_own]
+    predicted = getattr(model, f"predict{suffix}")(X[rows])
     proba = getattr(model, f"predict_proba{suffix}", None)
-    return predicted, None if proba is None else proba(X[rows])[:n_own]
+    return predicted, None if proba is None else proba(X[rows])
 
 
 Runner = BatchedRunner | EstimatorRunner
@@ -295,7 +295,7 @@ def make_runner(
                 model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
                 answers = answers_to(model, X, trial, batch)[0]
                 if measure is not None and isinstance(trial, OpenTask):
-                    measure(model, X, trial, answers == trial.query_labels)
+                    measure(model, X, trial, answers)
             if isinstance(model, FewShotClassifier):
                 # A sample that no task may hold is better named now.
                 model.predict(X)

@@ -16,30 +16,30 @@ from hotshot.evaluation.tasks import GENERALISED, OPEN, OpenTask
 # Share of the own queries that may be rejected, for those of other classes to be found.
 REJECT = 0.05
 
-# Measures of a task from a fitted model, all samples, the task, and which of its queries were answered right.
+# Measures of a task from a fitted model, all samples, the task, and the predictions for its queries and the others.
 Measure = Callable[[Any, np.ndarray, OpenTask, np.ndarray], dict[str, float]]
 
 
-def joint_measures(model: Any, X: np.ndarray, task: OpenTask, right: np.ndarray) -> dict[str, float]:
+def joint_measures(model: Any, X: np.ndarray, task: OpenTask, answers: np.ndarray) -> dict[str, float]:
     """Accuracy on base and on novel classes, each the mean over its classes, and their harmonic mean.
 
-    Where the model tells its scores, also what the accuracy on base classes would be alone, with new classes left out
-    of the answers, and what is lost to them.
+    If the model has scores, also what the accuracy on base classes would be alone, one by one and with new classes left
+    out of the answers, and what is lost to them.
     """
-    rows = X[task.others]
-    base = accuracy_over_classes(model.predict(rows) == task.other_labels, task.other_labels)
-    novel = accuracy_over_classes(right, task.query_labels)
+    n_own = len(task.query)
+    novel = accuracy_over_classes(answers[:n_own] == task.query_labels, task.query_labels)
+    base = accuracy_over_classes(answers[n_own:] == task.other_labels, task.other_labels)
     found = {"base_accuracy": base, "novel_accuracy": novel, "harmonic_mean": harmonic_mean(base, novel)}
-    scores = class_scores(model, rows)
+    scores = class_scores(model, X[task.others])
     if scores is not None:
         is_base = ~np.isin(model.classes_, task.support_labels)
-        answers = model.classes_[is_base][scores[:, is_base].argmax(axis=1)]
-        alone = accuracy_over_classes(answers == task.other_labels, task.other_labels)
+        of_base = model.classes_[is_base][scores[:, is_base].argmax(axis=1)]
+        alone = accuracy_over_classes(of_base == task.other_labels, task.other_labels)
         found.update(base_alone=alone, base_loss=alone - base)
     return found
 
 
-def open_measures(model: Any, X: np.ndarray, task: OpenTask, right: np.ndarray) -> dict[str, float]:
+def open_measures(model: Any, X: np.ndarray, task: OpenTask, answers: np.ndarray) -> dict[str, float]:
     """How well the outlier score separates queries of other classes, and what is rejected at 5% false alarms."""
     n_own, rows = len(task.query), X[np.concatenate([task.query, task.others])]
     scores = np.asarray(model.outlier_score(rows), dtype=np.float64)

@@ -95,9 +95,9 @@ def evaluate(
     reference : str, optional
         The method that the others are compared to; by default the first.
     batch : bool
-        Whether methods with ``predict_batch`` classify the queries of a task jointly, with those of other classes in
-        the open setting; the others classify them one by one. If the reference does both, it is evaluated both ways,
-        and the second row is called "hot one by one". Not for the generalised setting.
+        Whether methods with ``predict_batch`` classify the queries of a task jointly, in the open and the generalised
+        setting with those of other classes; the others classify them one by one. If the reference does both, it is
+        evaluated both ways, and the second row is called "hot one by one".
     n_jobs : int
         Number of processes; -1 is one per core. The accuracies are the same for any number.
     scheduler : str, optional
@@ -138,10 +138,6 @@ def evaluate(
     asked = check_setting(setting)
     estimators = resolve_methods(methods, base)
     reference = check_reference(reference, estimators)
-    if batch and asked is GENERALISED:
-        raise ParameterError(
-            "batch=True is for the closed and the open setting, got setting='generalised': leave out one of the two."
-        )
     jointly = joint_methods(estimators, batch)
     estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}

@@ -50,23 +50,7 @@ class StoredRun:
 
 
 def is_run(folder: str | Path) -> bool:
-    """Whether a folder has the files of a run; they may be damaged.
-
-    Parameters
-    ----------
-    folder : path
-        The folder.
-
-    Returns
-    -------
-    bool
-        Whether its files are there.
-
-    Examples
-    --------
-    >>> is_run("no such folder")
-    False
-    """
+    """Whether a folder has the files of a run; they may be damaged."""
     return all(os.path.isfile(Path(folder) / name) for name in (REQUEST, JOURNAL))
 
 

@@ -192,7 +192,8 @@ def accuracy_table(found: Evaluation, shots: int | str) -> Table:
     standing = verdicts(leads)
     rows = tuple((_name(found, m), *_accuracy(found, m, shots, leads, standing)) for m in found.methods)
     notes = (*_batch_notes(found), *interval_notes(found, shots))
-    return Table(_title(found, shots), ("method", *_accuracy_columns(found)), rows, notes)
+    columns = ("method", "accuracy %", "over tasks", *((_lead(found), "paired, over tasks") if leads else ()))
+    return Table(_title(found, shots), columns, rows, notes)
 
 
 def measure_table(found: Evaluation, shots: int | str) -> Table:
@@ -398,10 +399,6 @@ def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
     """
     others = ", the other methods one by one" if set(methods) - set(jointly) else ""
     return f"{listed(list(jointly))} classified the queries of a task jointly{others}."
-
-
-def _accuracy_columns(found: Evaluation) -> tuple[str, ...]:
-    return ("accuracy %", "over tasks", _lead(found), "paired, over tasks")[: 2 if len(found.methods) == 1 else None]
 
 
 def _detail_columns(threshold: float) -> tuple[str, ...]:

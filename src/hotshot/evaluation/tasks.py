@@ -14,6 +14,8 @@ import numpy as np
 
 from hotshot.arrays import LIMITS, check_labels, check_number, check_numbers
 from hotshot.errors import InputError, ParameterError
+from hotshot.estimators.held_out import Task
+from hotshot.files.objects import need
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import did_you_mean
 
@@ -88,16 +90,6 @@ def check_setting(name: Any) -> Setting:
             f"setting must be one of {', '.join(SETTINGS)}, got {name!r:.60}.{did_you_mean(str(name), SETTINGS)}"
         )
     return SETTINGS[name]
-
-
-@dataclass(frozen=True)
-class Task:
-    """Row numbers of the support (S,) and query (Q,) samples, class by class, and their labels."""
-
-    support: np.ndarray
-    support_labels: np.ndarray
-    query: np.ndarray
-    query_labels: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -406,8 +398,8 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
     try:
         about = json.loads(header["about"])
         tasks, ways, queries, seed = (about[name] for name in ("tasks", "ways", "queries", "seed"))
-        _need(isinstance(about["shots"], list) and about["shots"], "it names no shots")
-        _need(
+        need(isinstance(about["shots"], list) and about["shots"], "it names no shots")
+        need(
             all(type(n) is int and n >= 0 for n in (tasks, ways, queries, seed, *about["shots"])),
             "its sizes are not whole numbers",
         )
@@ -424,27 +416,22 @@ def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str
     return frozen, header["tasks"]
 
 
-def _need(holds: Any, problem: str) -> None:
-    if not holds:
-        raise ValueError(problem)
-
-
 def _check_rows(
     support: np.ndarray, query: np.ndarray, labels: np.ndarray, tasks: int, ways: int, queries: int, shots: int
 ) -> None:
     """Raise ValueError unless all tasks have as many classes and samples as they should, and no sample twice."""
-    _need(min(tasks, shots, queries) >= 1 and ways >= 2, "a size is too small")
+    need(min(tasks, shots, queries) >= 1 and ways >= 2, "a size is too small")
     for rows, per_class in ((support, shots), (query, queries)):
-        _need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has the wrong size")
-        _need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside the samples")
+        need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has the wrong size")
+        need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside the samples")
         # Class by class, as they are drawn.
         by_class = labels[rows].reshape(tasks, ways, per_class)
-        _need((by_class == by_class[:, :, :1]).all(), "a task has the wrong number of samples of a class")
+        need((by_class == by_class[:, :, :1]).all(), "a task has the wrong number of samples of a class")
     classes = np.sort(labels[support[:, ::shots]], axis=1)
-    _need((np.diff(classes, axis=1) > 0).all(), "a task has a class twice")
-    _need((labels[query[:, ::queries]] == labels[support[:, ::shots]]).all(), "support and query have other classes")
+    need((np.diff(classes, axis=1) > 0).all(), "a task has a class twice")
+    need((labels[query[:, ::queries]] == labels[support[:, ::shots]]).all(), "support and query have other classes")
     drawn = np.sort(np.concatenate([support, query], axis=1), axis=1)
-    _need((np.diff(drawn, axis=1) > 0).all(), "a task has a sample twice, such as in support and query")
+    need((np.diff(drawn, axis=1) > 0).all(), "a task has a sample twice, such as in support and query")
 
 
 def labels_hash(y: Any) -> str:

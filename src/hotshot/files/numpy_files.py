@@ -126,7 +126,11 @@ def open_npy(path: Path, part: str | None = None, labels: Path | None = None) ->
     X = map_npy(path)
     labels = _find_labels(path) if labels is None else labels
     if labels is None:
-        return replace(features_from_arrays({"X": X}, path), unlabelled=_unlabelled(path))
+        missing = (
+            f"{path} has no file of labels beside it, none of {', '.join(_beside(path))}: "
+            "write one with numpy.save, or pass labels= (in the shell --labels)."
+        )
+        return replace(features_from_arrays({"X": X}, path), unlabelled=missing)
     if labels.suffix.lower() != ".npy":
         return features_from_arrays({"X": X, "y": read_label_lines(labels)}, path)
     # Here, since `reading` imports this file.
@@ -163,13 +167,6 @@ def _beside(path: Path) -> list[str]:
 
 def _find_labels(path: Path) -> Path | None:
     return next((path.parent / name for name in _beside(path) if (path.parent / name).exists()), None)
-
-
-def _unlabelled(path: Path) -> str:
-    return (
-        f"{path} has no file of labels beside it, none of {', '.join(_beside(path))}: "
-        "write one with numpy.save, or pass labels= (in the shell --labels)."
-    )
 
 
 def open_npz(path: Path, part: str | None) -> FeatureSource:

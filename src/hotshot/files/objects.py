@@ -99,6 +99,12 @@ def file_in_folder(folder: Path, name: str) -> Path:
     return path
 
 
+def need(condition: Any, what: str) -> None:
+    """Raise unless the condition holds; ``refuse_damage`` turns it into a sentence."""
+    if not condition:
+        raise ValueError(what)
+
+
 @contextmanager
 def refuse_damage(folder: Path, what: str, clear: type[Exception] = InputError) -> Iterator[None]:
     """Turn errors while a folder is read into one sentence; errors of type `clear` are raised as they are."""

@@ -206,10 +206,8 @@ class InputClassifier:
             A file or folder of labelled inputs.
         few : int
             Classes with at most so many samples are new.
-        columns : Columns
-            Which columns of a table hold texts, labels and ids; by default they are found by name.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
+        columns, watch
+            As in ``fit``.
 
         Returns
         -------
@@ -252,14 +250,8 @@ class InputClassifier:
 
         Parameters
         ----------
-        inputs : path or list
-            A file or folder of labelled inputs, or a list of inputs.
-        labels : list, optional
-            Labels of inputs in a list.
-        columns : Columns
-            Which columns of a table hold texts, labels and ids; by default they are found by name.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
+        inputs, labels, columns, watch
+            As ``support`` and the others in ``fit``.
 
         Returns
         -------
@@ -337,10 +329,8 @@ class InputClassifier:
 
         Parameters
         ----------
-        inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
-        batch : bool
-            Whether to classify the inputs jointly.
+        inputs, batch
+            As in ``predict``.
 
         Returns
         -------
@@ -409,21 +399,18 @@ class InputClassifier:
         opened = inputs if isinstance(inputs, Inputs) else self.opened(inputs)
         parts = list(self.batches(opened, watch))
         found = self.model.suggest(np.concatenate([X for _, X in parts]), n)
-        starts = np.cumsum([0, *(len(rows) for rows, _ in parts)])
-        ids, texts, content = [], [], []
-        columns: dict[str, list[Any]] = {name: [] for name in opened.columns}
-        for row in found.rows:
-            part = int(np.searchsorted(starts, row, side="right")) - 1
-            rows, place = parts[part][0], int(row - starts[part])
-            ids.append(rows.ids[place])
-            content.append(rows.content[place])
-            if opened.kind == TEXTS:
-                texts.append(rows.content[place])
-            elif rows.kept is not None and rows.kept.texts is not None:
-                texts.append(rows.kept.texts[place])
-            for name, values in columns.items():
-                values.append(rows.columns[name][place])
-        return InputSuggestions(found, tuple(ids), tuple(texts), columns, opened.label, tuple(content))
+        places = [(rows, place) for rows, _ in parts for place in range(len(rows))]
+        chosen = [places[row] for row in found.rows]
+        content = tuple(rows.content[place] for rows, place in chosen)
+        kept = [rows.kept.texts[place] for rows, place in chosen if rows.kept is not None and rows.kept.texts]
+        return InputSuggestions(
+            found,
+            ids=tuple(rows.ids[place] for rows, place in chosen),
+            texts=content if opened.kind == TEXTS else tuple(kept),
+            columns={name: [rows.columns[name][place] for rows, place in chosen] for name in opened.columns},
+            label=opened.label,
+            content=content,
+        )
 
     def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
         """Iterate over inputs and their features.
@@ -454,10 +441,8 @@ class InputClassifier:
 
         Parameters
         ----------
-        inputs : Inputs
-            Result of ``opened``.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
+        inputs, watch
+            As in ``batches``.
         most : int, optional
             Number of inputs of each class to keep previews of; by default all.
 
@@ -498,10 +483,8 @@ class InputClassifier:
         ----------
         inputs : path or list
             A file, a folder, standard input ("-"), or a list of texts, paths of images or features.
-        labels : list, optional
-            Labels of inputs in a list.
-        columns : Columns
-            Which columns of a table hold texts, labels and ids; by default they are found by name.
+        labels, columns
+            As in ``fit``.
 
         Returns
         -------

@@ -12,7 +12,9 @@ classes that got more than their proportion. Two updates alternate with it:
 
 - The proportions are the expected ones given the numbers of queries :math:`n_k = \sum_q v_q r_{qk}`, under a Dirichlet
   prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
-  it, and a batch of few classes lowers it. The strength :math:`\rho` follows it.
+  it, and a batch of few classes lowers it. The strength :math:`\rho` follows it. Base classes and new classes have
+  each their own prior, and any share of the batch: how even the queries of base classes are says nothing about how
+  many belong to new ones.
 - The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
   mean c, which counts as P samples (fewer in an even batch), by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those
   between two classes count little, so that a class without queries keeps its mean.
@@ -24,6 +26,7 @@ own logits, by regression.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +47,11 @@ LARGEST_RELAXATION, FEW_QUERIES = 2.0, 4.0
 # Median of alpha and standard deviation of its logarithm, and the values that are summed over.
 MEDIAN_ALPHA, SPREAD_ALPHA = 10.0, 2.0
 ALPHAS = np.geomspace(0.01, 1e4, 25)
-# Probabilities are sharper by this power of (1 + 1/K) / (1 + 1/(K + n)), for n samples that the batch adds to K.
-SHARPENING = 0.4
+# Probabilities in an even batch are sharper by this power of (1 + 1/K) / (1 + 1/(K + n)), for n samples that the batch
+# adds to K.
+SHARPENING = 0.8
+# Factor of the doubt whether an uneven batch is of the classes that it seems to be of.
+DOUBT = 2.0
 # Range of the factor of the logits, and steps to find it.
 SHARPNESS = 0.02, 1.0
 BISECTIONS = 30
@@ -75,7 +81,14 @@ class BatchSolution:
 
 
 def joint_inference(
-    logits: Array, queries: Array, means: Array, shots: Array, weights: Array, *, ratio: float
+    logits: Array,
+    queries: Array,
+    means: Array,
+    shots: Array,
+    weights: Array,
+    *,
+    ratio: float,
+    groups: Sequence[np.ndarray] | None = None,
 ) -> BatchSolution:
     """Classify the queries of each task jointly.
 
@@ -91,6 +104,8 @@ def joint_inference(
         Weights of the queries, 0 to 1: a query that fits no class has weight 0 and changes nothing.
     ratio : float
         Ratio of the variances between and within classes.
+    groups : sequence of integer arrays, optional
+        Places of the base classes and of the new ones; without it all are of one group.
     """
     xp = namespace(logits, queries, means, shots, weights)
     n_queries, n_classes = logits.shape[1:]
@@ -102,7 +117,7 @@ def joint_inference(
     moved, moved_logits = means, logits
     assigned = softmax(logits)[0]
     for _ in range(ROUNDS):
-        proportions, evenness = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1))
+        proportions, evenness = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1), groups)
         offsets = _offsets(moved_logits, masses, proportions, largest * evenness)
         assigned = softmax(moved_logits + offsets[:, None, :])[0]
         counted = weights[:, :, None] * assigned * assigned
@@ -114,9 +129,11 @@ def joint_inference(
         change = _scores(queries, moved) - _scores(queries, means)
         moved_logits = logits + scale[:, None, None] * change
     found = moved_logits + offsets[:, None, :]
-    alone = softmax(logits + offsets[:, None, :])[0]
-    surer = ((1 + 1 / shots) / (1 + 1 / (shots + counts))) ** SHARPENING
-    sharpness = _sharpness(found, alone, masses) * xp.mean(surer, axis=1)
+    labels = _expected_labels(logits, offsets, shots, masses, evenness)
+    # A query that moves a mean towards itself shows nothing about itself: on average, n is smaller by its own count.
+    others = counts - xp.sum(counted * counted, axis=1) / xp.maximum(counts, LEAST_SHARE)
+    surer = xp.mean((1 + 1 / shots) / (1 + 1 / (shots + others)), axis=1) ** (SHARPENING * evenness)
+    sharpness = _sharpness(found, labels, masses) * surer
     sharpness = xp.minimum(sharpness, xp.full_like(sharpness, SHARPNESS[1]))
     probabilities = softmax(sharpness[:, None, None] * found)[0]
     return BatchSolution(probabilities, proportions, moved, counts)
@@ -138,27 +155,41 @@ def _scale_of_logits(logits: Array, scores: Array, masses: Array) -> Array:
     return xp.where((length > 0) & (factor > 0), factor, xp.zeros_like(factor))
 
 
-def expected_proportions(counts: Array) -> tuple[Array, Array]:
+def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = None) -> tuple[Array, Array]:
     r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N), and how even they are.
 
     .. math::
-        E[\pi_k | n] = \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{Q + N \alpha}, \qquad
-        p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N \alpha)}{\Gamma(N \alpha + Q)}
-        \prod_k \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
+        E[\pi_k | n] = \frac{n_g + 1}{Q + G} \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{n_g + N_g \alpha}, \qquad
+        p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N_g \alpha)}{\Gamma(N_g \alpha + n_g)}
+        \prod_{k \in g} \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
 
-    The evenness (tasks,) is :math:`E[\alpha / (\alpha + 10) | n]`: 0 if all queries are of one class, 1 if there are
-    as many of each.
+    for class k of group g, one of G, with :math:`N_g` classes and :math:`n_g` queries. The evenness (tasks,) is
+    :math:`E[\alpha / (\alpha + 10) | n]`, the mean over groups by their shares: 0 if all queries are of one class, 1 if
+    there are as many of each.
     """
-    n = to_numpy(counts).astype(np.float64)[:, None, :]
+    n = to_numpy(counts).astype(np.float64)
+    groups = [np.arange(n.shape[1])] if groups is None else groups
+    proportions, evenness = np.empty_like(n), np.zeros(len(n))
+    for group in groups:
+        own = n[:, group]
+        share = (own.sum(axis=1) + 1) / (n.sum(axis=1) + len(groups))
+        within, even = _proportions_within(own)
+        proportions[:, group] = share[:, None] * within
+        evenness += share * even
+    return like(proportions, counts), like(evenness, counts)
+
+
+def _proportions_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Expected proportions (tasks, N) of the classes of one group, and their evenness (tasks,)."""
+    n = counts[:, None, :]
     alpha, ways, total = ALPHAS[:, None], n.shape[-1], n.sum(axis=-1)
     evidence = gammaln(ways * ALPHAS) - gammaln(ways * ALPHAS + total)
     evidence = evidence + np.sum(gammaln(n + alpha) - gammaln(alpha), axis=-1)
     evidence -= (np.log(ALPHAS / MEDIAN_ALPHA) / SPREAD_ALPHA) ** 2 / 2
-    share = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    proportions = np.sum(share[..., None] * (n + alpha) / (total[..., None] + ways * alpha), axis=1)
-    evenness = np.sum(share * ALPHAS / (ALPHAS + MEDIAN_ALPHA), axis=1)
-    return like(proportions, counts), like(evenness, counts)
+    weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    proportions = np.sum(weights[..., None] * (n + alpha) / (total[..., None] + ways * alpha), axis=1)
+    return proportions, np.sum(weights * ALPHAS / (ALPHAS + MEDIAN_ALPHA), axis=1)
 
 
 def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: Array) -> Array:
@@ -171,10 +202,26 @@ def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: Array
     return prior - relaxation[:, None] * (xp.log(shares) - prior)
 
 
+def _expected_labels(logits: Array, offsets: Array, shots: Array, masses: Array, evenness: Array) -> Array:
+    """Probabilities of the labels (tasks, Q, N) before the means moved, by which the final ones are calibrated.
+
+    They are those with the offsets, mixed with those of each query alone as far as the offsets are in doubt. An uneven
+    batch seems to be of the wrong class if the mean of that class is wrong, and then its queries err together: with K
+    samples for each mean, 1 / (K + 1) of their error is shared.
+    """
+    xp = namespace(logits)
+    alone = softmax(logits)[0]
+    best = xp.argmax(alone, axis=2)
+    shared = 1 / (1 + xp.take_along_axis(shots, best, axis=1))
+    doubt = DOUBT * (1 - evenness) * xp.sum(masses * (1 - xp.max(alone, axis=2)) * shared, axis=1)
+    doubt = xp.minimum(doubt, xp.ones_like(doubt))[:, None, None]
+    return doubt * alone + (1 - doubt) * softmax(logits + offsets[:, None, :])[0]
+
+
 def _sharpness(logits: Array, labels: Array, masses: Array) -> Array:
     """The factor (tasks,) of the logits (tasks, Q, N) that fits labels drawn with these probabilities best.
 
-    Queries that moved a mean towards themselves look surer than they are; those of the model alone are calibrated.
+    Queries that moved a mean towards themselves look surer than they are.
     """
     xp = namespace(logits)
     centred = logits - xp.mean(logits, axis=2, keepdims=True)

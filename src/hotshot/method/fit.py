@@ -53,15 +53,7 @@ def calibrate_tasks(
     else:
         targets, target_labels = support, labels
         shots = xp.stack([xp.take(shots[i, :], labels[i, :]) for i in range(labels.shape[0])])
-    transfer = transfer_weights(
-        base,
-        targets,
-        cost=method.cost,
-        epsilon=method.epsilon,
-        cost_scale=method.cost_scale,
-        n_retrieved=method.n_retrieved,
-        keep_low_plans=keep_low_plans,
-    )
+    transfer = transfer_weights(base, targets, method, keep_low_plans)
     return transfer, calibrate(base, targets, target_labels, shots, transfer.weights, method)
 
 

@@ -16,6 +16,7 @@ from array_api_compat import device
 from hotshot.arrays import Array, indices, namespace, to_numpy, unit_vectors
 from hotshot.base import Bucket, PreparedBase
 from hotshot.errors import ParameterError
+from hotshot.method.parameters import Method
 from hotshot.transport import pairwise_cost, solve
 
 # Equal weights on the nearest means instead of a transport, as in Free-Lunch, and their default number.
@@ -71,16 +72,7 @@ class Transfer:
     low_plans: list[Array] | None = None
 
 
-def transfer_weights(
-    base: PreparedBase,
-    targets: Array,
-    *,
-    cost: str,
-    epsilon: float,
-    cost_scale: str,
-    n_retrieved: int | str | None,
-    keep_low_plans: bool,
-) -> Transfer:
+def transfer_weights(base: PreparedBase, targets: Array, method: Method, keep_low_plans: bool = False) -> Transfer:
     r"""Transfer weights :math:`w_{bn} = S\, T_{bn}` from the high-level transport (eq. 6).
 
     .. math::
@@ -89,24 +81,17 @@ def transfer_weights(
 
     Parameters
     ----------
-    base : PreparedBase
     targets : array (tasks, targets, V)
         In the space of the bank.
-    cost : str
-        A name in ``COSTS``, or "nearest" for equal weights on the nearest means.
-    epsilon : float
-        Strength of the entropy at both levels.
-    cost_scale : {"published", "over-targets", "free"}
-        Whether the cost is divided by the number of targets, which sets how sharp the plan is: as published
-        (divided for "hierarchical" and "mean-cosine" only), for every cost, or for none.
-    n_retrieved : int, "auto" or None
-        How many base classes, the nearest ones, may lend to a target. The transport runs over all classes that are
-        near some target, and each target keeps its own. None is all; "auto" is all up to 512 classes, else 100.
+    method : Method
+        Its cost is a name in ``COSTS``, or "nearest" for equal weights on the nearest means. With ``n_retrieved`` the
+        transport runs over all classes that are near some target, and each target keeps its own.
     keep_low_plans : bool
         Whether the low-level plans are returned too.
     """
     xp = namespace(targets, base.means)
     n_targets, n_classes = targets.shape[1], base.means.shape[0]
+    cost, epsilon, n_retrieved = method.cost, method.epsilon, method.n_retrieved
     if cost == NEAREST:
         return nearest_weights(base, targets, neighbours(n_retrieved, n_classes))
     entry = COSTS[cost]
@@ -124,9 +109,9 @@ def transfer_weights(
 
     found = entry.between(base, targets, epsilon, near, keep_low_plans)
     class_cost = found.cost
-    if cost_scale == "over-targets" and not entry.over_targets:
+    if method.cost_scale == "over-targets" and not entry.over_targets:
         class_cost = class_cost / n_targets
-    elif cost_scale == "free" and entry.over_targets:
+    elif method.cost_scale == "free" and entry.over_targets:
         class_cost = class_cost * n_targets
 
     mass = None

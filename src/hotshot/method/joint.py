@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from hotshot.base import PreparedBase
 from hotshot.method.calibration import CalibratedGaussians, DiagonalShift
@@ -29,8 +31,16 @@ from hotshot.method.parameters import Method
 MOST_POINTS, LEAST_POINTS = 2**14, 8
 # Share of a class that is held out, to measure how many of its samples new classes take.
 HELD_OUT_SHARE = 0.2
+# Weight of the calibrated Gaussian and the support sample of a one-shot class, relative to a classifier of new classes
+# alone: a stronger penalty separates new classes from many others better. With K shots it is the K-th root of this. The
+# intercepts are shifted to their minimum at full weight.
+NEW_WEIGHT = 0.3
 # Largest shift of intercepts in favour of new classes: a factor of e^3 in the odds.
 LARGEST_SHIFT = 3.0
+# A shift in favour of new classes ends where each takes so many samples of base classes, as a share of one class.
+LARGEST_SHARE = 0.06
+# Range of the shift to full weight.
+FULL_WEIGHT_SHIFT = -10.0, 10.0
 # Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
 # not depend on their start.
 ROUGH = 1e-5
@@ -91,12 +101,15 @@ class NewRows:
         Derivatives of the loss in the logits of the new classes, at the means and at the support samples.
     beside : array (N,)
         Derivatives in the logits of old classes, summed over these and over the means of each new class.
+    shift : float
+        What to add to the intercepts, for new classes to have their full weight.
     """
 
     theta: np.ndarray
     converged: bool
     slopes: np.ndarray
     beside: np.ndarray
+    shift: float
 
 
 @dataclass(frozen=True)
@@ -216,6 +229,8 @@ def train_new(
     """
     owners, dtype = gaussians.labels[0], support.dtype
     n_classes = int(owners.max()) + 1
+    shares = (NEW_WEIGHT ** (1 / np.bincount(labels))).astype(dtype)
+    support_weights = method.support_weight * shares[labels]
     variances = gaussians.weights[0] @ base.variances
     if isinstance(gaussians.shift, DiagonalShift):
         variances = variances + gaussians.shift.variances
@@ -223,12 +238,12 @@ def train_new(
     problem = RowsProblem(
         points=_with_ones(points),
         labels=np.concatenate([np.full(len(old.points), -1), labels]),
-        counts=np.concatenate([old.weights, np.full(len(support), method.support_weight, dtype=dtype)]),
+        counts=np.concatenate([old.weights, support_weights]),
         levels=np.concatenate([old.levels_at_points, old.levels(support)]),
         means=_with_ones(gaussians.means[0]),
         variances=variances,
         owners=owners,
-        gaussian_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype),
+        gaussian_counts=(method.n_generated / np.bincount(owners)[owners]).astype(dtype) * shares[owners],
         old=old.theta,
         n_classes=n_classes,
         C=method.C,
@@ -247,25 +262,57 @@ def train_new(
     at_means = np.exp(margins - _log_sum(margins)[:, None])
     at_means[np.arange(len(owners)), len(old.theta) + owners] -= 1
     slopes = np.concatenate(
-        [problem.gaussian_counts[:, None] * at_means[:, len(old.theta) :], method.support_weight * at_points]
+        [problem.gaussian_counts[:, None] * at_means[:, len(old.theta) :], support_weights[:, None] * at_points]
     )
     beside = np.bincount(owners, problem.gaussian_counts * at_means[:, : len(old.theta)].sum(axis=1))
-    return NewRows(rows, bool(found.converged[0]), slopes, beside)
+    return NewRows(rows, bool(found.converged[0]), slopes, beside, _shift_to_full_weight(problem, rows, shares))
+
+
+def _shift_to_full_weight(problem: RowsProblem, rows: np.ndarray, shares: np.ndarray) -> float:
+    """The common shift of the intercepts of new rows (N, V + 1) that minimises the loss at full weight of all classes.
+
+    The classes have ``shares`` (N,) of their full weight in the problem.
+    """
+    counts, (members, owners) = problem.counts.astype(np.float64), problem.members
+    counts[members] /= shares[owners]
+    gaussian_counts = problem.gaussian_counts / shares[problem.owners]
+    margins, n_old = _gaussian_margins(problem, rows)[0], len(problem.old)
+    # How far new classes lead: at the points, and at the Gaussians.
+    leads = (_log_sum(problem.points @ rows.T) - problem.levels).astype(np.float64)
+    gaussian_leads = (_log_sum(margins[:, n_old:]) - _log_sum(margins[:, :n_old])).astype(np.float64)
+
+    def slope(shift: float) -> float:
+        of_points = counts @ expit(leads + shift) - counts[members].sum()
+        return float(of_points - gaussian_counts @ expit(-gaussian_leads - shift))
+
+    low, high = FULL_WEIGHT_SHIFT
+    if slope(low) >= 0 or slope(high) <= 0:
+        return 0.0
+    return float(brentq(slope, low, high, xtol=1e-9))
 
 
 def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrated: bool) -> float:
-    """The shift of the intercepts of new rows (N, V + 1) by which old classes lose at most a share ``base_loss``.
+    """The shift of the intercepts of new rows (N, V + 1) that balances old and new classes.
 
-    The loss is measured on held-out samples of the old classes that were predicted correctly. The shift favours new
-    classes only if these are ``underrated``, because the extractor was trained on the base classes.
+    Old classes lose at most a share ``base_loss`` of their samples. The shift favours new classes until each takes
+    ``LARGEST_SHARE`` of the samples of one class, and up to the limit if they are ``underrated``, because the extractor
+    was trained on the base classes. The loss is measured on held-out samples of the old classes that were predicted
+    correctly.
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
     before = old.held_out_logits
     right = before.argmax(axis=1) == old.labels
     gaps = np.sort((logits(new, old.held_out).max(axis=1) - before.max(axis=1))[right])[::-1]
-    allowed, most = int(base_loss * len(old.labels)), LARGEST_SHIFT if underrated else 0.0
-    return most if allowed >= len(gaps) else min(most, -float(gaps[allowed]))
+
+    def largest_shift(loss: float) -> float:
+        lost = int(loss * len(old.labels))
+        return LARGEST_SHIFT if lost >= len(gaps) else min(LARGEST_SHIFT, -float(gaps[lost]))
+
+    favoured = base_loss if underrated else min(base_loss, LARGEST_SHARE * len(new) / len(old.theta))
+    # If one held-out sample is more than the limit, nothing shows how far to go.
+    in_favour = largest_shift(favoured) if base_loss * len(old.labels) >= 1 else 0.0
+    return min(largest_shift(base_loss), max(0.0, in_favour))
 
 
 Metric = Callable[[RowsProblem, LocalModel, np.ndarray], np.ndarray]

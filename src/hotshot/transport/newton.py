@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotshot.arrays import Array, Namespace, is_single, multiply_into, namespace, small_identity
+from hotshot.arrays import Array, choose, is_single, multiply_into, namespace, small_identity
 
 # Epsilon scaling: costs whose range is more epsilons than this are solved at a larger epsilon first, then at one
 # `SCALING_FACTOR` smaller, and so on, each only to `SCALING_TOLERANCE`.
@@ -108,7 +108,7 @@ def newton(cost: Array, a: Array, b: Array, *, tolerance: float, max_iterations:
         if iteration == max_iterations or bool(xp.all(done)):
             break
 
-        before = here.where(xp, moved, before)
+        before = choose(xp, moved, here, before)
         refused = xp.where(accepted, zero, refused + 1)
         gradient = b - here.columns
         if iteration == 0 and b.shape[1] >= RELAXED_SIDE:
@@ -148,15 +148,6 @@ class _Point:
     columns: Array
     value: Array
     violation: Array
-
-    def where(self, xp: Namespace, chosen: Array, other: _Point) -> _Point:
-        """Take this point for the chosen problems, the other point for the rest."""
-        return _Point(
-            xp.where(chosen[:, None], self.potential, other.potential),
-            xp.where(chosen[:, None], self.columns, other.columns),
-            xp.where(chosen, self.value, other.value),
-            xp.where(chosen, self.violation, other.violation),
-        )
 
 
 def _evaluate(kernel: _Kernel, a: Array, b: Array, potential: Array) -> tuple[Array, Array, Array, Array, _Point]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hotshot.arrays import Array, is_single, namespace, small_identity
+from hotshot.arrays import Array, choose, is_single, namespace, small_identity
 from hotshot.transport.newton import LONGEST_STEP, SHORT_STEP, TINY, UNUSED, BlockSolution
 
 # Rounding noise of the value, relative to it.
@@ -83,7 +83,7 @@ def relaxed(
         noise = NOISE[is_single(cost)] * (1 + xp.abs(best.value))
         better = (here.value > best.value) | ((here.value >= best.value - noise) & (here.violation < best.violation))
         accepted = (better | (refused >= 2)) & ~done if second_order else ~done
-        best = _chosen(accepted, here, best)
+        best = choose(xp, accepted, here, best)
         refused = xp.where(accepted | done, zero, refused + 1)
     return BlockSolution(best.plan, best.potential, best.value, max_iterations, best.violation <= tolerance)
 
@@ -126,15 +126,3 @@ def _sinkhorn_step(b: Array, point: _Point, strength: Array) -> Array:
     kept = xp.where(b > 0, point.potential, xp.zeros_like(b))
     wanted = kept + xp.log(xp.where(b > 0, b / xp.maximum(point.columns, TINY), xp.ones_like(b)))
     return wanted * (strength / (1 + strength))[:, None] - kept
-
-
-def _chosen(which: Array, one: _Point, other: _Point) -> _Point:
-    """One point for the marked problems, the other for the rest."""
-    xp = namespace(which)
-    return _Point(
-        xp.where(which[:, None], one.potential, other.potential),
-        xp.where(which[:, None, None], one.plan, other.plan),
-        xp.where(which[:, None], one.columns, other.columns),
-        xp.where(which[:, None], one.wished, other.wished),
-        xp.where(which, one.value, other.value),
-    )

@@ -23,7 +23,7 @@ def test_classes_are_the_folders_however_they_are_packed(tmp_path, pack):
     assert split.names == ("ant", "bee")
     assert split.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert [image.name.split("/")[-1] for image in split.images[:3]] == ["ant0.jpg", "ant1.jpg", "ant2.jpg"]
-    assert split.images[0].array().shape == (16, 20, 3)
+    assert np.asarray(split.images[0].read()).shape == (16, 20, 3)
     assert split.images[0].read().mode == "RGB"
     assert dataset.name == "copy"
 
@@ -44,7 +44,7 @@ def test_the_same_pixels_come_from_every_packing(tmp_path):
     first = opened[0].splits["all"]
     for other in opened[1:]:
         for one, two in zip(first.images, other.splits["all"].images, strict=True):
-            np.testing.assert_array_equal(one.array(), two.array())
+            np.testing.assert_array_equal(np.asarray(one.read()), np.asarray(two.read()))
             assert one.size == two.size
 
 

@@ -43,7 +43,7 @@ def test_decoded_images_are_the_squares_in_order(tmp_path, kind):
 def test_arrays_of_the_right_size_are_kept_pixel_by_pixel(tmp_path):
     split = split_of(as_folder(tmp_path, mini_caches()))
     found = decode(split, 84, tmp_path / "cache")
-    np.testing.assert_array_equal(found.images, [image.array() for image in split.images])
+    np.testing.assert_array_equal(found.images, [np.asarray(image.read()) for image in split.images])
     assert decode(split, 32, tmp_path / "cache").images.shape == (6, 32, 32, 3)
 
 
@@ -197,5 +197,5 @@ def test_real_images_decode_to_themselves(tmp_path):
     found = decode(split, 84, tmp_path)
     assert found.images.shape == (3200, 84, 84, 3)
     for i in (0, 1234, 3199):
-        np.testing.assert_array_equal(found.images[i], split.images[i].array())
+        np.testing.assert_array_equal(found.images[i], np.asarray(split.images[i].read()))
     assert found.corrupt == ()

@@ -131,10 +131,8 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
         targets = prepared.transform(cast(targets, bank.dtype))
     except InputError:
         return None
-    settings = HOTClassifier().settings()
-    chosen = {name: settings[name] for name in ("cost", "epsilon", "cost_scale", "n_retrieved")}
-    tasks = targets.reshape(TASKS, ways, -1)
-    weights = transfer_weights(prepared, tasks, **chosen, keep_low_plans=False).weights.astype(np.float64)
+    method = HOTClassifier()._method(HOTClassifier().settings())
+    weights = transfer_weights(prepared, targets.reshape(TASKS, ways, -1), method).weights.astype(np.float64)
     units = np.concatenate([bucket.units[bucket.mass > 0] for bucket in prepared.buckets])
     costs = cosine(units, targets).astype(np.float64)
     low, median, high = np.percentile(costs, [25, 50, 75]).tolist()
@@ -145,7 +143,7 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
     lenders = float(np.exp(entr(weights).sum(axis=1)).mean())
     evenness = (lenders - fewest) / (most - fewest)
     return {
-        "epsilon": settings["epsilon"],
+        "epsilon": method.epsilon,
         "median": median,
         "deviation": deviation,
         "quartile_range": high - low,
@@ -154,6 +152,6 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
         "lenders": lenders,
         "fewest": fewest,
         "most": most,
-        "epsilon_over_deviation": settings["epsilon"] / deviation if deviation else None,
+        "epsilon_over_deviation": method.epsilon / deviation if deviation else None,
         "plan": "hard" if evenness < HARD else "uniform" if evenness > UNIFORM else "selective",
     }

@@ -138,13 +138,9 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
     shape = (len(split) - len(corrupt), header["size"], header["size"], 3)
     if images.shape != shape or images.dtype != np.uint8 or len(kept) != len(images):
         return None
-    ids = Rows(lambda row: _path(split.images[row]), kept.tolist())
+    # Names that are not valid text are escaped.
+    ids = Rows(lambda row: split.images[row].name.encode(errors="backslashreplace").decode(), kept.tolist())
     return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place, ids)
-
-
-def _path(image: ImageReference) -> str:
-    """The path of an image, also if its name is not valid text."""
-    return image.name.encode(errors="backslashreplace").decode()
 
 
 def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Progress | None) -> None:

@@ -71,10 +71,6 @@ class ImageReference:
         """The image in RGB; a large JPEG may be read at reduced size, but no side below `at_least`."""
         raise NotImplementedError
 
-    def array(self) -> np.ndarray:
-        """Its pixels, uint8 (height, width, 3)."""
-        return np.asarray(self.read())
-
     def square(self, size: int) -> np.ndarray:
         """Its largest centred square, resized to uint8 (size, size, 3)."""
         # Twice the size leaves the filter enough to work with.

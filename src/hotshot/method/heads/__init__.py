@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from hotshot.method.heads.bound import fit_bound
+from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.centroid import fit_centroid
-from hotshot.method.heads.expected import fit_expected
-from hotshot.method.heads.problem import FittedHeads, Training
+from hotshot.method.heads.expected import expected_objective
+from hotshot.method.heads.problem import FittedHeads, Training, fit_objectives
 from hotshot.method.heads.sampled import fit_sampled
 
 
@@ -27,8 +28,9 @@ class Head:
 
 
 HEADS = {
-    "bound": Head(fit_bound),
-    "expected": Head(fit_expected),
+    "bound": Head(partial(fit_objectives, objectives=(bound_objective,))),
+    # From the minimum of the bound.
+    "expected": Head(partial(fit_objectives, objectives=(bound_objective, expected_objective))),
     "sampled": Head(fit_sampled, in_batches=False),
     "centroid": Head(fit_centroid),
 }

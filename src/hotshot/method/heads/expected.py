@@ -16,21 +16,14 @@ import numpy as np
 from scipy.stats import norm, qmc
 
 from hotshot.arrays import Array, is_single, like, namespace, small_identity
-from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.problem import (
     JITTER,
-    FittedHeads,
     HeadProblem,
     LocalModel,
-    Training,
     assemble,
-    head_problem,
     logit_covariances,
-    minimise,
-    refined,
     softmax,
     through_covariances,
-    zeros,
 )
 
 N_NODES = 1024
@@ -55,13 +48,6 @@ def contrasts(n_classes: int) -> np.ndarray:
     """Orthonormal basis (N, N - 1) of the vectors that sum to zero."""
     basis, _ = np.linalg.qr(np.eye(n_classes)[:, :-1] - 1 / n_classes)
     return basis
-
-
-def fit_expected(training: Training) -> FittedHeads:
-    """Minimise the expected loss for every task, from the minimum of its bound, without sampling."""
-    problem = head_problem(training)
-    start = minimise(problem, bound_objective, zeros(problem))
-    return refined(problem, expected_objective, minimise(problem, expected_objective, start.theta))
 
 
 def expected_objective(problem: HeadProblem, theta: Array) -> LocalModel:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hotshot.arrays import Array, is_single, map_arrays, namespace, one_hot, small_identity
+from hotshot.arrays import Array, choose, is_single, map_arrays, namespace, one_hot, small_identity
 from hotshot.base import PreparedBase
 from hotshot.base.covariances import Covariances, Product
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
@@ -61,12 +61,13 @@ class FittedHeads:
     """Weights and, last, intercepts theta (tasks, N, V + 1), and which tasks converged (tasks,).
 
     ``slopes`` (tasks, P, N) are the derivatives of the loss in the logits of the points of a ``HeadProblem``, at the
-    minimum; None if a head solves another problem.
+    minimum; None if a head solves another problem. ``iterations`` are those of the optimiser.
     """
 
     theta: Array
     converged: Array
     slopes: Array | None = None
+    iterations: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,12 +164,6 @@ def zeros(problem: HeadProblem) -> Array:
     """The start of the optimisation: theta (tasks, N, V + 1) of zeros."""
     xp = namespace(problem.points)
     return xp.zeros_like(xp.matrix_transpose(problem.members) @ problem.points)
-
-
-def in_double(problem: HeadProblem) -> HeadProblem:
-    """The same problem in double precision."""
-    xp = namespace(problem.points)
-    return map_arrays(problem, lambda x: xp.astype(x, xp.float64))
 
 
 def logit_covariances(problem: HeadProblem, weights: Array) -> tuple[Array, Product]:
@@ -285,16 +280,6 @@ def apply_metric(problem: HeadProblem, at: LocalModel, x: Array) -> Array:
     return direct - inverse * (xp.matrix_transpose(rays) @ along)[..., 0]
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """Result of a minimisation: theta (tasks, N, V + 1), iterations, which tasks converged (tasks,), and slopes."""
-
-    theta: Array
-    iterations: int
-    converged: Array
-    slopes: Array
-
-
 def minimise(
     problem: Any,
     objective: Callable[[Any, Array], LocalModel],
@@ -302,7 +287,7 @@ def minimise(
     *,
     tolerance: float | None = None,
     metric: Callable[[Any, LocalModel, Array], Array] | None = None,
-) -> Minimum:
+) -> FittedHeads:
     """Minimise from ``theta``; every task has its own line search and stopping.
 
     A task has converged when the decrease that its metric predicts is below ``tolerance`` times its value
@@ -342,29 +327,34 @@ def minimise(
         if bool(xp.any(sound)):
             memory = [*memory[-MEMORY + 1 :], (step, change, rho)]
         theta = xp.where(kept, theta + step, theta)
-        here = LocalModel(
-            xp.where(accepted, there.value, here.value),
-            xp.where(kept, there.gradient, here.gradient),
-            xp.where(kept, there.diagonal, here.diagonal),
-            xp.where(kept, there.rays, here.rays),
-            xp.where(kept, there.slopes, here.slopes),
-        )
+        here = choose(xp, accepted, there, here)
         direction = xp.where(kept, _direction(partial(metric, problem, here), here, memory), direction)
         slope = xp.where(accepted, _dot(here.gradient, direction), slope)
         length = xp.where(accepted, one, length * SHORTEN)
         converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
-    return Minimum(theta, iteration, converged, here.slopes)
+    return FittedHeads(theta, converged, here.slopes, iteration)
 
 
-def refined(problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: Minimum) -> FittedHeads:
+def fit_objectives(training: Training, objectives: Sequence[Callable[[HeadProblem, Array], LocalModel]]) -> FittedHeads:
+    """Minimise the last objective for every task, from the minimum of the one before it if there is one."""
+    problem = head_problem(training)
+    found = FittedHeads(zeros(problem), False)
+    for objective in objectives:
+        found = minimise(problem, objective, found.theta)
+    return refined(problem, objectives[-1], found)
+
+
+def refined(
+    problem: HeadProblem, objective: Callable[[HeadProblem, Array], LocalModel], found: FittedHeads
+) -> FittedHeads:
     """The fitted heads, continued in double precision if single precision did not resolve the minimum."""
     xp, dtype = namespace(found.theta), found.theta.dtype
     curvature = xp.max(problem.spectrum) * xp.max(xp.sum(problem.counts, axis=1))
     resolved = bool(xp.all(found.converged)) and float(problem.C * curvature) < LARGEST_SINGLE_CURVATURE
     if is_single(found.theta) and not resolved:
-        found = minimise(in_double(problem), objective, xp.astype(found.theta, xp.float64))
-    theta, slopes = (xp.astype(x, dtype, copy=False) for x in (found.theta, found.slopes))
-    return FittedHeads(theta, found.converged, slopes)
+        double = map_arrays(problem, lambda x: xp.astype(x, xp.float64))
+        found = minimise(double, objective, xp.astype(found.theta, xp.float64))
+    return map_arrays(found, lambda x: xp.astype(x, dtype, copy=False))
 
 
 def check_finite(x: Array) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from hotshot.arrays import indices, like, map_arrays, to_numpy
+from hotshot.arrays import Array, indices, like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.method.calibration import Shift
 from hotshot.method.heads.problem import (
@@ -96,7 +96,7 @@ class _Task:
     seed: int
 
 
-def _fit_task(task: _Task) -> tuple[np.ndarray, bool, np.ndarray]:
+def _fit_task(task: _Task) -> tuple[np.ndarray, bool, Array]:
     """Weights and intercepts (N, V + 1) of one task, eq. 12, whether the fit converged, and slopes (1, P, N).
 
     Each of the K Gaussians of a class yields n_generated / K features. scikit-learn's fit is started close to its
