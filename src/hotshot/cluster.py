@@ -18,8 +18,23 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
         from distributed.comm import CommClosedError
     except ImportError:
         raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
+
+    class ClosedOnFailure(Client):  # type: ignore[misc]  # Dask has no types.
+        """A client that is closed if it cannot connect.
+
+        Dask leaves that to the garbage collector, which locks the process if it runs in a thread that Dask is starting.
+        """
+
+        def start(self, **options: Any) -> Any:
+            """Connect to the scheduler."""
+            try:
+                return super().start(**options)
+            except BaseException:
+                self.close()
+                raise
+
     try:
-        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
+        client = ClosedOnFailure(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise RunError(f"There is no Dask scheduler at {scheduler} ({reason}): check the address.") from None

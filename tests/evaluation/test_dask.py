@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -120,6 +121,8 @@ def test_where_nothing_listens_there_is_one_sentence(tmp_path, quiet):
 def test_what_is_no_address_is_refused(address, quiet):
     with pytest.raises(RunError, match=f"There is no Dask scheduler at {address} "):
         run(scheduler=address)
+    # The garbage collector would close it, and Dask waits forever if that happens in a thread that it is starting.
+    assert [x for x in gc.get_objects() if isinstance(x, distributed.Client) and x.status != "closed"] == []
 
 
 def test_a_cluster_without_workers_is_a_run_error(quiet, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import io
 import os
@@ -34,7 +35,11 @@ def fork():
     sys.stdout.flush()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        process = os.fork()
+    if process == 0:
+        # A crash of the child is expected: it is not shown.
+        faulthandler.disable()
+    return process
 
 
 def forked(request):
