@@ -19,7 +19,7 @@ def cluster_client(scheduler: str) -> Iterator[Any]:
     except ImportError:
         raise RunError("A Dask scheduler needs Dask: pip install 'hotshot[cluster]'.") from None
 
-    class ClosedOnFailure(Client):  # type: ignore[misc]  # Dask has no types.
+    class ClosedOnFailure(Client):
         """A client that is closed if it cannot connect.
 
         Dask leaves that to the garbage collector, which locks the process if it runs in a thread that Dask is starting.

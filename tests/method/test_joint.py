@@ -103,10 +103,22 @@ def test_new_rows_do_not_depend_on_the_start(fitted):
 def test_rows_of_old_classes_depend_on_their_samples_only(fitted):
     _, old, *_, bank = fitted
     assert old.theta.shape[0] == len(bank.names)
-    right = logits(old.theta, old.held_out).argmax(axis=1) == old.labels
+    assert len(old.points) == len(bank.samples)
+    # A fifth of each class is held out once, and none of it is trained on then.
+    judge = old.without_held_out
+    assert np.bincount(judge.labels).tolist() == [count // 5 for count in bank.counts]
+    assert not np.isin(judge.held_out[:, 0], judge.points[:, 0]).any()
+    assert len(judge.points) + len(judge.held_out) == len(bank.samples)
+    right = logits(judge.theta, judge.held_out).argmax(axis=1) == judge.labels
     assert right.mean() > 0.9
-    # A fifth of each class is held out, and none of it is trained on.
-    assert np.bincount(old.labels).tolist() == [count // 5 for count in bank.counts]
+
+
+def test_classes_with_samples_to_spare_are_trained_once(fitted, monkeypatch):
+    base, *_, bank = fitted
+    monkeypatch.setattr(joint, "MOST_POINTS", 20 * len(bank.counts))
+    old = train_old(base, bank.samples, bank.counts, METHOD)
+    assert old.without_held_out is None
+    assert len(old.points) == 20 * len(bank.counts)
     assert not np.isin(old.held_out[:, 0], old.points[:, 0]).any()
 
 

@@ -342,6 +342,7 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         base, method = self.parts()
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
+        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
         names, support = self.classes_, base.transform(X)[None]
         if getattr(self, "include_base", False):
             fitted = self._fit_with_base(self.base, base, method, support, labels)
@@ -381,7 +382,6 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             sizes = np.concatenate([bank.counts, sizes])[places]
         two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
         self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
-        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
 
     def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
         """Predict the most probable class of each sample.

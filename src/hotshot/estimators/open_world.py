@@ -187,11 +187,17 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
         new = train_new(base, old, gaussians, support[0], labels, method, start)
         self.beside_ = new.beside
-        rows = new.theta.copy()
-        rows[:, -1] += new.shift
-        further = balance(old, rows, self.base_loss, underrated=self.choice().seen_in_training)
-        rows[:, -1] += further
+        # What new classes take from old ones is measured on samples that neither was trained on.
+        judge, judged = old, new
+        if old.without_held_out is not None:
+            judge = old.without_held_out
+            judged = train_new(base, judge, gaussians, support[0], labels, method, new.theta)
+        trial = _shifted(judged.theta, judged.shift)
+        further = balance(judge, trial, self.base_loss, underrated=self.choice().seen_in_training)
+        if len(judge.held_out):
+            self.probability_temperature_ = _temperature(judge, _shifted(trial, further))
         self.balance_ = new.shift + further
+        rows = _shifted(new.theta, self.balance_)
         all_names = np.concatenate([bank.names, names])
         order = np.argsort(all_names, kind="stable")
         self.classes_, self.is_new_ = all_names[order], order >= len(bank.names)
@@ -226,11 +232,10 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.seen_in_training_ = seen or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
-            self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
+            if is_new.all():
+                self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
         if not is_new.all():
-            old = self._old_classes(bank, base, method)
-            if len(old.held_out):
-                self._calibrate_on_held_out(old)
+            self._learn_alarm_scores_of_base(self._old_classes(bank, base, method))
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
 
@@ -243,24 +248,32 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         least = 2 if shots.max() > 1 else 1
         self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviation, least) for k in shots])
 
-    def _calibrate_on_held_out(self, old: OldClasses) -> None:
-        """Alarm scores of base classes, and the temperature of a model with them, from their held-out samples."""
+    def _learn_alarm_scores_of_base(self, old: OldClasses) -> None:
+        """Set the scores below which samples fit no class, for base classes, from their held-out samples."""
+        of_new = self.alarm_scores_
+        if of_new is None or not len(old.held_out):
+            return
         some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
         held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
         ratios = self.known_.ratios(held_out)
         # The mean of a class includes its held-out samples: each is left out for its own score.
         ratios[np.arange(len(ratios)), places] = self.known_.support_fits(held_out, places)
-        scores = np.quantile(ratios.max(axis=1), LEVELS)
-        of_new = self.alarm_scores_
-        if of_new is not None:
-            self.alarm_scores_ = np.tile(scores, (len(self.classes_), 1))
-            self.alarm_scores_[self.is_new_] = of_new
-        theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)[self.is_new_]
-        margins = np.concatenate([old.held_out_logits[some], logits(theta, old.held_out[some])], axis=1).astype(
-            np.float64
-        )
-        margins -= margins[np.arange(len(margins)), old.labels[some]][:, None]
-        self.probability_temperature_ = fit_temperature(margins)
+        self.alarm_scores_ = np.tile(np.quantile(ratios.max(axis=1), LEVELS), (len(self.classes_), 1))
+        self.alarm_scores_[self.is_new_] = of_new
+
+
+def _shifted(rows: np.ndarray, shift: float) -> np.ndarray:
+    """Rows (N, V + 1) with this added to their intercepts."""
+    rows = rows.copy()
+    rows[:, -1] += shift
+    return rows
+
+
+def _temperature(old: OldClasses, new: np.ndarray) -> float:
+    """The temperature of a model with these new rows (N, V + 1), from held-out samples of base classes."""
+    some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
+    margins = np.concatenate([old.held_out_logits[some], logits(new, old.held_out[some])], axis=1).astype(np.float64)
+    return fit_temperature(margins - margins[np.arange(len(some)), old.labels[some]][:, None])
 
 
 def _check_include_base(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:

@@ -15,7 +15,7 @@ of its own row.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,7 @@ from hotshot.method.parameters import Method
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
-# Share of a class that is held out, to measure how many of its samples new classes take.
+# Share of a class that is held out to measure how many of its samples new classes take.
 HELD_OUT_SHARE = 0.2
 # Weight of the calibrated Gaussian and the support sample of a one-shot class, relative to a classifier of new classes
 # alone: a stronger penalty separates new classes from many others better. With K shots it is the K-th root of this. The
@@ -65,7 +65,9 @@ class OldClasses:
     points, weights : arrays (P, V) and (P,)
         Samples of all classes, and how many features each represents.
     held_out, labels : arrays (H, V) and (H,)
-        Other samples, and their classes.
+        Samples to evaluate with, and their classes.
+    without_held_out : OldClasses or None
+        The same, trained without the held-out samples; None if these are not among the points.
     """
 
     theta: np.ndarray
@@ -73,6 +75,7 @@ class OldClasses:
     weights: np.ndarray
     held_out: np.ndarray
     labels: np.ndarray
+    without_held_out: OldClasses | None = None
 
     def levels(self, x: np.ndarray) -> np.ndarray:
         """Log of the summed exponentials of the old logits at samples (n, V): (n,)."""
@@ -163,31 +166,43 @@ def train_old(
 ) -> OldClasses:
     """Rows of the base classes, from their features (sum(counts), features), class by class.
 
-    With ``theta`` (B, V + 1), rows that were trained before, nothing is trained.
+    Large classes give some of their samples to train, and others to hold out. Small classes are trained on all samples,
+    and from there on without the held-out ones. With ``theta`` (B, V + 1), rows of the former that were trained before,
+    only the latter are trained.
     """
     rng = np.random.default_rng(0)
-    ends = np.cumsum(counts)
     most = max(LEAST_POINTS, MOST_POINTS // len(counts))
-    trained, held_out_rows = [], []
-    for end, count in zip(ends, counts, strict=True):
-        own = end - 1 - rng.permutation(count)
-        away = int(HELD_OUT_SHARE * count)
-        trained.append(np.sort(own[away:][:most]))
-        held_out_rows.append(np.sort(own[:away][:most]))
-    rows, sizes = np.concatenate(trained), np.array([len(own) for own in trained])
-    labels = np.repeat(np.arange(len(counts)), sizes)
-    points = base.transform(samples[rows])
-    weights = (method.n_generated / sizes[labels]).astype(points.dtype)
-    if theta is None:
-        theta = _old_rows(points, labels, weights, method)
-    others = np.concatenate(held_out_rows)
-    sizes = np.array([len(own) for own in held_out_rows])
-    held_out = base.transform(samples[others]) if len(others) else points[:0]
-    return OldClasses(theta, points, weights, held_out, np.repeat(np.arange(len(counts)), sizes))
+    shuffled = [end - 1 - rng.permutation(count) for end, count in zip(np.cumsum(counts), counts, strict=True)]
+    away = (HELD_OUT_SHARE * np.asarray(counts)).astype(int)
+    parts = list(zip(shuffled, away, strict=True))
+    held_out, labels = _rows_of([own[:n][:most] for own, n in parts])
+    apart = [own[n:][:most] for own, n in parts]
+    # Those that are held out come last: they are used where there is no other sample.
+    all_rows = [np.concatenate([own[n:], own[:n]])[:most] for own, n in parts]
+
+    def trained(rows: list[np.ndarray], theta: np.ndarray | None, start: np.ndarray | None = None) -> OldClasses:
+        places, owners = _rows_of(rows)
+        points = base.transform(samples[places])
+        weights = (method.n_generated / np.bincount(owners)[owners]).astype(points.dtype)
+        theta = _old_rows(points, owners, weights, method, start) if theta is None else theta
+        evaluated = base.transform(samples[held_out]) if len(held_out) else points[:0]
+        return OldClasses(theta, points, weights, evaluated, labels)
+
+    found = trained(all_rows, theta)
+    if sum(map(len, all_rows)) == sum(map(len, apart)):
+        return found
+    return replace(found, without_held_out=trained(apart, None, found.theta))
 
 
-def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, method: Method) -> np.ndarray:
-    """Rows of classes (B, V + 1) trained on points (P, V) with labels and weights (P,)."""
+def _rows_of(members: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted rows of each class, concatenated, and their classes."""
+    return np.concatenate([np.sort(own) for own in members]), np.repeat(np.arange(len(members)), [*map(len, members)])
+
+
+def _old_rows(
+    points: np.ndarray, labels: np.ndarray, weights: np.ndarray, method: Method, start: np.ndarray | None
+) -> np.ndarray:
+    """Rows of classes (B, V + 1) trained on points (P, V) with labels and weights (P,), from these rows or zeros."""
     n_classes, width, dtype = int(labels[-1]) + 1, points.shape[1], points.dtype
     problem = RowsProblem(
         points=_with_ones(points),
@@ -202,8 +217,8 @@ def _old_rows(points: np.ndarray, labels: np.ndarray, weights: np.ndarray, metho
         n_classes=n_classes,
         C=method.C,
     )
-    start = np.zeros((1, n_classes, width + 1), dtype=dtype)
-    found = minimise(problem, rows_objective, start, tolerance=ROUGH, metric=_shared_metric(problem))
+    start = np.zeros((n_classes, width + 1), dtype=dtype) if start is None else start.astype(dtype)
+    found = minimise(problem, rows_objective, start[None], tolerance=ROUGH, metric=_shared_metric(problem))
     return np.asarray(found.theta[0])
 
 
