@@ -38,7 +38,7 @@ from hotshot.evaluation.tasks import (
     load_tasks,
 )
 from hotshot.evaluation.workers import count_jobs, run_chunks
-from hotshot.files.atomic import write_json
+from hotshot.files.atomic import refuse_file, write_json
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of chunks.
@@ -132,6 +132,8 @@ def evaluate(
     >>> found["centroid", 1].accuracy.mean > 0.9
     True
     """
+    if out is not None:
+        refuse_file(out, "run folder")
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
     y = names[labels]

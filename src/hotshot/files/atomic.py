@@ -177,6 +177,12 @@ def _check_replaceable(path: Path, marker: str, overwrite: bool) -> None:
         raise InputError(f"{path} already exists: pass overwrite=True to replace it, or choose another name.")
 
 
+def refuse_file(path: str | Path, what: str) -> None:
+    """Raise if this path, or a folder that it is in, is a file."""
+    if any(place.exists() and not place.is_dir() for place in (Path(path), *Path(path).parents)):
+        raise RunError(f"{path} is a file, not a {what}: name another.")
+
+
 @contextmanager
 def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
     """The folder, created if missing and locked until the end."""
@@ -186,9 +192,8 @@ def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
             folder.mkdir(parents=True, exist_ok=True)
             _sync_names(folder.parent)
             file = stack.enter_context(open(folder / LOCK, "ab"))
-        except (FileExistsError, NotADirectoryError):
-            raise RunError(f"{folder} is a file, not a {what}: name another.") from None
         except OSError as error:
+            refuse_file(folder, what)
             raise RunError(f"The {what} {folder} cannot be written: {error.strerror or error}.") from None
         hold(file, f"the {what} {folder}")
         yield folder
