@@ -34,14 +34,13 @@ from hotshot.evaluation.tasks import OpenTask
 SHIFTS = 400
 
 
-@one_thread()
 def best_harmonic_means(estimator: object, X: np.ndarray, task: OpenTask, losses: list[float]) -> list[float]:
     """The harmonic mean as the method is, and the best one at each loss of base accuracy; then its own loss."""
-    with warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", HotshotWarning)
         model = clone(estimator).fit(X[task.support], task.support_labels)
+        scores = class_scores(model, X[np.concatenate([task.query, task.others])])
     labels = np.concatenate([task.query_labels, task.other_labels])
-    scores = class_scores(model, X[np.concatenate([task.query, task.others])])
     assert scores is not None
     is_novel = np.isin(model.classes_, task.support_labels)
     best, right = [], []
