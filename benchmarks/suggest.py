@@ -109,9 +109,11 @@ class Labelling:
 
     def probabilities(self) -> np.ndarray:
         """Calibrated probabilities of the pool."""
-        ways, confidence = len(self.theta), self.features.confidence
-        temperature = 1.0 if confidence is None else confidence.temperature(ways, len(self.rows) / ways)
-        return softmax(self.features.logits(self.theta, self.pool).astype(np.float64) / temperature)[0]
+        features, temperature = self.features, 1.0
+        if features.confidence is not None:
+            support, labels = features.placed[self.rows][None], self.labels[None]
+            temperature = float(features.confidence.temperatures_of(features.base, support, labels)[0])
+        return softmax(features.logits(self.theta, self.pool).astype(np.float64) / temperature)[0]
 
     def accuracy(self) -> float:
         """Share of the test samples that are classified correctly."""

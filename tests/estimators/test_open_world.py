@@ -7,10 +7,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import CONFIDENCE, LEVELS, TEMPERATURES, fit_temperature
+from hotshot.estimators.confidence import CONFIDENCE, FROM_TO, LEVELS, SOFTER, TEMPERATURES, fit_temperature
 from hotshot.method import joint
 
 WIDTH, OLD = 12, 24
@@ -322,13 +324,32 @@ def test_the_fitted_temperature_is_that_of_the_labels():
     assert fit_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
 
 
-def test_probabilities_are_softened_by_a_constant_where_classes_were_seen_in_training():
+def test_probabilities_are_softer_where_classes_were_seen_in_training_and_the_support_shows_it():
     X, y = samples(range(OLD), 20, seed=0)
-    for seen in (True, False):
-        model = HOTClassifier(BaseClasses.from_samples(X, y, seen_in_training=seen), epsilon=0.02, n_generated=300)
-        model.fit(*samples(NEW, 2, seed=1))
-        assert (model.probability_temperature_ == 1.5) is seen
-        assert model.confidence().temperature(5, 4) == (1.25 if seen else pytest.approx(1, abs=0.9))
+    support, labels = samples(NEW, 2, seed=1)
+    ratios = []
+    # Classes as close as base classes, and each of samples that are far from each other.
+    for own in (labels, np.roll(labels, 1)):
+        models = [
+            HOTClassifier(BaseClasses.from_samples(X, y, seen_in_training=seen), epsilon=0.02, n_generated=300)
+            for seen in (True, False)
+        ]
+        temperatures = [model.fit(support, own).probability_temperature_ for model in models]
+        ratios.append(temperatures[0] / temperatures[1])
+    np.testing.assert_allclose(ratios, [1, np.exp(SOFTER[0] + SOFTER[1] / 2)], rtol=1e-6)
+    assert models[0].support_deviation_ < -FROM_TO[1]
+
+
+@given(seed=st.integers(0, 2**31), shots=st.sampled_from([1, 3]))
+def test_the_temperatures_of_tasks_are_those_of_models(seed, shots):
+    X, y = samples(range(OLD), 20, seed=0)
+    model = HOTClassifier(BaseClasses.from_samples(X, y, seen_in_training=True), epsilon=0.02, n_generated=300)
+    base, rng = model.parts()[0], np.random.default_rng(seed)
+    labels = np.stack([rng.permutation(np.repeat(range(3), shots)) for _ in range(2)])
+    tasks = rng.normal(size=(2, 3, WIDTH))[np.arange(2)[:, None], labels] + rng.normal(size=(*labels.shape, WIDTH))
+    found = model.confidence().temperatures_of(base, base.transform(tasks), labels)
+    alone = [model.fit(own, at).probability_temperature_ for own, at in zip(tasks, labels, strict=True)]
+    np.testing.assert_allclose(found, alone, rtol=1e-6)
 
 
 def test_a_second_fit_knows_nothing_of_the_first():

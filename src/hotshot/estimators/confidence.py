@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from sklearn.base import clone
 
 from hotshot.arrays import one_thread
-from hotshot.base import BaseClasses
+from hotshot.base import BaseClasses, PreparedBase
 from hotshot.estimators.held_out import (
     FOLDS,
     QUERIES,
@@ -50,6 +50,10 @@ SCORED_SHOTS = 1, 2, 5
 MOST_DEVIATIONS = 2.0
 # Smallest value of any standard deviation.
 SMALLEST_DEVIATION = 1e-9
+# If the extractor was trained on the base classes, new classes are harder than held-out ones. The logarithm of the
+# temperature at K shots grows by up to this, a constant plus a part over K, while the support is this many standard
+# deviations below its usual fit.
+SOFTER, FROM_TO = (0.35, 0.15), (0.5, 1.5)
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries at which scores are kept.
@@ -74,7 +78,7 @@ class Confidence:
         Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
         usual fit of the support.
     is_seen : bool
-        Whether the extractor was trained on the base classes, which are then too easy to learn temperatures from.
+        Whether the extractor was trained on the base classes, which may then be easier than new classes.
     """
 
     ways: tuple[int, ...]
@@ -85,14 +89,28 @@ class Confidence:
     scores: np.ndarray
     is_seen: bool = field(default=False, kw_only=True)
 
-    def temperature(self, ways: float, shots: float) -> float:
+    def temperature(self, ways: float, shots: float, deviation: float) -> float:
         """The temperature for tasks of any size, interpolated in the logarithms of ways and shots.
 
-        It is 1 + 1/K at K shots if the base classes were seen in training.
+        It is higher if the base classes were seen in training and the support, by its ``deviation``, fits worse than
+        theirs.
         """
+        learned = self._between(np.log(self.temperatures), self.shots, ways, shots)
+        softer = np.interp(-deviation, FROM_TO, (0, SOFTER[0] + SOFTER[1] / shots)) if self.is_seen else 0.0
+        return float(np.exp(learned + softer))
+
+    def temperatures_of(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The temperatures (tasks,) of tasks with this support (tasks, S, V) in the space of the bank."""
+        ways, shape = int(labels.max()) + 1, labels.shape
+        deviations = np.zeros(shape[0])
         if self.is_seen:
-            return 1 + 1 / shots
-        return float(np.exp(self._between(np.log(self.temperatures), self.shots, ways, shots)))
+            two = base.two_covariances(*SHRINKAGE)
+            targets = class_targets(support, labels, ways)
+            means, sizes = (np.stack([own[at] for own, at in zip(x, labels, strict=True)]) for x in targets)
+            centre, means, x = (two.rotated(x.astype(np.float64)) for x in (base.means.mean(axis=0), means, support))
+            fits = support_fits(two.ratios, centre, means, sizes, x)
+            deviations = np.array([self.support_deviation(ways, *own) for own in zip(fits, sizes, strict=True)])
+        return np.array([self.temperature(ways, shape[1] / ways, deviation) for deviation in deviations])
 
     def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:
         """How many standard deviations better than usual support samples fit (S,), with the shots of their class (S,).

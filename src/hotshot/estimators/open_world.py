@@ -233,7 +233,9 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
             if is_new.all():
-                self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()))
+                self.probability_temperature_ = confidence.temperature(
+                    len(shots), float(shots.mean()), self.support_deviation_
+                )
         if not is_new.all():
             self._learn_alarm_scores_of_base(self._old_classes(bank, base, method))
         if not getattr(self, "calibrate_probabilities", False):

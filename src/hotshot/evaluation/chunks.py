@@ -180,19 +180,13 @@ class BatchedRunner:
             queries.append(np.searchsorted(classes, task.query_labels))
         if self.random_state is not None:
             seeds = [head_seed(self.random_state)] * len(tasks)
-        fitted = fit_tasks(
-            self.base,
-            self.novel[np.stack([task.support for task in tasks])],
-            np.stack(labels),
-            self.method,
-            n_classes=ways,
-            seeds=seeds,
-        )
+        support = self.novel[np.stack([task.support for task in tasks])]
+        fitted = fit_tasks(self.base, support, np.stack(labels), self.method, n_classes=ways, seeds=seeds)
         logits = fitted.decision(self.novel[np.stack([task.query for task in tasks])])
-        temperature = 1.0
+        tempered = logits.astype(np.float64)
         if self.confidence is not None:
-            temperature = self.confidence.temperature(ways, len(tasks[0].support) / ways)
-        probabilities = softmax(logits.astype(np.float64) / temperature)[0]
+            tempered /= self.confidence.temperatures_of(self.base, support, np.stack(labels))[:, None, None]
+        probabilities = softmax(tempered)[0]
         transfer = fitted.transfer
         statuses = [np.ravel(s) for s in (transfer.low_status, transfer.high_status) if s is not None]
         return Predictions(
