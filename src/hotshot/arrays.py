@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from numbers import Integral, Real
 from threading import Lock
 from typing import Any, TypeVar
@@ -161,10 +163,16 @@ _lock = Lock()
 _inside: list[Any] = []
 
 
+@lru_cache(maxsize=1)
+def _matrix_libraries(n_modules: int) -> ThreadpoolController:
+    """The matrix libraries of this process; to find them takes milliseconds, and only an import brings more."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread per caller, also if several threads of this process call it at once."""
-    controller = ThreadpoolController()
+    controller = _matrix_libraries(len(sys.modules))
     # OpenMP has a setting for each thread.
     with controller.select(user_api="openmp").limit(limits=1):
         with _lock:
