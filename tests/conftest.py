@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from children import use_forks
 from hotshot.cli import main
 from hotshot.estimators import HOTClassifier, choosing, confidence, held_out
 
@@ -92,6 +93,13 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOTSHOT_CACHE", str(folder / "cache"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def forked_readers(monkeypatch):
+    """Files that are read in a child are read in a fork, where there is one, unless a test asks for a real child."""
+    if hasattr(os, "fork"):
+        use_forks(monkeypatch)
 
 
 @pytest.fixture(autouse=True, scope="session")

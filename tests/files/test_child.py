@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import forked_child, no_child, real_child  # noqa: F401
 
+from children import forked_child, no_child, real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, read_features
 

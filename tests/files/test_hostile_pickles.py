@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from children import forked_child, no_child, real_child, use_real_child  # noqa: F401
 
 import hotshot.files
+from children import forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, torch_files, unpickling
 from hotshot.files.pickles import open_pickle

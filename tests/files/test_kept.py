@@ -7,9 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
-from children import no_child  # noqa: F401
 
 from bounded import at_most
+from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import FeatureFile, open_features, read_features, write_features
 from hotshot.files.kept import LONGEST, Kept, bare, is_kept, kept_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from children import no_child  # noqa: F401
 
+from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import FeatureFile, open_features, read_features, write_features
 from hotshot.files.kept import Kept

@@ -13,9 +13,9 @@ import zlib
 import numpy as np
 import pytest
 import scipy.sparse
-from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from scipy.io import savemat
 
+from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, open_features, read_features
 from hotshot.files.matlab import open_matlab

@@ -15,9 +15,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from children import crashes, fork, forked_child, no_child, real_child, use_real_child  # noqa: F401
 
 from bounded import assert_refused, within
+from children import crashes, fork, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, open_features, parquet, read_features, write_features
 

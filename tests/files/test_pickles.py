@@ -9,8 +9,8 @@ import struct
 
 import numpy as np
 import pytest
-from children import no_child  # noqa: F401
 
+from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import open_features
 from hotshot.files.pickles import open_pickle

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from children import no_child  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from children import no_child  # noqa: F401
 from hotshot.files import open_features, read_features, write_features
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]

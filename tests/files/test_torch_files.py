@@ -11,8 +11,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from children import no_child  # noqa: F401
 
+from children import no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import open_features
 from hotshot.files.torch_files import open_torch

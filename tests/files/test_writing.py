@@ -6,9 +6,9 @@ import os
 
 import numpy as np
 import pytest
-from children import no_child, use_real_child  # noqa: F401
 
 from bounded import at_most
+from children import no_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import FeatureFile, open_features, read_features, write_features, writing
 from hotshot.files.source import FeatureSource

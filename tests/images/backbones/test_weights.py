@@ -15,6 +15,7 @@ save_file = pytest.importorskip("safetensors.torch").save_file
 from torch import nn
 
 from bounded import at_most
+from children import forked_child, no_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.images.backbones import create, weights
 from hotshot.images.backbones.weights import load_weights
@@ -214,6 +215,7 @@ def test_a_truncated_file_is_one_sentence(tmp_path):
             assert "\n" not in str(caught.value)
 
 
+@pytest.mark.usefixtures("forked_child")
 def test_hostile_files_are_one_sentence(tmp_path):
     endless = {}
     endless["state"] = endless
@@ -263,10 +265,11 @@ PICKLES = {
 }
 
 
+@pytest.mark.usefixtures("forked_child")
 @pytest.mark.parametrize("write", [archive_of, stream_of])
 @pytest.mark.parametrize("trap", PICKLES)
 def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, write, trap):
-    """Read by a process with limits, as users have it: this one takes next to nothing."""
+    """Read by a process with limits, as users have it; this one takes next to nothing."""
     write(tmp_path / "a.pt", PICKLES[trap])
     with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a valid|is truncated|holds no|would take)"):
         load_weights(create("conv4", filters=4), tmp_path / "a.pt")

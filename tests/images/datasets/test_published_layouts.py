@@ -32,6 +32,7 @@ from image_copies import (
     write_files,
 )
 
+from children import no_child  # noqa: F401
 from conftest import real_data
 from hotshot.errors import InputError
 from hotshot.images.datasets import open_dataset

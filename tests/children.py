@@ -1,4 +1,7 @@
-"""Reading in a child: most tests read in this process, those with `forked_child` or `real_child` do not."""
+"""Reading in a child: tests read in a fork, those that import `no_child` in this process, unless they ask for another.
+
+A fork has its limits but starts many times faster than a Python of its own.
+"""
 
 from __future__ import annotations
 
@@ -77,16 +80,22 @@ def started_in_this_process(request):
     yield SimpleNamespace(stdout=pipe, wait=lambda seconds: 0, kill=lambda: None)
 
 
+def use_forks(monkeypatch):
+    """From here on children have their limits but not their own Python."""
+    monkeypatch.setattr(child, "run", forked)
+    monkeypatch.setattr(child, "started", started_in_this_process)
+
+
 @pytest.fixture
-def real_child():
+def real_child(monkeypatch):
     """Children are started as they are for users."""
+    use_real_child(monkeypatch)
 
 
 @pytest.fixture
 def forked_child(monkeypatch):
     """Children have their limits but not their own Python."""
-    monkeypatch.setattr(child, "run", forked)
-    monkeypatch.setattr(child, "started", started_in_this_process)
+    use_forks(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
