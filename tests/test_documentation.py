@@ -10,6 +10,7 @@ import pickle
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -20,7 +21,9 @@ from PIL import Image
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.estimators import choosing, confidence, held_out
+from hotshot.encoders import texts
+from hotshot.estimators import bank_score, choosing, confidence, held_out
+from hotshot.evaluation import workers
 from hotshot.features import write_features
 
 sys.path.insert(0, str(Path(__file__).parent / "inputs"))
@@ -88,16 +91,33 @@ def write_network(path: Path) -> None:
 @pytest.fixture
 def quick_choices(one_setting_to_try, tmp_path_factory, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
-    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8)):
+    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8), (bank_score, 40)):
         monkeypatch.setattr(module, "TASKS", tasks)
+    monkeypatch.setattr(bank_score, "FOLD_TASKS", 5)
     monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
     monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
     # What is learned from so few tasks is kept for the pages alone.
     monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache of pages"))
 
 
+@pytest.fixture(scope="module")
+def one_encoder():
+    """MiniLM is loaded once for all pages, and encodes the texts of a file once."""
+    load = texts.load_minilm
+
+    @cache
+    def load_once(device):
+        model = load(device)
+        encode = cache(lambda lines: model([*lines]))
+        return lambda lines: encode(tuple(lines)).copy()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(texts, "load_minilm", load_once)
+        yield
+
+
 @pytest.fixture
-def world(page, tmp_path, monkeypatch, quick_choices):
+def world(page, tmp_path, monkeypatch, quick_choices, one_encoder):
     """A working folder with the files that pages mention, and the arrays that their code uses."""
     # As many base classes as settings are chosen on.
     X, labels = make_bank(36, 30, 12, dtype=np.float32)
@@ -139,6 +159,8 @@ def world(page, tmp_path, monkeypatch, quick_choices):
     if page.endswith("export.md"):
         HOTClassifier(base).fit(X_support, y_support).save(tmp_path / "intents.model")
 
+    # Other processes would only be slower here.
+    monkeypatch.setattr(workers, "effective_n_jobs", lambda n_jobs: 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield {
