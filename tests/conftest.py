@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from children import use_forks
+from hotshot import report
 from hotshot.cli import main
 from hotshot.estimators import HOTClassifier, choosing, confidence, held_out
 
@@ -119,6 +121,12 @@ def one_setting_to_try(tmp_path_factory, monkeypatch):
     choices = {name: values[: 1 + (name == "mean_rule")] for name, values in HOTClassifier._choices.items()}
     monkeypatch.setattr(HOTClassifier, "_choices", choices)
     monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache of one setting"))
+
+
+@pytest.fixture
+def few_explored_tasks(monkeypatch):
+    """The report of a reproduction explores two tasks."""
+    monkeypatch.setattr(report, "make_report", partial(report.make_report, tasks=2))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -89,7 +89,7 @@ def write_network(path: Path) -> None:
 
 
 @pytest.fixture
-def quick_choices(one_setting_to_try, tmp_path_factory, monkeypatch):
+def quick_choices(one_setting_to_try, few_explored_tasks, tmp_path_factory, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
     for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8), (bank_score, 40)):
         monkeypatch.setattr(module, "TASKS", tasks)

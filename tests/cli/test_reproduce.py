@@ -11,6 +11,8 @@ from conftest import make_bank
 from hotshot.evaluation import tuning
 from hotshot.paper.experiments import EXPERIMENTS, generated_features, load_findings
 
+pytestmark = pytest.mark.usefixtures("few_explored_tasks")
+
 
 @pytest.fixture
 def files(tmp_path):
@@ -52,6 +54,7 @@ def test_the_whole_paper_is_reproduced_from_two_files(hotshot, files, tmp_path, 
     assert json.loads(again.stdout)[0]["tables"] == tables
 
 
+@pytest.mark.usefixtures("one_setting_to_try")
 def test_an_embedded_bank_has_its_own_ways_and_fewer_tasks(hotshot):
     run = hotshot("reproduce", "nearest", "--bank", "omniglot")
     assert run.returncode == 0, run.stderr
