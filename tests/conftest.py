@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from functools import partial
@@ -39,6 +40,13 @@ if MARGINS:
         compare(actual, desired, rtol=rtol, atol=atol, **options)
 
     np.testing.assert_allclose = assert_allclose
+
+
+def pytest_collection_finish():
+    """Modules and tests stay to the end: the garbage collector need not look at them again, and forks share them."""
+    gc.collect()
+    gc.freeze()
+
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
