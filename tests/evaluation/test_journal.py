@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,13 +20,25 @@ from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.errors import RunError
 from hotshot.evaluation import journal as journals
+from hotshot.evaluation import runner
 from hotshot.evaluation.journal import Journal, decode, encode
+from hotshot.evaluation.tasks import CLOSED, SETTINGS
 
 BASE = ragged_bank()
 X, Y = make_bank(4, 8, 6, seed=1, spread=0.9)
 METHODS = {"nearest": KNeighborsClassifier(1), "means": HOTClassifier(BASE, cost="mean-cosine")}
 # Two methods, two numbers of shots, three chunks of which the last is not full.
 UNITS = 12
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_chunks():
+    """Chunks of four tasks instead of twenty."""
+    small = replace(CLOSED, chunk=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "CLOSED", small)
+        patch.setitem(SETTINGS, "closed", small)
+        yield
 
 
 def run(out, methods=METHODS, X=X, y=Y, **request):
@@ -36,7 +49,7 @@ def run(out, methods=METHODS, X=X, y=Y, **request):
         assert total == UNITS
         (known if was_known else computed).append(record.chunk)
 
-    small = {"ways": 3, "shots": (1, 2), "queries": 3, "tasks": 45, "n_jobs": 1}
+    small = {"ways": 3, "shots": (1, 2), "queries": 3, "tasks": 9, "n_jobs": 1}
     return evaluate(methods, X, y, out=out, watch=watch, **{**small, **request}), known, computed
 
 
@@ -112,7 +125,7 @@ def test_the_order_of_records_does_not_matter(whole, folder):
 def test_a_request_says_what_it_was_made_with(whole):
     about = json.loads((whole[0] / "run.json").read_text())
     assert set(about["request"]["methods"]) == {"nearest", "means"}
-    assert about["request"]["tasks"] == 45
+    assert about["request"]["tasks"] == 9
     assert about["versions"]["numpy"] == np.__version__
 
 
@@ -125,7 +138,7 @@ def test_results_are_written_beside_the_journal(whole):
     ("change", "differing"),
     [
         ({"seed": 1}, "seed"),
-        ({"tasks": 44}, "tasks"),
+        ({"tasks": 8}, "tasks"),
         ({"ways": 2, "queries": 2}, "queries, ways"),
         ({"shots": (2, 1)}, "shots"),
         ({"methods": {**METHODS, "nearest": KNeighborsClassifier(2)}}, "methods"),
@@ -337,7 +350,7 @@ def test_a_run_whose_folder_is_gone_is_not_complete(tmp_path, how, after):
                 (tmp_path / "run" / "journal.jsonl").touch()
 
     with pytest.raises(RunError, match="was deleted or moved while the run was going on"):
-        evaluate(METHODS, X, Y, out=tmp_path / "run", watch=take_away, ways=3, queries=3, tasks=45, n_jobs=1)
+        evaluate(METHODS, X, Y, out=tmp_path / "run", watch=take_away, ways=3, queries=3, tasks=9, n_jobs=1)
 
 
 def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process(tmp_path):
