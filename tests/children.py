@@ -9,6 +9,7 @@ import faulthandler
 import importlib
 import io
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -40,8 +41,9 @@ def fork():
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
     if process == 0:
-        # A crash of the child is expected: it is not shown.
+        # A crash of the child is expected: it is not shown. One that hangs ends.
         faulthandler.disable()
+        signal.alarm(200)
     return process
 
 
