@@ -53,7 +53,7 @@ SMALLEST_DEVIATION = 1e-9
 # If the extractor was trained on the base classes, new classes are harder than held-out ones. The logarithm of the
 # temperature at K shots grows by up to this, a constant plus a part over K, while the support is this many standard
 # deviations below its usual fit.
-SOFTER, FROM_TO = (0.35, 0.15), (0.5, 1.5)
+SOFTER, FROM_TO = (0.4, 0.1), (0.5, 1.25)
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries at which scores are kept.
