@@ -14,7 +14,7 @@ from hotshot.base import Space
 from hotshot.method import joint
 from hotshot.method.fit import calibrate_tasks
 from hotshot.method.joint import (
-    LARGEST_SHARE,
+    LARGEST_SHARES,
     LARGEST_SHIFT,
     OldClasses,
     RowsProblem,
@@ -132,9 +132,9 @@ def test_old_classes_lose_no_more_than_was_allowed(seed, share, underrated):
     stolen = logits(new, held_out).max(axis=1) + bias > logits(theta, held_out).max(axis=1) + 1e-12
     assert stolen.mean() <= share
     assert bias <= LARGEST_SHIFT
-    if bias > 0 and not underrated:
-        assert stolen.mean() <= LARGEST_SHARE * len(new) / len(theta)
-        assert bias <= balance(old, new, share, True)
+    if bias > 0:
+        assert stolen.mean() <= LARGEST_SHARES[underrated] * len(new) / len(theta)
+        assert balance(old, new, share, False) <= bias <= balance(old, new, share, True)
     assert balance(old, new, None, underrated) == 0
 
 

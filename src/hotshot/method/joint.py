@@ -37,8 +37,9 @@ HELD_OUT_SHARE = 0.2
 NEW_WEIGHT = 0.3
 # Largest shift of intercepts in favour of new classes: a factor of e^3 in the odds.
 LARGEST_SHIFT = 3.0
-# A shift in favour of new classes ends where each takes so many samples of base classes, as a share of one class.
-LARGEST_SHARE = 0.06
+# A shift in favour of new classes ends where each takes so many samples of base classes, as a share of one class: the
+# second if the extractor was trained on the base classes, so that new classes look like them.
+LARGEST_SHARES = 0.06, 0.12
 # Range of the shift to full weight.
 FULL_WEIGHT_SHIFT = -10.0, 10.0
 # Tolerances. Rows of base classes are trained once and shared, so a rough minimum is enough; rows of new classes must
@@ -309,10 +310,9 @@ def _shift_to_full_weight(problem: RowsProblem, rows: np.ndarray, shares: np.nda
 def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrated: bool) -> float:
     """The shift of the intercepts of new rows (N, V + 1) that balances old and new classes.
 
-    Old classes lose at most a share ``base_loss`` of their samples. The shift favours new classes until each takes
-    ``LARGEST_SHARE`` of the samples of one class, and up to the limit if they are ``underrated``, because the extractor
-    was trained on the base classes. The loss is measured on held-out samples of the old classes that were predicted
-    correctly.
+    Old classes lose at most a share ``base_loss`` of their samples. Within it, the shift favours new classes until each
+    takes one of ``LARGEST_SHARES`` of the samples of one class, the second if new classes are ``underrated``. The loss
+    is measured on held-out samples of the old classes that were predicted correctly.
     """
     if base_loss is None or not len(old.held_out):
         return 0.0
@@ -324,7 +324,7 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
         lost = int(loss * len(old.labels))
         return LARGEST_SHIFT if lost >= len(gaps) else min(LARGEST_SHIFT, -float(gaps[lost]))
 
-    favoured = base_loss if underrated else min(base_loss, LARGEST_SHARE * len(new) / len(old.theta))
+    favoured = min(base_loss, LARGEST_SHARES[underrated] * len(new) / len(old.theta))
     # If one held-out sample is more than the limit, nothing shows how far to go.
     in_favour = largest_shift(favoured) if base_loss * len(old.labels) >= 1 else 0.0
     return min(largest_shift(base_loss), max(0.0, in_favour))
