@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.estimators.confidence import CONFIDENCE, FROM_TO, LEVELS, SOFTER, TEMPERATURES, fit_temperature
+from hotshot.estimators.confidence import CONFIDENCE, LEVELS, SOFTER, SOFTER_WITH_OTHERS, TEMPERATURES, fit_temperature
 from hotshot.method import joint
 
 WIDTH, OLD = 12, 24
@@ -337,7 +337,7 @@ def test_probabilities_are_softer_where_classes_were_seen_in_training_and_the_su
         temperatures = [model.fit(support, own).probability_temperature_ for model in models]
         ratios.append(temperatures[0] / temperatures[1])
     np.testing.assert_allclose(ratios, [1, np.exp(SOFTER[0] + SOFTER[1] / 2)], rtol=1e-6)
-    assert models[0].support_deviation_ < -FROM_TO[1]
+    assert models[0].support_deviation_ < -SOFTER_WITH_OTHERS[1]
 
 
 @given(seed=st.integers(0, 2**31), shots=st.sampled_from([1, 3]))

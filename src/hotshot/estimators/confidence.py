@@ -50,10 +50,11 @@ SCORED_SHOTS = 1, 2, 5
 MOST_DEVIATIONS = 2.0
 # Smallest value of any standard deviation.
 SMALLEST_DEVIATION = 1e-9
-# If the extractor was trained on the base classes, new classes are harder than held-out ones. The logarithm of the
-# temperature at K shots grows by up to this, a constant plus a part over K, while the support is this many standard
-# deviations below its usual fit.
-SOFTER, FROM_TO = (0.4, 0.1), (0.5, 1.25)
+# If the extractor was trained on the base classes, new classes may be harder than held-out ones. The logarithm of the
+# temperature at K shots then grows by up to a constant plus a part over K, while the support falls below its usual fit
+# by so many standard deviations: with one shot, and with several, which show it better.
+SOFTER = 0.4, 0.18
+SOFTER_ALONE, SOFTER_WITH_OTHERS = (0.25, 1.0), (1.0, 2.0)
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries at which scores are kept.
@@ -96,8 +97,10 @@ class Confidence:
         theirs.
         """
         learned = self._between(np.log(self.temperatures), self.shots, ways, shots)
-        softer = np.interp(-deviation, FROM_TO, (0, SOFTER[0] + SOFTER[1] / shots)) if self.is_seen else 0.0
-        return float(np.exp(learned + softer))
+        if self.is_seen:
+            limits = SOFTER_WITH_OTHERS if shots > 1 else SOFTER_ALONE
+            learned += np.interp(-deviation, limits, (0, SOFTER[0] + SOFTER[1] / shots))
+        return float(np.exp(learned))
 
     def temperatures_of(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The temperatures (tasks,) of tasks with this support (tasks, S, V) in the space of the bank."""
