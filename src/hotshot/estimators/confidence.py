@@ -53,7 +53,7 @@ SMALLEST_DEVIATION = 1e-9
 # If the extractor was trained on the base classes, new classes may be harder than held-out ones. The logarithm of the
 # temperature at K shots then grows by up to a constant plus a part over K, while the support falls below its usual fit
 # by so many standard deviations: with one shot, and with several, which show it better.
-SOFTER = 0.4, 0.18
+SOFTER = 0.38, 0.34
 SOFTER_ALONE, SOFTER_WITH_OTHERS = (0.25, 1.0), (1.0, 2.0)
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
