@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
+from hotshot.estimators import open_world
 from hotshot.estimators.confidence import CONFIDENCE, LEVELS, SOFTER, SOFTER_WITH_OTHERS, TEMPERATURES, fit_temperature
 from hotshot.method import joint
 
@@ -120,6 +121,20 @@ def test_a_loaded_model_grows_without_training_its_base_classes_again(tmp_path, 
     assert any(start is None for start in starts)
     fresh = HOTClassifier(base, include_base=True, C=3.0, **SET).fit(X, y)
     np.testing.assert_allclose(other.predict_proba(X), fresh.predict_proba(X), atol=1e-6)
+
+
+def test_what_old_classes_lose_is_measured_on_samples_that_were_not_trained_on(monkeypatch):
+    asked = []
+    for name in ("balance", "_temperature"):
+        function = getattr(open_world, name)
+        monkeypatch.setattr(
+            open_world, name, lambda old, *rest, run=function, **more: asked.append(old) or run(old, *rest, **more)
+        )
+    HOTClassifier(bank(), include_base=True, **SET).fit(*samples(NEW, 3, seed=1))
+    assert len(asked) == 2
+    for old in asked:
+        assert len(old.held_out)
+        assert not np.isin(old.held_out[:, 0], old.points[:, 0]).any()
 
 
 def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):

@@ -105,11 +105,11 @@ def test_rows_of_old_classes_depend_on_their_samples_only(fitted):
     assert old.theta.shape[0] == len(bank.names)
     assert len(old.points) == len(bank.samples)
     # A fifth of each class is held out once, and none of it is trained on then.
-    judge = old.without_held_out
-    assert np.bincount(judge.labels).tolist() == [count // 5 for count in bank.counts]
-    assert not np.isin(judge.held_out[:, 0], judge.points[:, 0]).any()
-    assert len(judge.points) + len(judge.held_out) == len(bank.samples)
-    right = logits(judge.theta, judge.held_out).argmax(axis=1) == judge.labels
+    apart = old.without_held_out
+    assert np.bincount(apart.labels).tolist() == [count // 5 for count in bank.counts]
+    assert not np.isin(apart.held_out[:, 0], apart.points[:, 0]).any()
+    assert len(apart.points) + len(apart.held_out) == len(bank.samples)
+    right = logits(apart.theta, apart.held_out).argmax(axis=1) == apart.labels
     assert right.mean() > 0.9
 
 

@@ -187,15 +187,14 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
         new = train_new(base, old, gaussians, support[0], labels, method, start)
         self.beside_ = new.beside
-        # What new classes take from old ones is measured on samples that neither was trained on.
-        judge, judged = old, new
-        if old.without_held_out is not None:
-            judge = old.without_held_out
-            judged = train_new(base, judge, gaussians, support[0], labels, method, new.theta)
-        trial = _shifted(judged.theta, judged.shift)
-        further = balance(judge, trial, self.base_loss, underrated=self.choice().seen_in_training)
-        if len(judge.held_out):
-            self.probability_temperature_ = _temperature(judge, _shifted(trial, further))
+        # What new classes take from old ones is measured on samples that no row was trained on.
+        apart, new_apart = old.without_held_out or old, new
+        if apart is not old:
+            new_apart = train_new(base, apart, gaussians, support[0], labels, method, new.theta)
+        rows_apart = _shifted(new_apart.theta, new_apart.shift)
+        further = balance(apart, rows_apart, self.base_loss, underrated=self.choice().seen_in_training)
+        if len(apart.held_out):
+            self.probability_temperature_ = _temperature(apart, _shifted(rows_apart, further))
         self.balance_ = new.shift + further
         rows = _shifted(new.theta, self.balance_)
         all_names = np.concatenate([bank.names, names])
