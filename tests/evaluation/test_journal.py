@@ -318,6 +318,14 @@ def test_a_file_is_no_run_folder(tmp_path):
     assert path.read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["run", "run/within"])
+def test_a_file_is_refused_before_settings_are_chosen(tmp_path, monkeypatch, name):
+    (tmp_path / "run").touch()
+    monkeypatch.setattr(runner, "estimator_to_json", lambda _: pytest.fail("settings were chosen"))
+    with pytest.raises(RunError, match="is a file, not a run folder: name another"):
+        run(tmp_path / name)
+
+
 def test_missing_folders_are_made(tmp_path):
     run(tmp_path / "a" / "b", {"nearest": METHODS["nearest"], "again": METHODS["nearest"]})
     assert (tmp_path / "a" / "b" / "journal.jsonl").exists()
