@@ -61,7 +61,6 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     "inspect": [
         (["base.npz"], []),
         (["base.npz", "novel.npz"], []),
-        (["--base", "base.npz", "--pool", "novel.npz"], []),
     ],
     "convert": [
         (["base.npz", "converted.safetensors"], []),

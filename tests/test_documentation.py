@@ -22,7 +22,7 @@ from PIL import Image
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.encoders import texts
-from hotshot.estimators import bank_score, choosing, confidence, held_out
+from hotshot.estimators import choosing, confidence, held_out
 from hotshot.evaluation import workers
 from hotshot.features import write_features
 
@@ -91,9 +91,8 @@ def write_network(path: Path) -> None:
 @pytest.fixture
 def quick_choices(one_setting_to_try, few_explored_tasks, tmp_path_factory, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
-    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8), (bank_score, 40)):
+    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8)):
         monkeypatch.setattr(module, "TASKS", tasks)
-    monkeypatch.setattr(bank_score, "FOLD_TASKS", 5)
     monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
     monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
     # What is learned from so few tasks is kept for the pages alone.

@@ -167,36 +167,3 @@ def test_settings_are_shown_where_the_base_classes_can_choose(hotshot, tmp_path)
     assert "Settings" not in hotshot("inspect", base, novel, "--no-settings").stdout
     np.savez(base, base_X=X[y < 20], base_y=y[y < 20], val_X=X[y >= 20], val_y=y[y >= 20])
     assert "Settings" not in hotshot("inspect", base, novel).stdout
-
-
-def test_a_bank_is_scored_on_a_pool_without_labels(hotshot, files):
-    np.save(files / "pool.npy", np.load(files / "novel.npz")["X"])
-    run = hotshot("inspect", "--base", files / "base.npz", "--pool", files / "pool.npy")
-    assert run.returncode == 0, run.stderr
-    said = " ".join(run.stdout.split())
-    for text in ("The base classes", "at 1 shot", "clusters of 180 samples", "Base classes that lend most"):
-        assert text in said
-    assert "ignored" not in said
-    labelled = hotshot("inspect", "--base", files / "base.npz", "--pool", files / "novel.npz")
-    assert "The labels of the pool are ignored." in labelled.stdout
-    found = json.loads(hotshot("inspect", "--base", files / "base.npz", "--pool", files / "novel.npz", "--json").stdout)
-    assert found["ignored_labels"] is True
-    assert found["verdict"] in ("helps", "neutral", "harms")
-    assert {row["name"] for row in found["base_classes"]} == {f"class {c}" for c in range(12)}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Pass a feature file or a bank, or --base BANK and --pool FILE"),
-        (["--base", "base.npz"], "--base BANK and --pool FILE together"),
-        (["--pool", "novel.npz"], "--base BANK and --pool FILE together"),
-        (["base.npz", "--base", "base.npz", "--pool", "novel.npz"], "without other files"),
-        (["--base", "base.npz", "--pool", "narrow.npz"], "X_pool has 9 features and the base classes have 20"),
-        (["--base", "base.npz", "--pool", "nan.npz"], "holds NaN or infinity"),
-    ],
-)
-def test_mistakes_with_a_pool_are_one_sentence(hotshot, files, arguments, message):
-    run = hotshot("inspect", *(files / a if a.endswith("npz") else a for a in arguments))
-    assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())

@@ -11,10 +11,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from hotshot.cli import inputs
 from hotshot.cli.inputs import Json, load_base, open_samples
 from hotshot.cli.terminal import Console, Watching, reading, to_rich
-from hotshot.errors import ParameterError
 from hotshot.formatting import shortened
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from hotshot.files import FeatureSource
 
 FAULTY = 1
-POOL_FORMAT = "hotshot bank score 1"
 # Larger files are only read in batches, and no settings are chosen on them; the files of a bank are mapped.
 MOST_BYTES = 2**30
 COLOURS = {"fault": "bold red", "warning": "yellow", "note": "cyan"}
@@ -32,17 +29,10 @@ COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
 def inspect(
-    file: Annotated[
-        Path | None, typer.Argument(help="Feature file of any format, FILE:PART, or a bank.", show_default=False)
-    ] = None,
+    file: Annotated[Path, typer.Argument(help="Feature file of any format, FILE:PART, or a bank.")],
     novel: Annotated[
         Path | None,
         typer.Argument(help="Features of the novel classes, if FILE holds the base classes.", show_default=False),
-    ] = None,
-    base: inputs.Base = None,
-    pool: Annotated[
-        Path | None,
-        typer.Option(help="Samples like those to classify, without labels: score the bank of --base on them."),
     ] = None,
     settings: Annotated[
         bool, typer.Option(help="Show the settings that H-OT chooses on the base classes; needs NOVEL or a bank.")
@@ -51,22 +41,8 @@ def inspect(
 ) -> None:
     """Inspect feature files: contents, problems, and advice for each method.
 
-    With --base and --pool: whether the base classes will help on samples without labels, and which of them.
-
     Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
-    if base is not None or pool is not None:
-        if base is None or pool is None or file is not None:
-            raise ParameterError("Pass --base BANK and --pool FILE together, without other files; or only files.")
-        inspect_pool(base, pool, json)
-    elif file is None:
-        raise ParameterError("Pass a feature file or a bank, or --base BANK and --pool FILE.")
-    else:
-        inspect_files(file, novel, settings, json)
-
-
-def inspect_files(file: Path, novel: Path | None, settings: bool, json: bool) -> None:
-    """Print contents and problems of files, and end with 1 if there is a fault."""
     from hotshot.base import is_bank
     from hotshot.evaluation.inspection import document, inspect_sources
     from hotshot.evaluation.tables import choice_table
@@ -88,26 +64,6 @@ def inspect_files(file: Path, novel: Path | None, settings: bool, json: bool) ->
                 console.print(note, markup=False)
     if not found.ok:
         sys.exit(FAULTY)
-
-
-def inspect_pool(base: Path, pool: Path, json: bool) -> None:
-    """Print the score of a bank on samples without labels."""
-    from hotshot.estimators import HOTClassifier
-    from hotshot.evaluation.inspection.pool import pool_sentences, pool_table
-    from hotshot.files import read_features
-
-    classes, samples = load_base(base), read_features(pool, labelled=False)
-    labelled = samples.y is not None
-    console = Console(stderr=json)
-    with Watching(console, None):
-        score = HOTClassifier(classes).score_bank(samples.X)
-    if json:
-        print(dumps({"format": POOL_FORMAT, **score.to_dict(), "ignored_labels": labelled}, indent=2, allow_nan=False))
-        return
-    for sentence in pool_sentences(score, labelled):
-        console.print(sentence, markup=False)
-    console.print()
-    console.print(to_rich(pool_table(score)))
 
 
 def settings_of(base: Path, console: Console) -> Choice | None:

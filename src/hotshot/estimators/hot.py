@@ -3,23 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hotshot.base import BaseClasses, Space
 from hotshot.base.covariances import COVARIANCE_FORMS
-from hotshot.errors import ParameterError
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, SHARE, parameter
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
 from hotshot.method.parameters import Method
-
-if TYPE_CHECKING:
-    from hotshot.estimators.bank_score import BankScore
 
 AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
 
@@ -104,9 +99,8 @@ class HOTClassifier(CalibratedClassifier):
         Whether alpha is added to all entries, as published, or to the diagonal.
     per : {"class", "sample"}
         One Gaussian per novel class, from the mean of its support samples, or one per support sample, as published.
-    head : {"bound", "expected", "sampled", "centroid"}
+    head : {"bound", "expected", "sampled"}
         Training loss of the head: closed-form bound of the expected loss, expected loss, or loss on generated features.
-        "centroid" is the nearest calibrated mean, without training and covariances.
     n_generated : int or "auto"
         Generated features per class (virtual ones, unless the head is "sampled"); "auto" chooses 300 or 50.
     support_weight : float or "auto"
@@ -233,54 +227,3 @@ class HOTClassifier(CalibratedClassifier):
 
     def _method(self, settings: Mapping[str, Any]) -> Method:
         return Method(**{f.name: settings[f.name] for f in fields(Method)})
-
-    def score_bank(self, X_pool: Any) -> "BankScore":
-        """Score the bank on samples without labels: the expected gain over nearest centroids.
-
-        The samples should be like those to classify: many classes, several samples of each. Tasks are made of their
-        clusters, see the module ``hotshot.estimators.bank_score``. It takes some seconds.
-
-        Parameters
-        ----------
-        X_pool : array (samples, V)
-            At least 50 samples; of more than 1,000, a random part is used.
-
-        Returns
-        -------
-        BankScore
-            Expected gains with intervals, the base classes that lend most, and the settings for these samples.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from hotshot import BaseClasses, HOTClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> centres = rng.normal(size=(20, 8))
-        >>> y_base = np.repeat(np.arange(10), 50)
-        >>> base = BaseClasses.from_samples(centres[y_base] + 0.3 * rng.normal(size=(500, 8)), y_base)
-        >>> X_pool = np.repeat(centres[10:], 20, axis=0) + 0.3 * rng.normal(size=(200, 8))
-        >>> score = HOTClassifier(base).score_bank(X_pool)
-        >>> score.samples, len(score.carriers), score.verdict in ("helps", "neutral", "harms")
-        (200, 10, True)
-        """
-        from hotshot.estimators.bank_score import score_bank  # Here, because its baseline imports classifiers.
-
-        return score_bank(self, X_pool)
-
-    def for_pool(self, X_pool: Any) -> Self:
-        """A copy of this classifier that uses nearest centroids unless the bank is shown to help on these samples.
-
-        Parameters
-        ----------
-        X_pool : array (samples, V)
-            Samples without labels, as in ``score_bank``.
-
-        Returns
-        -------
-        HOTClassifier
-            An unfitted copy, with the ``settings`` of the score.
-        """
-        if self.include_base:
-            raise ParameterError("for_pool cannot fall back with include_base=True: pass include_base=False.")
-        copy: Self = clone(self).set_params(**self.score_bank(X_pool).settings)
-        return copy

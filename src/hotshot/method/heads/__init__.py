@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.centroid import fit_centroid
 from hotshot.method.heads.expected import expected_objective
 from hotshot.method.heads.problem import FittedHeads, Training, fit_objectives
 from hotshot.method.heads.sampled import fit_sampled
@@ -32,5 +31,4 @@ HEADS = {
     # From the minimum of the bound.
     "expected": Head(partial(fit_objectives, objectives=(bound_objective, expected_objective))),
     "sampled": Head(fit_sampled, in_batches=False),
-    "centroid": Head(fit_centroid),
 }
