@@ -58,13 +58,32 @@ def test_the_gain_is_that_of_the_formula():
 
 
 @given(st.integers(0, 2**31), st.integers(1, 12))
-def test_no_row_is_chosen_twice_and_a_permuted_pool_gives_the_permuted_answer(seed, n):
+def test_a_permuted_pool_gives_the_permuted_answer(seed, n):
     labelled, pool, _ = problem(seed)
-    rows = choose(labelled, pool, n).rows
-    assert len(np.unique(rows)) == n
     order = np.random.default_rng(seed).permutation(len(pool.samples))
     permuted = Pool(pool.samples[order], pool.probabilities[order], pool.weights, pool.candidates)
-    assert order[choose(labelled, permuted, n).rows].tolist() == rows.tolist()
+    assert order[choose(labelled, permuted, n).rows].tolist() == choose(labelled, pool, n).rows.tolist()
+
+
+@given(st.integers(0, 2**31), st.integers(1, 24), st.sampled_from([100, 20, 9, 3, 1]))
+def test_no_row_is_chosen_twice_in_blocks_of_any_size(seed, n, block):
+    labelled, pool, _ = problem(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suggestion, "MOST_ENTRIES", 3 * block**2)
+        assert len(np.unique(choose(labelled, pool, n).rows)) == n
+
+
+def test_many_suggestions_of_a_large_pool_cost_a_fixed_number_of_entries(monkeypatch):
+    labelled, pool, _ = problem(1, per_class=200)
+    entries = []
+    counted = suggestion.information
+    monkeypatch.setattr(
+        suggestion, "information", lambda g, p, rows: entries.append(len(g) * g[0].size) or counted(g, p, rows)
+    )
+    monkeypatch.setattr(suggestion, "MOST_WORK", 2**17)
+    rows = choose(labelled, pool, 300).rows
+    assert len(np.unique(rows)) == 300
+    assert sum(entries) <= 2**17
 
 
 def test_certain_classes_get_typical_samples_only():

@@ -20,6 +20,7 @@ Arrays are in axes where S_w is the identity and S_b is diagonal with the entrie
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,8 +37,10 @@ LEAST_INFORMATION = 0.01
 ITERATIONS = 10
 # Logarithms of the smallest and the largest temperature.
 TEMPERATURES = -3.0, 12.0
-# Entries of the covariances of logits that are in memory together, as classes * samples * samples.
-MOST_ENTRIES = 2**22
+# Entries of the covariances of logits, as classes * samples * samples: in memory together, and over all suggestions.
+MOST_ENTRIES, MOST_WORK = 2**22, 2**29
+# Blocks of a large pool have at least so many samples for each that is chosen, as long as there are any.
+SAMPLES_TO_CHOOSE_FROM = 4
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ class _Means:
 def choose(labelled: Labelled, pool: Pool, n: int) -> Picks:
     """The n candidates with the largest sum of both parts, one after the other; each is then added with its class q.
 
+    A large pool is divided into blocks, each spread over the whole pool, and every block gives its share of the n.
+
     Parameters
     ----------
     labelled : Labelled
@@ -125,25 +130,28 @@ def choose(labelled: Labelled, pool: Pool, n: int) -> Picks:
     assigned = joint_assignments(labelled, pool, temperature)
     mass = assigned.sum(axis=0) + means.sizes
     centres = (assigned.T @ pool.samples + means.sums) / mass[:, None]
-    some = _spread(pool.samples, pool.candidates, n_classes)
-    rows = np.searchsorted(some, np.intersect1d(some, pool.candidates))
-    x, weights, assigned = pool.samples[some], pool.weights[some], assigned[some]
-    covariances = [means.covariances(k, x, rows, temperature) for k in range(n_classes)]
-    free = np.ones(len(rows), dtype=bool)
     picked, shares = [], []
-    for _ in range(n):
-        probabilities = softmax(means.logits(x) / temperature)[0]
-        typical = typical_gain(means.sums, means.sizes, centres, mass, x[rows], assigned[rows])
-        informative = weights[rows] * (weights @ information(covariances, probabilities, rows)) / 2
-        parts = np.stack([_share(free * typical, 0.0), _share(free * informative, LEAST_INFORMATION)])
-        best = int(np.argmax(np.where(free, parts.sum(axis=0) + TIE * parts[0], -1)))
-        picked.append(some[rows[best]])
-        shares.append(parts[:, best])
-        free[best] = False
-        own = int(assigned[rows[best]].argmax())
-        means.sizes[own] += 1
-        means.sums[own] += x[rows[best]]
-        covariances[own] = means.covariances(own, x, rows, temperature)
+    blocks = _blocks(pool, n, n_classes)
+    for number, some in enumerate(blocks):
+        rows = np.searchsorted(some, np.intersect1d(some, pool.candidates))
+        x, weights, probable = pool.samples[some], pool.weights[some], assigned[some]
+        covariances = [means.covariances(k, x, rows, temperature) for k in range(n_classes)]
+        free = np.ones(len(rows), dtype=bool)
+        # The samples of a block stand for all.
+        scale = len(pool.samples) / len(some) / 2
+        for _ in range(number, n, len(blocks)):
+            probabilities = softmax(means.logits(x) / temperature)[0]
+            typical = typical_gain(means.sums, means.sizes, centres, mass, x[rows], probable[rows])
+            informative = scale * weights[rows] * (weights @ information(covariances, probabilities, rows))
+            parts = np.stack([_share(free * typical, 0.0), _share(free * informative, LEAST_INFORMATION)])
+            best = int(np.argmax(np.where(free, parts.sum(axis=0) + TIE * parts[0], -1)))
+            picked.append(some[rows[best]])
+            shares.append(parts[:, best])
+            free[best] = False
+            own = int(probable[rows[best]].argmax())
+            means.sizes[own] += 1
+            means.sums[own] += x[rows[best]]
+            covariances[own] = means.covariances(own, x, rows, temperature)
     typical, informative = np.array(shares).reshape(-1, 2).T
     return Picks(np.array(picked, dtype=np.int64), typical, informative)
 
@@ -249,13 +257,18 @@ def _class_means(labelled: Labelled, n_classes: int) -> _Means:
     return _Means(labelled.ratios, labelled.centre, sizes, sums)
 
 
-def _spread(samples: np.ndarray, candidates: np.ndarray, n_classes: int) -> np.ndarray:
-    """Rows to compare with one another: all, or evenly spaced candidates along the last axis, which varies most."""
-    most = int(np.sqrt(MOST_ENTRIES / n_classes))
-    if len(samples) <= most:
-        return np.arange(len(samples))
-    order = candidates[np.lexsort(samples[candidates, -2:].T)]
-    return np.sort(order[np.linspace(0, len(order) - 1, min(most, len(order))).astype(int)])
+def _blocks(pool: Pool, n: int, n_classes: int) -> list[np.ndarray]:
+    """Rows that are compared with one another, from which n are chosen in turn.
+
+    They are all, or blocks of evenly spaced candidates along the last axis, which varies most.
+    """
+    most = max(1, int(np.sqrt(min(MOST_ENTRIES, MOST_WORK / max(n, 1)) / n_classes)))
+    if len(pool.samples) <= most:
+        return [np.arange(len(pool.samples))]
+    order = pool.candidates[np.lexsort(pool.samples[pool.candidates, -2:].T)]
+    n_blocks = max(1, math.ceil(min(SAMPLES_TO_CHOOSE_FROM * n, len(order)) / most))
+    some = order[np.linspace(0, len(order) - 1, min(n_blocks * most, len(order))).astype(int)]
+    return [np.sort(some[number::n_blocks]) for number in range(n_blocks)]
 
 
 def _share(part: np.ndarray, least: float) -> np.ndarray:
