@@ -20,8 +20,9 @@ from benchmarks.accuracy import OMNIGLOT_SHARE, add_data_options, sets_of
 from hotshot import HOTClassifier, evaluate
 from hotshot.cli.terminal import Watching, to_rich
 from hotshot.estimators import CentroidClassifier
-from hotshot.evaluation.results import Evaluation, class_interval, mean_interval
+from hotshot.evaluation.results import Evaluation
 from hotshot.evaluation.tables import Number, Table, choice_table
+from hotshot.intervals import class_interval, mean_interval
 
 OLD: dict[str, Any] = {"mean_rule": "mix", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
 

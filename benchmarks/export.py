@@ -30,9 +30,9 @@ from hotshot.base.low_rank import LOW_RANK
 from hotshot.errors import HotshotWarning
 from hotshot.estimators.compacting import save_compact
 from hotshot.estimators.export import export_model
-from hotshot.evaluation.results import mean_interval
 from hotshot.evaluation.tasks import Episodes
 from hotshot.formatting import readable_size, with_interval
+from hotshot.intervals import mean_interval
 
 WIDTH, PER_CLASS, REPEATS = 768, 20, 5
 

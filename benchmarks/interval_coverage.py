@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from hotshot.evaluation.results import class_interval, mean_interval
+from hotshot.intervals import class_interval, mean_interval
 
 NUMBERS_OF_CLASSES = (16, 30, 60)
 WAYS, QUERIES, SAMPLES, WIDTH = 5, 15, 60, 16

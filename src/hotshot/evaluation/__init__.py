@@ -1,15 +1,9 @@
 """From tasks to accuracies with intervals: runner, journal, statistics, tuning."""
 
-from hotshot.evaluation.results import (
-    Estimate,
-    Evaluation,
-    MethodResult,
-    class_interval,
-    mean_interval,
-    paired_difference,
-)
+from hotshot.evaluation.results import Evaluation, MethodResult, paired_difference
 from hotshot.evaluation.runner import evaluate
 from hotshot.evaluation.tuning import Tuning, tune
+from hotshot.intervals import Estimate, class_interval, mean_interval
 
 __all__ = [
     "Estimate",

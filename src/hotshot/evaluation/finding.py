@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Estimate, Evaluation, verdicts
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, verdicts
 from hotshot.formatting import bounded_percentage, in_words, listed, shortened, significant
+from hotshot.intervals import Estimate
 
 # With more clauses than this the methods are left out; more numbers of shots than this are counted, not listed.
 MOST_CLAUSES, MOST_SHOTS = 3, 4

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.estimators.choosing import Choice
-from hotshot.evaluation.results import (
-    AHEAD,
-    BEHIND,
-    UNDECIDED,
-    Estimate,
-    Evaluation,
-    MethodResult,
-    mean_interval,
-    verdicts,
-)
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, MethodResult, verdicts
 from hotshot.formatting import (
     count,
     listed,
@@ -28,6 +19,7 @@ from hotshot.formatting import (
     shots_in_words,
     with_interval,
 )
+from hotshot.intervals import Estimate, mean_interval
 from hotshot.transport import Status
 
 PUBLISHED = "published"

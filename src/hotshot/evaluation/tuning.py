@@ -24,10 +24,11 @@ from hotshot.errors import ParameterError
 from hotshot.estimators import HOTClassifier
 from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
-from hotshot.evaluation.results import AHEAD, Estimate, mean_interval, paired_difference, summarise, verdicts
+from hotshot.evaluation.results import AHEAD, paired_difference, summarise, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
 from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
+from hotshot.intervals import Estimate, mean_interval
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {

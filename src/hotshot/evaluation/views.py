@@ -7,9 +7,10 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from hotshot.errors import InputError
-from hotshot.evaluation.results import AHEAD, BEHIND, Estimate, Evaluation, verdicts
+from hotshot.evaluation.results import AHEAD, BEHIND, Evaluation, verdicts
 from hotshot.evaluation.tables import Table, accuracy_table, measure_table
 from hotshot.formatting import setting_in_words, shortened
+from hotshot.intervals import Estimate
 from hotshot.notebook import BLUE, GREY, INK, LONGEST, ORANGE, html_table, new_figure
 
 if TYPE_CHECKING:
