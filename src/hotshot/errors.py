@@ -56,3 +56,7 @@ class OpenWorldWarning(HotshotWarning):
 
 class NoSamplesWarning(HotshotWarning):
     """A bank without samples cannot do what was requested, and the closest alternative was used."""
+
+
+class LeftOutWarning(HotshotWarning):
+    """Some inputs cannot be read and are left out."""

@@ -44,7 +44,7 @@ def test_three_commands_and_a_reason(hotshot, here):
     answered = hotshot("predict", "birds.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
     assert answered.returncode == 0, answered.stderr
     asked, answers = read_table(here / "inbox.csv"), read_table(here / "answers.csv")
-    added = ["class", "probability", "runner_up", "runner_up_probability", "outlier_score"]
+    added = ["class", "probability", "runner_up", "runner_up_probability", "outlier_score", "error"]
     assert list(answers[0]) == [*asked[0], *added]
     assert [[row[name] for name in asked[0]] for row in answers] == [list(row.values()) for row in asked]
     right = [row["class"] == (row["truth"] if row["truth"] != "strange" else "none of these") for row in answers]

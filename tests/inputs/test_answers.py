@@ -28,7 +28,7 @@ def model():
 def test_answers_equal_the_predictions_of_the_model(model):
     X = np.concatenate([make_bank(3, 9, 10, seed=1, spread=0.3)[0], 5 * np.eye(10)])
     found = answer(model, X, reject=0.05)
-    assert list(found) == answer_columns(model)
+    assert [*list(found), "error"] == answer_columns(model)
     assert found[CLASS] == model.predict(X, reject=0.05, unknown=NONE).tolist()
     assert NONE in found[CLASS]
     np.testing.assert_allclose(found[OUTLIER], model.outlier_score(X), atol=1e-6)
@@ -52,7 +52,7 @@ def test_a_model_without_old_classes_cannot_reject(model):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
 def test_written_answers_are_read_again(tmp_path, suffix):
     path = tmp_path / f"answers{suffix}"
-    columns = {name: own for name, own in COLUMNS.items() if name != "tags" or suffix != ".parquet"}
+    columns = COLUMNS
     with writing(path, format_of(path, None)) as write:
         write({name: own[:1] for name, own in columns.items()})
         write({name: own[1:] for name, own in columns.items()})
@@ -61,19 +61,29 @@ def test_written_answers_are_read_again(tmp_path, suffix):
         assert found == [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     elif suffix == ".parquet":
         pq = pytest.importorskip("pyarrow.parquet")
-        assert pq.read_table(path).to_pydict() == columns
+        assert pq.read_table(path).to_pydict() == columns | {"tags": ['["a"]', None]}
     else:
         with open(path, newline="", encoding="utf-8") as file:
             found = list(csv.reader(file, delimiter="\t" if suffix == ".tsv" else ","))
         assert found == [list(columns), ["one, two", '["a"]', "x", "0.5"], ["three", "", NONE, ""]]
 
 
-def test_the_first_rows_of_a_parquet_column_may_be_empty(tmp_path):
+@pytest.mark.parametrize("later", ["n", 7, 2**70, [1, "a"], {"a": None}, "\ud800"])
+def test_no_value_of_a_later_row_ends_a_parquet_file(tmp_path, later):
     pq = pytest.importorskip("pyarrow.parquet")
     with writing(tmp_path / "a.parquet", "parquet") as write:
         write({"class": [NONE], "note": [None], "probability": [None]})
-        write({"class": ["x"], "note": ["n"], "probability": [0.5]})
-    assert pq.read_table(tmp_path / "a.parquet").to_pydict()["probability"] == [None, 0.5]
+        write({"class": ["x"], "note": [later], "probability": [0.5]})
+    found = pq.read_table(tmp_path / "a.parquet").to_pydict()
+    written = later if later == "n" else "\\ud800" if later == "\ud800" else json.dumps(later)
+    assert found == {"class": [NONE, "x"], "note": [None, written], "probability": [None, 0.5]}
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_half_a_surrogate_pair_is_written_as_in_json(tmp_path, form):
+    with writing(tmp_path / "a", form) as write:
+        write({"path": ["\udce9.jpg"]})
+    assert "\\udce9.jpg" in (tmp_path / "a").read_text(encoding="utf-8")
 
 
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path):

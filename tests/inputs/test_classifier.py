@@ -164,7 +164,7 @@ def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
         InputClassifier(fitted.encoder).fit(["one", "two"])
     with pytest.raises(InputError, match="2 inputs and 1 labels"):
         InputClassifier(fitted.encoder).fit(["one", "two"], ["a"])
-    with pytest.raises(InputError, match="must be a path or a non-empty list of texts"):
+    with pytest.raises(InputError, match="must be a path, or a list or column of texts"):
         fitted.predict(7)
     write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
     with pytest.raises(InputError, match="is a base class and a new class"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,16 +70,13 @@ def test_standard_input_is_a_table_json_lines_or_bare_lines(monkeypatch, content
     [
         ("a.csv", "", "is empty"),
         ("a.csv", "text,label\n", "no rows"),
-        ("a.csv", "text,label\none,x\ntwo,y,z\n", "3 cells in line 3"),
         ("a.csv", "text,text\none,two\n", "two columns 'text'"),
         ("a.csv", "text,\none,two\n", "without a name"),
-        ("a.csv", 'text,label\n"one,x\n', "not a valid table"),
         ("a.csv", "colour,size\nred,1\n", r"name it with columns=Columns\(text=…\) \(in the shell --text\)"),
         ("a.csv", "text,label,intent\none,x,y\n", r"name one with columns=Columns\(label=…\) \(in the shell --label\)"),
-        ("a.csv", "text,label\n ,x\n", "no text in row 1"),
-        ("a.jsonl", '{"text": "one"}\nnothing\n', "no JSON object in line 2"),
-        ("a.jsonl", '{"text": "one"}\n{"text": "two", "more": 1}\n', "the key 'more' in line 2"),
-        ("a.jsonl", '{"text": 7}\n', "no text in row 1"),
+        ("a.csv", 'text,label\nzero,x\n"one,x\n"two",y\n', "not a valid table"),
+        ("a.txt", "\n \n\n", "no rows"),
+        ("a.jsonl", 'nothing\n{"text": "one"}\n', "no JSON object in line 1"),
         ("a.csv", "text\none\0\n", "NUL character"),
         ("a.docx", "text\none\n", "not a table of texts"),
     ],
@@ -106,4 +104,47 @@ def test_a_missing_column_is_reported_with_the_closest_name(tmp_path):
 def test_a_table_can_be_read_again(tmp_path):
     (tmp_path / "a.csv").write_text("text\none\ntwo\n", encoding="utf-8")
     table = open_table(tmp_path / "a.csv")
-    assert list(table.rows()) == list(table.rows()) == [{"text": "one"}, {"text": "two"}]
+    assert list(table.rows()) == list(table.rows()) == [({"text": "one"}, ""), ({"text": "two"}, "")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", "text,label\none,x\ntwo,y,z\nthree,x\n", "line 3 has 3 cells"),
+        ("a.csv", "text,label\none,x\ntwo\nthree,x\n", "line 3 has 1 cells"),
+        ("a.csv", 'text,label\none,x\n"two" or so,y\nthree,x\n', "line 3 is not valid"),
+        ("a.csv", "text,label\none,x\n ,x\nthree,x\n", "no text"),
+        ("a.jsonl", '{"text": "one"}\nnothing\n{"text": "three"}\n', "line 2 is not a JSON object"),
+        ("a.jsonl", '{"text": "one"}\n{"text": "two", "more": 1}\n{"text": "three"}\n', "the key 'more'"),
+        ("a.jsonl", '{"text": "one"}\n{"text": 7}\n{"text": "three"}\n', "no text"),
+        ("a.jsonl", '{"text": "one"}\n{"text": null}\n{"text": "three"}\n', "no text"),
+        ("a.jsonl", '{"text": "one"}\n{"text": "\\ud800"}\n{"text": "three"}\n', "surrogate"),
+    ],
+)
+def test_a_bad_row_stays_in_its_place_with_the_reason(tmp_path, name, content, said):
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    rows = next(open_inputs(tmp_path / name, TEXTS).batches(10))
+    assert [rows.content[row] for row in rows.readable] == ["one", "three"]
+    assert list(rows.errors) == [1]
+    assert said in rows.errors[1]
+
+
+def test_cells_are_as_long_as_a_letter_may_be(tmp_path):
+    (tmp_path / "a.csv").write_text("text\n" + "word " * 100_000 + "\n", encoding="utf-8")
+    assert len(rows_of(tmp_path / "a.csv")[1][0]) == 500_000
+
+
+def test_many_columns_take_no_time_that_grows_with_their_square(tmp_path):
+    names = [f"c{i}" for i in range(40_000)]
+    (tmp_path / "a.csv").write_text(f"text,{','.join(names)}\none{',1' * len(names)}\n", encoding="utf-8")
+    start = time.perf_counter()
+    assert rows_of(tmp_path / "a.csv")[1] == ["one"]
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize("columns", [Columns(text="words"), Columns(text="words", label="kind")])
+def test_the_column_that_the_user_names_is_in_the_header_of_standard_input(monkeypatch, columns):
+    content = "words\none\ntwo\n" if columns.label is None else "words;kind\none;x\ntwo;y\n"
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content.encode())))
+    opened, texts, _ = rows_of(Path("-"), columns)
+    assert (opened.columns[0], texts) == ("words", ["one", "two"])

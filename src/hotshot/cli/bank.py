@@ -33,7 +33,7 @@ def merge(
     """Merge the samples of banks; a class in several banks gets the samples of all."""
     from hotshot.base.merging import merge_banks
 
-    refuse_existing(out, force, banks)
+    refuse_existing(out, force, *banks)
     _print_summary(merge_banks(banks, out, overwrite=force), banks, out)
 
 
@@ -48,7 +48,7 @@ def compact(
     from hotshot.estimators.choosing import progress
     from hotshot.estimators.compacting import save_compact
 
-    refuse_existing(out, force, [source])
+    refuse_existing(out, force, source)
     console = Console(stderr=True)
     with console.status("reading the bank") as status:
         token = progress.set(status.update)

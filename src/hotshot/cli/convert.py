@@ -85,7 +85,10 @@ def convert(
         raise ParameterError(f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}.")
     source, part = split_part(Path(source), part)
     given = open_samples(source, part, labels)
-    _check_out(given.path, out, force)
+    for path in _files(out):
+        if os.path.isdir(path) and path.suffix != BANK_SUFFIX:
+            raise ParameterError(f"{path} is a folder: name a file.")
+        refuse_existing(path, force, given.path, labels)
     given_by_user = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
     about = _provenance(given, part, labels, {name: x for name, x in given_by_user.items() if x is not None})
     per_class: Counter[Any] = Counter()
@@ -114,14 +117,6 @@ def convert(
     if dropped:
         columns = f"the column{'s' * (len(dropped) > 1)} {listed(dropped)}"
         print(printable(f"{out} cannot hold {columns}: write .safetensors to keep them."))
-
-
-def _check_out(source: Path, out: Path, force: bool) -> None:
-    for path in _files(out):
-        refuse_existing(path, True, [source])
-        if os.path.isdir(path) and path.suffix != BANK_SUFFIX:
-            raise ParameterError(f"{path} is a folder: name a file.")
-        refuse_existing(path, force)
 
 
 def _dropped(kept: list[str], out: Path) -> list[str]:

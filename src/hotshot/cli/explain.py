@@ -35,15 +35,14 @@ def explain(
 ) -> None:
     """Explain predictions: closest examples, and evidence from the base classes."""
     from hotshot.files.atomic import write_text
-    from hotshot.inputs.rows import TEXTS, Columns
+    from hotshot.inputs.rows import Columns
 
     if html is not None:
         if data is None:
             raise ParameterError("--html needs inputs: pass a text, an image or a file.")
-        inputs.refuse_existing(html, force)
+        inputs.refuse_existing(html, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
-    is_text = data is not None and found.kind == TEXTS and data != "-" and not Path(data).exists()
-    given = None if data is None else found.opened([data] if is_text else data, columns=Columns(text, label, id_))
+    given = None if data is None else models.opened(found, data, Columns(text, label, id_))
     if given is None:
         loans = found.model.explain(names=found.support.names())
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli.inputs import Force
-from hotshot.errors import ParameterError
+from hotshot.cli.inputs import Force, refuse_existing
 from hotshot.formatting import printable, readable_size
 
 
@@ -19,8 +18,8 @@ def export(
     from hotshot.estimators import HOTClassifier
     from hotshot.estimators.export import export_model
 
-    if out.is_file() and not force:
-        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
+    if out.is_file():
+        refuse_existing(out, force, model)
     loaded = HOTClassifier.load(model)
     export_model(loaded, out, overwrite=force)
     scores = "with outlier scores" if getattr(loaded, "known_", None) is not None else "without outlier scores"

@@ -17,7 +17,7 @@ import typer
 from hotshot.cli.images import Kind, SkipCorrupt, counting, decoded_splits, needs_images
 from hotshot.cli.inputs import RESUME, Device, Force, Json, number
 from hotshot.cli.models import Id, Label, Text
-from hotshot.cli.terminal import Console, bar
+from hotshot.cli.terminal import Console, bar, print_notes
 from hotshot.errors import InputError, InterruptedRunError, ParameterError
 from hotshot.version import __version__
 
@@ -180,15 +180,18 @@ def _write_texts(
 ) -> dict[str, Any]:
     """Write the features of a table of texts, with or without labels, to the folder, under the name of the table."""
     from hotshot.images.extraction import extract_texts
-    from hotshot.inputs.rows import open_inputs
+    from hotshot.inputs.rows import open_inputs, unreadable
 
     if texts is None:
         raise ParameterError(f"{encoder.name} needs a table of texts: pass a .csv, .tsv, .jsonl or .txt file.")
     opened = open_inputs(texts, encoder.kind, columns)
     rows = next(opened.batches(MOST_TEXTS))
-    sentences, labels = list(rows.content), rows.labels
-    if labels is not None and "" in labels:
-        raise InputError(f"{opened.name} has no label in row {labels.index('') + 1}: add it, or remove the row.")
+    if rows.labels is not None and "" in rows.labels:
+        raise InputError(f"{opened.name} has no label in row {rows.labels.index('') + 1}: add it, or remove the row.")
+    sentences, ids = ([values[row] for row in rows.readable] for values in (rows.content, rows.ids))
+    labels = None if rows.labels is None else [rows.labels[row] for row in rows.readable]
+    if rows.errors:
+        print_notes(console, [f"{unreadable(rows.errors, len(rows), opened.name)}."])
     path = out / f"{texts.stem}.safetensors"
     digest = sha256(dumps([sentences, labels]).encode()).hexdigest()
     about = _about(encoder, {"name": texts.name, "texts": f"sha256:{digest}"})
@@ -198,7 +201,7 @@ def _write_texts(
     with bar(console, "texts") as progress:
         watch = counting(progress, "embedding")
         about |= _made_now()
-        extract_texts(encoder.encode, sentences, labels, path, about=about, watch=watch, ids=rows.ids)
+        extract_texts(encoder.encode, sentences, labels, path, about=about, watch=watch, ids=ids)
     console.print(f"{path}: {found['texts']} texts of {found['classes']} classes.", markup=False)
     return found
 

@@ -46,6 +46,7 @@ def fit(
     text: models.Text = None,
     label: models.Label = None,
     id_: models.Id = None,
+    strict: models.Strict = False,
     device: inputs.Device = "cpu",
     force: inputs.Force = False,
     json: inputs.Json = False,
@@ -56,10 +57,10 @@ def fit(
 
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
-    inputs.refuse_existing(out, force)
+    inputs.refuse_existing(out, force, data, base, support, encoder)
     prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
-    model = InputClassifier(encoder, base, new_only=new_only, device=device)
+    model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device)
     with models.InputProgress(console, "encoding") as progress:
         if data is not None:
             model.fit_together(data, few, columns=columns, watch=progress.watch)

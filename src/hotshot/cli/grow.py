@@ -20,6 +20,7 @@ def add(
     text: models.Text = None,
     label: models.Label = None,
     id_: models.Id = None,
+    strict: models.Strict = False,
     encoder: models.Encoder = None,
     device: inputs.Device = "cpu",
     json: inputs.Json = False,
@@ -27,7 +28,10 @@ def add(
     """Add new classes to a model, or samples to its new classes."""
     from hotshot.inputs.rows import Columns
 
+    # The model is replaced as a whole.
+    inputs.refuse_overwriting(model, support)
     console, found = Console(stderr=True), models.load(model, device, encoder)
+    found.strict = strict
     with models.InputProgress(console, "encoding") as progress:
         found.add(support, columns=Columns(text, label, id_), watch=progress.watch)
         found.save(model, overwrite=True)

@@ -117,13 +117,28 @@ Threshold = Annotated[float, number("Report the share of tasks with an accuracy 
 RESUME = "Rerun the command to resume."
 
 
-def refuse_existing(out: Path, force: bool, sources: Iterable[Path] = ()) -> None:
-    """Raise if the output exists, or is one of the inputs: before the work, not after it."""
-    if os.path.exists(out):
-        if any(os.path.exists(source) and out.samefile(source) for source in sources):
+def refuse_existing(out: Path, force: bool, *sources: str | Path | None) -> None:
+    """Raise if the output exists, or is one of the sources: before the work, not after it."""
+    refuse_overwriting(out, *sources)
+    if os.path.exists(out) and not force:
+        raise ParameterError(f"{out} exists: pass --force to overwrite it.")
+
+
+def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
+    """Raise if the output would replace what a command reads, with or without --force.
+
+    A folder counts with all that is in it. Of `sources`, names of encoders and the like are no files, and count not.
+    """
+    from hotshot.files.atomic import real
+    from hotshot.files.reading import split_part
+
+    for source in sources:
+        path = Path("" if source is None else split_part(Path(source), None)[0])
+        if source is None or not os.path.exists(path) or not os.path.exists(out):
+            continue
+        is_inside = real(path) in real(out).parents or real(out) in real(path).parents
+        if is_inside or os.path.samefile(path, out):
             raise ParameterError(f"{out} is both input and output: name another output.")
-        if not force:
-            raise ParameterError(f"{out} exists: pass --force to overwrite it.")
 
 
 def load_data(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,17 +11,21 @@ from rich.progress import TaskID
 
 from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, ProgressWithNotes, bar
-from hotshot.errors import ParameterError
-from hotshot.formatting import shortened
+from hotshot.errors import LeftOutWarning, ParameterError
+from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
-    from hotshot.inputs import InputClassifier
+    from hotshot.inputs import Columns, InputClassifier
+    from hotshot.inputs.rows import Inputs
 
 Model = Annotated[Path, typer.Argument(help="Folder of a model from hotshot fit.", show_default=False)]
 Text = Annotated[str | None, typer.Option(help="Column of texts or image paths. Default: found by name, such as text.")]
 Label = Annotated[str | None, typer.Option(help="Column of labels. Default: found by name, such as label.")]
 Id = Annotated[
     str | None, typer.Option("--id", help="Column of row ids. Default: found by name, such as id, or row numbers.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse inputs that cannot be read, such as empty texts or corrupt images.")
 ]
 Encoder = Annotated[str | None, typer.Option(help="New name of the model's encoder, if its files have moved.")]
 
@@ -38,6 +43,16 @@ def load(model: Path, device: str, encoder: str | None = None) -> InputClassifie
     return found
 
 
+def opened(model: InputClassifier, data: str, columns: Columns) -> Inputs:
+    """Inputs that a command line names: a file, a folder, standard input, or a text itself."""
+    from hotshot.inputs.classifier import has_features
+    from hotshot.inputs.rows import TEXTS
+    from hotshot.inputs.tables import is_table
+
+    is_file = os.path.exists(data) or is_table(Path(data)) or has_features(data)
+    return model.opened([data] if model.kind == TEXTS and not is_file else data, columns=columns)
+
+
 class InputProgress(ProgressWithNotes):
     """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
 
@@ -45,6 +60,8 @@ class InputProgress(ProgressWithNotes):
         super().__init__(bar(console, "inputs"))
         self._doing = doing
         self._tasks: dict[str, TaskID] = {}
+        # Answers on standard output.
+        self.printed = 0
 
     def watch(self, name: str, done: int, total: int | None) -> None:
         """Show how many inputs of a file are done."""
@@ -54,11 +71,12 @@ class InputProgress(ProgressWithNotes):
         self._update("choosing", description=sentence)
 
     def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
-        # The first of each kind: every batch gives the same warning with other numbers.
-        return list(dict(reversed(warned)).values())[::-1]
+        # The first of each kind: every batch gives the same warning with other numbers. Files are different.
+        distinct = {text if kind is LeftOutWarning else kind: text for kind, text in reversed(warned)}
+        return list(distinct.values())[::-1]
 
     def _interrupted(self) -> str:
-        return ": nothing was written."
+        return f" after {count(self.printed, 'answer')}." if self.printed else ": nothing was written."
 
     def _update(self, key: str, **changes: Any) -> None:
         if key not in self._tasks:

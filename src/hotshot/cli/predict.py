@@ -28,9 +28,10 @@ S = TypeVar("S")
 def predict(
     model: models.Model,
     data: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="Inputs: a table of texts, an image or a folder of images, or features; - for standard input.",
+            help="Inputs: a table of texts or one text, an image or a folder of images, or features; - for standard "
+            "input.",
             show_default=False,
         ),
     ],
@@ -59,45 +60,68 @@ def predict(
     form: Annotated[
         str | None, typer.Option("--format", help="Output format: csv, tsv, jsonl or parquet. Default: by suffix.")
     ] = None,
+    strict: models.Strict = False,
     encoder: models.Encoder = None,
     device: Device = "cpu",
     force: Force = False,
 ) -> None:
     """Classify inputs: class, probability, runner-up and outlier score of each."""
-    from hotshot.inputs.answers import CLASS, answer, answer_columns, check_columns, format_of, writing
+    from hotshot.inputs.answers import (
+        CLASS,
+        ERROR,
+        NUMBERS,
+        answer,
+        answer_columns,
+        check_columns,
+        format_of,
+        in_place,
+        writing,
+    )  # fmt: skip
     from hotshot.inputs.rows import Columns
 
     form = format_of(out, form)
     if out is not None:
-        refuse_existing(out, force)
+        refuse_existing(out, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
-    inputs = found.opened(data, columns=Columns(text, label, id_))
+    inputs = models.opened(found, data, Columns(text, label, id_))
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)
-    rows_done = rejected = right = labelled = 0
+    classes = set(map(str, found.classes.tolist()))
+    rows_done = rejected = wrong = right = labelled = 0
+    is_label = False
     with (
         models.InputProgress(console, "classifying") as progress,
-        writing(out, form) as write,
+        writing(out, form, [prefix + name for name in NUMBERS]) as write,
         ThreadPoolExecutor(1) as pool,
     ):
 
         def answered(some: tuple[list[Rows], np.ndarray]) -> tuple[list[Rows], dict[str, list[Any]]]:
             return some[0], answer(found.model, some[1], reject, unknown, batch=batch)
 
-        together = joined(found.batches(inputs, progress.watch), MOST_IN_A_BATCH if batch else 1)
+        batches = found.batches(inputs, progress.watch, strict=strict)
+        together = joined(batches, MOST_IN_A_BATCH if batch else 1)
         # While some rows are written, the next ones are classified.
-        for rows, answers in split(computed_ahead(pool, answered, together)):
+        for rows, readable in split(computed_ahead(pool, answered, together)):
+            answers = in_place(readable, rows)
             write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
             rows_done += len(rows)
-            rejected += sum(p is None for p in answers["probability"])
+            progress.printed = rows_done if out is None else 0
+            wrong += len(rows.errors)
+            rejected += sum(p is None for p in readable["probability"])
             if rows.labels is not None:
-                pairs = [pair for pair in zip(rows.labels, answers[CLASS], strict=True) if pair[0]]
+                triples = zip(rows.labels, answers[CLASS], answers[ERROR], strict=True)
+                pairs = [(own, str(given)) for own, given, error in triples if own and error is None]
                 labelled += len(pairs)
-                right += sum(label == str(given) for label, given in pairs)
+                right += sum(own == given for own, given in pairs)
+                # Names of folders need not be labels.
+                is_label = is_label or any(own in classes for own, _ in pairs)
     print_notes(console, progress.notes)
     none = f", of which {rejected:,} {quoted(unknown)}" if reject is not None else ""
-    sentences = [f"{'' if out is None else f'{out}: '}{count(rows_done, 'answer')}{none}."]
-    if labelled:
+    sentences = [f"{'' if out is None else f'{out}: '}{count(rows_done - wrong, 'answer')}{none}."]
+    if wrong:
+        verb = "was" if wrong == 1 else "were"
+        sentences.append(f"{wrong:,} of {count(rows_done, 'input')} {verb} not read: see column {prefix}{ERROR}.")
+    if is_label:
         sentences.append(
             f"{percentage(right / labelled)} of the {labelled:,} labels in the input agree (they were not used)."
         )
@@ -105,7 +129,7 @@ def predict(
 
 
 def joined(batches: Iterable[tuple[Rows, np.ndarray]], most: int) -> Iterator[tuple[list[Rows], np.ndarray]]:
-    """Rows and their features, one batch after another until there are about `most` rows."""
+    """Rows and features of the readable ones, one batch after another until there are about `most` rows."""
     import numpy as np
 
     rows, features = [], []
@@ -120,12 +144,13 @@ def joined(batches: Iterable[tuple[Rows, np.ndarray]], most: int) -> Iterator[tu
 
 
 def split(answered: Iterable[tuple[list[Rows], dict[str, list[Any]]]]) -> Iterator[tuple[Rows, dict[str, list[Any]]]]:
-    """The answers to each of the batches that `joined` put together."""
+    """The answers to the readable rows of each of the batches that `joined` put together."""
     for batches, answers in answered:
         start = 0
         for rows in batches:
-            yield rows, {name: column[start : start + len(rows)] for name, column in answers.items()}
-            start += len(rows)
+            stop = start + len(rows.readable)
+            yield rows, {name: column[start:stop] for name, column in answers.items()}
+            start = stop
 
 
 def computed_ahead(pool: ThreadPoolExecutor, work: Callable[[T], S], items: Iterable[T]) -> Iterator[S]:

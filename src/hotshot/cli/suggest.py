@@ -44,7 +44,7 @@ def suggest(
 
     form = format_of(out, None)
     if out is not None:
-        inputs.refuse_existing(out, force)
+        inputs.refuse_existing(out, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
     given = found.opened(data, columns=Columns(text, label, id_))
     if out is not None:
@@ -57,8 +57,11 @@ def suggest(
     else:
         Console().print(str(suggested), markup=False, soft_wrap=True)
     if out is not None:
-        with writing(out, form) as write:
-            write(suggested.table(out.parent, with_features=found.encoder is None))
+        table = suggested.table(out.parent, with_features=found.encoder is None)
+        # Columns of features, and the probability, hold numbers.
+        numbers = [name for name, column in table.items() if all(isinstance(x, float) for x in column)]
+        with writing(out, form, numbers) as write:
+            write(table)
         column = "label" if suggested.label is None else suggested.label
         console.print(
             f"{out}: {count(len(suggested.ids), 'suggestion')}. Fill in the column {column}, then run: "

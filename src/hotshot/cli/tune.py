@@ -48,6 +48,7 @@ def tune(
 
     wanted = check_shots(shots.split(","))
     chosen = parse_grid(grid) if grid else None
+    inputs.refuse_overwriting(out, base, val)
     check_writable(out)
     with waiting("reading the features"):
         classes, X, y = inputs.load_data(base, val, bank, "--val")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -120,9 +120,15 @@ def shortest_floats(X: np.ndarray) -> np.ndarray:
     return short if np.array_equal(short, X, equal_nan=True) else X
 
 
+def cell_reader(lines: Iterable[str], delimiter: str = ",") -> Any:
+    """A reader of rows of cells; a cell may be as long as a line."""
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    return csv.reader(lines, delimiter=delimiter, strict=True)
+
+
 def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells, without empty lines."""
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    reader = cell_reader(_lines(path), delimiter)
     try:
         for row in reader:
             if row:
@@ -289,7 +295,7 @@ def read_label_lines(path: Path) -> np.ndarray:
     if suffix not in (".txt", ".csv"):
         raise InputError(f"{path} is not a file of labels: pass .npy, or .txt or .csv with one label per line.")
     try:
-        rows = csv.reader(_lines(path), strict=True) if suffix == ".csv" else ([line] for line in _lines(path))
+        rows = cell_reader(_lines(path)) if suffix == ".csv" else ([line] for line in _lines(path))
         cells = [[cell.strip() for cell in row] for row in rows if row]
     except csv.Error as error:
         raise InputError(f"{path} is not a valid CSV file ({error}): repair it.") from None
@@ -341,9 +347,9 @@ def write_table(path: Path, content: Content) -> None:
 
 def _cell(text: str, path: Path) -> str:
     """Text of a sample; raises if it could not be read again."""
-    if "\0" in text or len(text) > csv.field_size_limit():
+    if "\0" in text or len(text) > LONGEST_LINE // 2:
         raise InputError(
-            f"{path} cannot hold texts with NUL characters or of more than {csv.field_size_limit()}, such as "
+            f"{path} cannot hold texts with NUL characters or of more than {LONGEST_LINE // 2}, such as "
             f"{quoted(text)}: write .safetensors instead."
         )
     return text

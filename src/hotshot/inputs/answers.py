@@ -6,8 +6,8 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,13 +16,17 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable, replace_file
 from hotshot.formatting import listing, quoted
+from hotshot.inputs.rows import Rows
 
 # Answer for an input that fits no class.
 NONE = "none of these"
-CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER = (
-    "class", "probability", "runner_up", "runner_up_probability", "outlier_score",
+CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER, ERROR = (
+    "class", "probability", "runner_up", "runner_up_probability", "outlier_score", "error",
 )  # fmt: skip
+NUMBERS = (PROBABILITY, RUNNER_UP_PROBABILITY, OUTLIER)
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+# Halves of surrogate pairs, in JSON or in names of files, are written as in JSON: \\ud800.
+NOT_CHARACTERS = "backslashreplace"
 # Digits that are written: single precision has no more significant ones.
 DIGITS = 6
 
@@ -37,6 +41,8 @@ def answer(
     For a rejected row the class is `unknown`, without a probability, and the most probable class is the runner-up. As a
     batch the rows are classified jointly.
     """
+    if not len(X):
+        return {name: [] for name in _names(model)}
     probabilities, scores, rejected = model.answers(X, reject, batch=batch)
     rows = np.arange(len(probabilities))
     first = probabilities.argmax(axis=1)
@@ -58,10 +64,22 @@ def answer(
     return found
 
 
+def in_place(answers: Columns, rows: Rows) -> Columns:
+    """The answers to the readable rows, in the places of these; the last column says why others have no answer."""
+    placed: Columns = {name: [None] * len(rows) for name in answers}
+    for name, values in answers.items():
+        for row, value in zip(rows.readable, values, strict=True):
+            placed[name][row] = value
+    return {**placed, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
+
+
 def answer_columns(model: Any, prefix: str = "") -> list[str]:
-    """Names of the answer columns, in the order of `answer`."""
-    known = [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
-    return [prefix + name for name in known]
+    """Names of the answer columns, in the order of `answer` and `in_place`."""
+    return [prefix + name for name in (*_names(model), ERROR)]
+
+
+def _names(model: Any) -> list[str]:
+    return [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
 
 
 def _rounded(values: np.ndarray) -> list[float]:
@@ -96,21 +114,30 @@ def check_columns(
 
 
 @contextmanager
-def writing(out: Path | None, form: str) -> Iterator[Callable[[Columns], None]]:
-    """A function that writes the next rows; the file appears or changes only after all are written."""
+def writing(out: Path | None, form: str, numbers: Collection[str] = NUMBERS) -> Iterator[Callable[[Columns], None]]:
+    """A function that writes the next rows; the file appears or changes only after all are written.
+
+    In formats with types, the columns `numbers` hold numbers and all others text: what the next rows hold is unknown.
+    """
     if out is None:
-        with _WRITERS[form](sys.stdout.buffer) as write:
+        with _writer(form, sys.stdout.buffer, numbers) as write:
             yield write
         sys.stdout.flush()
         return
     check_writable(out)
-    with replace_file(out) as file, _WRITERS[form](file) as write:
+    with replace_file(out) as file, _writer(form, file, numbers) as write:
         yield write
 
 
+def _writer(form: str, file: BinaryIO, numbers: Collection[str]) -> AbstractContextManager[Callable[[Columns], None]]:
+    if form == "parquet":
+        return _parquet(file, numbers)
+    return _lines(file) if form == "jsonl" else _cells(file, "\t" if form == "tsv" else ",")
+
+
 @contextmanager
-def _cells(file: BinaryIO, separator: str = ",") -> Iterator[Callable[[Columns], None]]:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=False)
+def _cells(file: BinaryIO, separator: str) -> Iterator[Callable[[Columns], None]]:
+    text = io.TextIOWrapper(file, encoding="utf-8", errors=NOT_CHARACTERS, newline="", write_through=False)
     writer = csv.writer(text, delimiter=separator, lineterminator="\n")
     names: list[str] = []
 
@@ -135,24 +162,18 @@ def _plain(values: list[Any]) -> Iterable[Any]:
 
 
 @contextmanager
-def _tabs(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
-    with _cells(file, "\t") as write:
-        yield write
-
-
-@contextmanager
 def _lines(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
     def write(columns: Columns) -> None:
         rows = zip(*columns.values(), strict=True)
         lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
-        file.write("".join(lines).encode())
+        file.write("".join(lines).encode(errors=NOT_CHARACTERS))
         file.flush()
 
     yield write
 
 
 @contextmanager
-def _parquet(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
+def _parquet(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callable[[Columns], None]]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -162,16 +183,11 @@ def _parquet(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
 
     def write(columns: Columns) -> None:
         nonlocal writer
-        try:
-            if writer is None:
-                kinds = {name: pa.array(values).type for name, values in columns.items()}
-                # All of the first rows may lack a value.
-                empty = {name: pa.float64() if name.endswith(PROBABILITY) else pa.string() for name in columns}
-                fields = {name: empty[name] if kind == pa.null() else kind for name, kind in kinds.items()}
-                writer = pq.ParquetWriter(file, pa.schema(fields))
-            writer.write_table(pa.table(columns, schema=writer.schema))
-        except (pa.ArrowException, TypeError) as error:
-            raise InputError(f"The answers cannot be written as Parquet ({error}): write CSV or JSON lines.") from None
+        if writer is None:
+            kinds = {name: pa.float64() if name in numbers else pa.string() for name in columns}
+            writer = pq.ParquetWriter(file, pa.schema(kinds))
+        cells = {name: own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()}
+        writer.write_table(pa.table(cells, schema=writer.schema))
 
     try:
         yield write
@@ -180,4 +196,7 @@ def _parquet(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
             writer.close()
 
 
-_WRITERS = {"csv": _cells, "tsv": _tabs, "jsonl": _lines, "parquet": _parquet}
+def _as_text(value: Any) -> str | None:
+    """A value as text: all but texts as JSON."""
+    text = value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)
+    return None if text is None else text.encode(errors=NOT_CHARACTERS).decode()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +17,7 @@ import numpy as np
 from hotshot.base import BaseClasses
 from hotshot.base.classes import EXTRACTOR, is_bank
 from hotshot.encoders import Encoder, encoder_kind, load_encoder
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import InputError, LeftOutWarning, ParameterError
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.models import DESCRIPTION, write_model
 from hotshot.files.atomic import replace_folder, write_json
@@ -35,9 +37,10 @@ from hotshot.inputs.rows import (
     Inputs,
     Previews,
     Rows,
+    decode,
     given_inputs,
     open_inputs,
-    pixels,
+    unreadable,
 )
 from hotshot.inputs.suggesting import InputSuggestions
 from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
@@ -88,6 +91,9 @@ class InputClassifier:
         The old classes: a table of texts, a folder of images per class, a feature file, or a bank.
     new_only : bool
         Whether to predict new classes only. By default old classes are predicted too.
+    strict : bool
+        Whether labelled inputs that cannot be read, such as an empty text or a corrupt image, are an error. By default
+        they are left out, with a ``LeftOutWarning``.
     device : str
         PyTorch device, such as "cpu" or "cuda".
     **settings
@@ -137,11 +143,12 @@ class InputClassifier:
         base: str | Path | BaseClasses | None = None,
         *,
         new_only: bool = False,
+        strict: bool = False,
         device: str = "cpu",
         **settings: Any,
     ) -> None:
         self.encoder, self.base, self.new_only, self.device = encoder, base, new_only, device
-        self.settings = settings
+        self.strict, self.settings = strict, settings
         self.kind = FEATURES if encoder is None else encoder_kind(encoder)
         self.about: dict[str, Any] = {}
         self.probe: tuple[float, ...] = ()
@@ -286,24 +293,24 @@ class InputClassifier:
         return self
 
     def features(self, inputs: Any) -> np.ndarray:
-        """Features of inputs.
+        """Features of inputs; an ``InputError`` lists those that cannot be read.
 
         Parameters
         ----------
         inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
+            A file, a folder, or a list or column of texts, paths of images or features.
 
         Returns
         -------
         array (inputs, V)
             Features.
         """
-        return np.concatenate([X for _, X in self.batches(self.opened(inputs))])
+        return np.concatenate([X for _, X in self.batches(self.opened(inputs), strict=True)])
 
     def predict(
         self, inputs: Any, *, reject: float | None = None, unknown: Any = None, batch: bool = False
     ) -> np.ndarray:
-        """Predict the most probable class of each input.
+        """Predict the most probable class of each input; an ``InputError`` lists inputs that cannot be read.
 
         Parameters
         ----------
@@ -372,9 +379,9 @@ class InputClassifier:
         """
         queries, found = Previews(), []
         for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
-            some = np.arange(len(rows))[: None if most is None else most - len(queries.ids)]
+            some = rows.readable[: None if most is None else most - len(queries.ids)]
             queries = queries + rows.previews(some)
-            found.append(X[some])
+            found.append(X[: len(some)])
             if len(queries.ids) == most:
                 break
         return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old)
@@ -400,6 +407,8 @@ class InputClassifier:
         parts = list(self.batches(opened, watch))
         found = self.model.suggest(np.concatenate([X for _, X in parts]), n)
         places = [(rows, place) for rows, _ in parts for place in range(len(rows))]
+        readable = [row for row, (rows, place) in enumerate(places) if place not in rows.errors]
+        found = replace(found, items=tuple(replace(item, index=readable[item.index]) for item in found))
         chosen = [places[row] for row in found.rows]
         content = tuple(rows.content[place] for rows, place in chosen)
         kept = [rows.kept.texts[place] for rows, place in chosen if rows.kept is not None and rows.kept.texts]
@@ -412,7 +421,9 @@ class InputClassifier:
             content=content,
         )
 
-    def batches(self, inputs: Inputs, watch: Watch | None = None) -> Iterator[tuple[Rows, np.ndarray]]:
+    def batches(
+        self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
+    ) -> Iterator[tuple[Rows, np.ndarray]]:
         """Iterate over inputs and their features.
 
         Parameters
@@ -421,23 +432,42 @@ class InputClassifier:
             Result of ``opened``.
         watch : callable, optional
             Called with (name, done, total) after every batch, for a progress bar.
+        strict : bool
+            Whether inputs that cannot be read are an error, which lists them. By default there is a ``LeftOutWarning``
+            at the end, and an error only if no input can be read.
 
         Yields
         ------
         rows : Rows
-            A batch of inputs.
-        X : array (rows, V)
-            Their features.
+            A batch of inputs; ``rows.errors`` says which of them cannot be read, and why.
+        X : array (readable rows, V)
+            Features of the others, ``rows.readable``.
         """
         done = 0
-        for rows in inputs.batches(AT_ONCE[inputs.kind]):
-            yield rows, self._encode(inputs, rows)
-            done += len(rows)
-            if watch is not None:
-                watch(inputs.name, done, inputs.total)
+        errors: dict[int, str] = {}
+        # The caller may stop early.
+        with suppress(GeneratorExit):
+            for read in inputs.batches(AT_ONCE[inputs.kind]):
+                rows, content = self._decoded(inputs, read)
+                errors |= {done + row: error for row, error in rows.errors.items()}
+                done += len(rows)
+                # After an error, the rest is read but not encoded, to list all errors.
+                if not (strict and errors):
+                    yield rows, content if inputs.kind == FEATURES else self._encoder().encode(content)
+                if watch is not None:
+                    watch(inputs.name, done, inputs.total)
+        if not done:
+            raise InputError(f"{inputs.name} holds no inputs: pass at least one.")
+        if watch is not None:
+            watch(inputs.name, done, done)
+        if errors:
+            sentence = unreadable(errors, done, inputs.name)
+            if strict or len(errors) == done:
+                raise InputError(f"{sentence}; repair or remove them.")
+            warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
 
     def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> Encoded:
-        """Labelled inputs as features; rows without a label are ignored.
+        """Labelled inputs as features; rows that have no label, or cannot be read, are left out.
 
         Parameters
         ----------
@@ -454,21 +484,22 @@ class InputClassifier:
         found, places, shown, unlabelled = [], [], Previews(), 0
         labels: list[str] = []
         counts: dict[str, int] = {}
-        for rows, X in self.batches(inputs, watch):
+        for rows, X in self.batches(inputs, watch, strict=self.strict):
             if rows.labels is None:
                 by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
                 remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
                 raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
-            labelled = [row for row, label in enumerate(rows.labels) if label]
+            readable = rows.readable
+            labelled = [place for place, row in enumerate(readable) if rows.labels[row]]
             wanted = []
-            for row in labelled:
+            for row in readable[labelled]:
                 label = rows.labels[row]
                 counts[label] = counts.get(label, 0) + 1
                 if most is None or counts[label] <= most:
                     wanted.append(row)
                     places.append(len(labels))
                 labels.append(label)
-            unlabelled += len(rows) - len(labelled)
+            unlabelled += len(readable) - len(labelled)
             found.append(X[labelled])
             shown = shown + rows.previews(np.array(wanted, dtype=int))
         if not labels:
@@ -531,7 +562,9 @@ class InputClassifier:
             self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
         return self._loaded
 
-    def _encode(self, inputs: Inputs, rows: Rows) -> np.ndarray:
+    def _decoded(self, inputs: Inputs, rows: Rows) -> tuple[Rows, Any]:
+        """The rows with all errors, and of the others texts, pixels or features."""
+        readable = rows.readable
         if inputs.kind == FEATURES:
             X = np.asarray(rows.content)
             width = getattr(getattr(self, "model", None), "n_features_in_", X.shape[1])
@@ -540,10 +573,14 @@ class InputClassifier:
                     f"{inputs.name} has {X.shape[1]} features, but this model needs {width}: extract them with its "
                     "encoder, or pass the inputs themselves."
                 )
-            return X
-        encoder = self._encoder()
-        content = list(rows.content)
-        return encoder.encode(content if encoder.size is None else pixels(content, encoder.size))
+            finite = np.isfinite(X).all(axis=1)
+            errors = dict.fromkeys(np.flatnonzero(~finite).tolist(), "its features are not all finite numbers")
+            return replace(rows, errors=rows.errors | errors), X[finite]
+        content, size = [rows.content[row] for row in readable], self._encoder().size
+        if size is None:
+            return rows, content
+        squares, errors = decode(content, size)
+        return replace(rows, errors=rows.errors | {int(readable[i]): error for i, error in errors.items()}), squares
 
     def _base_classes(self, columns: Columns, watch: Watch | None) -> BaseClasses | None:
         base = self.base

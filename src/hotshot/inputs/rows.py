@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.encoders import thumbnails
-from hotshot.errors import InputError
+from hotshot.errors import InputError, LeftOutWarning
 from hotshot.files import Kept, open_features
-from hotshot.formatting import listing, quoted
+from hotshot.formatting import count, listing, quoted
 from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
@@ -73,7 +75,8 @@ class Rows:
     """Some inputs: texts, images or features (rows, V), with ids and labels.
 
     `labels` has "" for missing labels, and is None without a column of labels. `columns` are all columns of the input,
-    by name, to be written beside the answers. `kept` are texts and thumbnails that are stored with features.
+    by name, to be written beside the answers. `kept` are texts and thumbnails that are stored with features. `errors`
+    says of the rows that cannot be read, by their index, why.
     """
 
     content: Sequence[Any] | np.ndarray
@@ -81,12 +84,18 @@ class Rows:
     labels: list[str] | None
     columns: dict[str, list[Any]]
     kept: Kept | None = None
+    errors: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def readable(self) -> np.ndarray:
+        """Indices of the rows that can be read."""
+        return np.array([row for row in range(len(self)) if row not in self.errors], dtype=int)
 
     def previews(self, some: np.ndarray) -> Previews:
         """Previews of the inputs with these indices; thumbnails of images are made now."""
         ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
         if content and isinstance(content[0], EncodedImage):
-            return Previews(ids, thumbnails=tuple(thumbnails(pixels(content, SMALL))))
+            return Previews(ids, thumbnails=tuple(thumbnails(decode(content, SMALL)[0])))
         if content and isinstance(content[0], str):
             return Previews(ids, tuple(content))
         kept = Kept(ids) if self.kept is None else self.kept[some]
@@ -131,23 +140,25 @@ def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inpu
             raise InputError(
                 f"{path} is not a table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
             )
-        return _texts(open_table(path), columns)
-    return _listed_images(open_table(path), columns, path.parent) if is_table(path) else _images(path)
+        return _texts(open_table(path, columns.text), columns)
+    return _listed_images(open_table(path, columns.text), columns, path.parent) if is_table(path) else _images(path)
 
 
 def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
     """Inputs in memory: texts, paths of images, or features (inputs, V), with labels if given."""
     if kind == FEATURES:
         return _given_features(np.asarray(items), labels)
-    items = list(items) if isinstance(items, (Sequence, np.ndarray)) and not isinstance(items, (str, bytes)) else []
-    if not items or not all(isinstance(item, (str, Path)) for item in items):
-        what = "texts" if kind == TEXTS else "paths of images"
-        raise InputError(f"Inputs must be a path or a non-empty list of {what}.")
-    _check_labels(labels, len(items))
-    rows = [{PATH if kind == IMAGES else TEXT: str(item)} for item in items]
+    what = "texts" if kind == TEXTS else "paths of images"
+    # A table would give the names of its columns.
+    is_one = isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or hasattr(items, "columns")
+    items = [] if is_one else list(items)
+    if not any(isinstance(item, (str, Path)) for item in items):
+        raise InputError(f"Inputs must be a path, or a list or column of {what} that is not empty.")
+    labels = _checked_labels(labels, len(items))
+    rows = [{PATH if kind == IMAGES else TEXT: str(item) if isinstance(item, Path) else item} for item in items]
     if labels is not None:
-        rows = [{**row, LABEL: str(label)} for row, label in zip(rows, labels, strict=True)]
-    table = Table("The list of inputs", tuple(rows[0]), lambda: iter(rows))
+        rows = [{**row, LABEL: label} for row, label in zip(rows, labels, strict=True)]
+    table = Table("The list of inputs", tuple(rows[0]), lambda: ((row, "") for row in rows))
     return _texts(table, BY_NAME) if kind == TEXTS else _listed_images(table, BY_NAME, Path())
 
 
@@ -175,21 +186,26 @@ def _features(path: Path) -> Inputs:
 
 
 def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
-    if X.ndim != 2:
-        raise InputError(f"Inputs must be a path or features of shape (inputs, V), got shape {X.shape}.")
-    _check_labels(labels, len(X))
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise InputError(
+            f"Inputs must be a path or features of shape (inputs, V), got {X.dtype} of shape {X.shape}: pass numbers."
+        )
+    given = _checked_labels(labels, len(X))
 
     def batches(size: int) -> Iterator[Rows]:
         for some in slices(len(X), size):
-            own = None if labels is None else [str(label) for label in labels[some]]
+            own = None if given is None else given[some]
             yield Rows(X[some], [str(i) for i in range(some.start, some.stop)], own, {})
 
     return Inputs("The array", FEATURES, (), None, len(X), batches)
 
 
-def _check_labels(labels: Sequence[Any] | None, n_inputs: int) -> None:
-    if labels is not None and len(labels) != n_inputs:
+def _checked_labels(labels: Sequence[Any] | None, n_inputs: int) -> list[str] | None:
+    if labels is None:
+        return None
+    if len(labels) != n_inputs:
         raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label per input.")
+    return [str(label) for label in labels]
 
 
 def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -203,13 +219,7 @@ def _texts(table: Table, wanted: Columns) -> Inputs:
     def batches(size: int) -> Iterator[Rows]:
         first = 0
         for some in _batched(table.rows(), size):
-            texts = [row[text] for row in some]
-            wrong = next((i for i, x in enumerate(texts) if not isinstance(x, str) or not x.strip()), None)
-            if wrong is not None:
-                raise InputError(
-                    f"{table.name} has no text in row {first + wrong + 1} of column {quoted(text)}: add it."
-                )
-            yield _rows(table, some, texts, label, key, first)
+            yield _rows(table, some, lambda row: row[text], label, key, first, _problem_of_text)
             first += len(some)
 
     return Inputs(table.name, TEXTS, table.columns, label, None, batches)
@@ -222,7 +232,7 @@ def _listed_images(table: Table, wanted: Columns, folder: Path) -> Inputs:
     def batches(size: int) -> Iterator[Rows]:
         first = 0
         for some in _batched(table.rows(), size):
-            yield _rows(table, some, [_image_file(folder / str(row[path])) for row in some], label, key or path, first)
+            yield _rows(table, some, lambda row: _image_file(folder / str(row[path])), label, key or path, first)
             first += len(some)
 
     return Inputs(table.name, IMAGES, table.columns, label, None, batches)
@@ -245,37 +255,71 @@ def _columns_of(table: Table, wanted: Columns, names: Sequence[str]) -> tuple[st
 
 
 def _rows(
-    table: Table, some: list[dict[str, Any]], content: Sequence[Any], label: str | None, key: str | None, first: int
+    table: Table,
+    some: list[tuple[dict[str, Any], str]],
+    content_of: Callable[[dict[str, Any]], Any],
+    label: str | None,
+    key: str | None,
+    first: int,
+    problem_of: Callable[[Any], str] = lambda _: "",
 ) -> Rows:
-    labels = None if label is None else ["" if row[label] is None else str(row[label]).strip() for row in some]
-    ids = [str(first + i if key is None else row[key]) for i, row in enumerate(some)]
-    return Rows(content, ids, labels, {name: [row[name] for row in some] for name in table.columns})
+    """Rows of a table; what is wrong with one is known from its line, or from `problem_of` its content."""
+    rows, content = [row for row, _ in some], [content_of(row) for row, _ in some]
+    labels = None if label is None else ["" if row[label] is None else str(row[label]).strip() for row in rows]
+    ids = [str(first + i if key is None else row[key]) for i, row in enumerate(rows)]
+    wrong = [error or problem_of(x) for (_, error), x in zip(some, content, strict=True)]
+    errors = {i: error for i, error in enumerate(wrong) if error}
+    return Rows(content, ids, labels, {name: [row[name] for row in rows] for name in table.columns}, errors=errors)
+
+
+def unreadable(errors: dict[int, str], n_inputs: int, name: str) -> str:
+    """How many inputs cannot be read, and of the first ones why; `errors` are by rows, from 0."""
+    first = listing(f"row {row + 1} ({error})" for row, error in errors.items())
+    return f"{len(errors):,} of {count(n_inputs, 'input')} of {name} cannot be read: {first}"
+
+
+def _problem_of_text(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip():
+        return "it has no text"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "its text has half of a surrogate pair, which is not a character"
+    return ""
 
 
 def _image_file(path: Path) -> EncodedImage:
+    """An image by its path; if there is none, decoding says so."""
     try:
         facts = path.stat()
+        return EncodedImage(FileEntry(path.name, path.parent, facts.st_size, facts.st_mtime_ns))
     except (OSError, ValueError):
-        raise InputError(f"There is no image {path}: check the path.") from None
-    return EncodedImage(FileEntry(path.name, path.parent, facts.st_size, facts.st_mtime_ns))
+        return EncodedImage(FileEntry(path.name, path.parent, 0, 0))
 
 
 def _images(path: Path) -> Inputs:
     """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
+    others: Counter[str] = Counter()
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
         if not is_image(path.name):
             raise InputError(f"{path} is not an image: pass an image, a folder of images, or a .txt file of paths.")
-        found = {str(path): _image_file(path)}
-        folders = [""]
+        found, labels = {str(path): _image_file(path)}, None
     else:
-        found = {name: EncodedImage(entry) for name, entry in open_tree(path).files.items() if is_image(name)}
-        folders = [name.rpartition("/")[0] for name in found]
+        files = open_tree(path).files
+        found = {name: EncodedImage(entry) for name, entry in files.items() if is_image(name)}
+        labels = _folders(found)
+        others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in found)
+    listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
+    remedy = ": convert .heic to .jpg first" if {".heic", ".heif"} & set(others) else ""
     if not found:
-        raise InputError(f"{path} contains no images: pass a folder of images.")
-    # If one image is in no folder, no image has a label.
-    names, labels = list(found), None if "" in folders else folders
+        held = f", only other files ({listed})" if others else ""
+        raise InputError(f"{path} contains no images{held}{remedy or ': pass a folder of images'}.")
+    names = list(found)
 
     def batches(size: int) -> Iterator[Rows]:
+        if others:
+            sentence = f"{path} has {count(others.total(), 'file')} that are not images and were left out ({listed})"
+            warnings.warn(f"{sentence}{remedy}.", LeftOutWarning, stacklevel=2)
         for some in slices(len(names), size):
             own = names[some]
             known: dict[str, list[Any]] = {PATH: own}
@@ -284,10 +328,25 @@ def _images(path: Path) -> Inputs:
     return Inputs(str(path), IMAGES, (PATH,), None, len(names), batches)
 
 
-def pixels(images: Sequence[EncodedImage], size: int) -> np.ndarray:
-    """Central squares of images, uint8 (images, size, size, 3)."""
-    try:
-        with ThreadPoolExecutor(DECODING_THREADS) as pool:
-            return np.stack(list(pool.map(lambda image: image.square(size), images)))
-    except CorruptImageError as error:
-        raise InputError(f"{error.name} is not a readable image, {error.reason}: replace or remove it.") from None
+def _folders(names: Iterable[str]) -> list[str] | None:
+    """The folders of images, without those that are around all of them; None if one image is in no folder."""
+    folders = [name.split("/")[:-1] for name in names]
+    while min(map(len, folders), default=0) > 1 and len({parts[0] for parts in folders}) == 1:
+        folders = [parts[1:] for parts in folders]
+    return ["/".join(parts) for parts in folders] if all(folders) else None
+
+
+def decode(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:
+    """Central squares uint8 (readable, size, size, 3) of the images that can be read; why not, by index, of others."""
+
+    def square(image: EncodedImage) -> np.ndarray | str:
+        try:
+            return image.square(size)
+        except CorruptImageError as error:
+            return f"{error.name} is not a readable image, {error.reason}"
+
+    with ThreadPoolExecutor(DECODING_THREADS) as pool:
+        found = list(pool.map(square, images))
+    squares = [one for one in found if not isinstance(one, str)]
+    pixels = np.stack(squares) if squares else np.empty((0, size, size, 3), np.uint8)
+    return pixels, {i: one for i, one in enumerate(found) if isinstance(one, str)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import opened
+from hotshot.files.source import json_object, opened
+from hotshot.files.text import LONGEST_LINE, cell_reader
 from hotshot.formatting import did_you_mean, listing, quoted
 
 STDIN = "-"
@@ -24,11 +25,12 @@ TEXT_NAMES = ("text", "sentence", "question", "query", "utterance", "message", "
 LABELS = (*sorted(LABEL_NAMES), "intent", "topic")
 ID_NAMES = ("id", "ids", "key", "uid", "uuid", "row", "index")
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".jsonl": "json", ".ndjson": "json", ".txt": "lines"}
-LONGEST_LINE = 2**24
 # The one column of a file with a text in each line.
 TEXT = "text"
 
 Row = dict[str, Any]
+# Rows, each with what is wrong with its line, or "".
+Rows = Iterator[tuple[Row, str]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
-    rows: Callable[[], Iterator[Row]]
+    rows: Callable[[], Rows]
 
     def column(self, wanted: str | None, names: Sequence[str], role: str) -> str | None:
         """The column that the user names, or the one with a recognised name; None if there is none.
@@ -73,22 +75,22 @@ def is_table(path: Path) -> bool:
     return str(path) == STDIN or path.suffix.lower() in SUFFIXES
 
 
-def open_table(path: Path) -> Table:
-    """A table with its columns; plain lines are a table with one column, `text`."""
+def open_table(path: Path, text: str | None = None) -> Table:
+    """A table with its columns; plain lines are a table with one column, `text`, unless the user names another."""
     name = "Standard input" if str(path) == STDIN else str(path)
     if str(path) == STDIN:
         # It can be read only once: the line that names the columns is put back.
         whole = _checked_lines(sys.stdin.buffer, name)
         first = list(islice(whole, 1))
-        rows, columns = _parsed(_format(path, first, name), chain(first, whole), name)
+        rows, columns = _parsed(_format(path, first, name, text), chain(first, whole), name)
         return Table(name, columns, lambda: rows)
     with _opened_lines(path) as lines:
         first = list(islice(lines, 1))
-    form = _format(path, first, name)
+    form = _format(path, first, name, text)
     with _opened_lines(path) as lines:
         columns = _parsed(form, lines, name)[1]
 
-    def again() -> Iterator[Row]:
+    def again() -> Rows:
         with _opened_lines(path) as lines:
             yield from _parsed(form, lines, name)[0]
 
@@ -119,7 +121,7 @@ def _checked_lines(file: BinaryIO, name: str) -> Generator[str]:
         text.detach()
 
 
-def _format(path: Path, first: list[str], name: str) -> str:
+def _format(path: Path, first: list[str], name: str, text: str | None) -> str:
     """The separator of columns, "json", or "lines"."""
     if not first:
         raise InputError(f"{name} is empty: write a line of column names and one line per input.")
@@ -131,66 +133,69 @@ def _format(path: Path, first: list[str], name: str) -> str:
         return ";" if ";" in first[0] and "," not in first[0] else ","
     if known:
         return known
-    heads = {sign: first[0].strip().lower().split(sign) for sign in (",", "\t", ";")}
-    return next((sign for sign, names in heads.items() if len(names) > 1 and set(names) & set(TEXT_NAMES)), "lines")
+    heads = {sign: [name.strip() for name in first[0].split(sign)] for sign in (",", "\t", ";")}
+    if text is not None:
+        return next((sign for sign, names in heads.items() if text in names), ",")
+    words = {sign: {name.lower() for name in names} for sign, names in heads.items()}
+    return next((sign for sign, names in words.items() if len(names) > 1 and names & set(TEXT_NAMES)), "lines")
 
 
-def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Iterator[Row], tuple[str, ...]]:
+def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Rows, tuple[str, ...]]:
     """Rows and column names."""
     if form == "lines":
-        return ({TEXT: line.rstrip("\r\n")} for line in lines if line.strip()), (TEXT,)
-    rows = _json_rows(lines, name) if form == "json" else _cells(lines, form, name)
+        rows: Rows = (({TEXT: line.rstrip("\r\n")}, "") for line in lines if line.strip())
+    else:
+        rows = _json_rows(lines, name) if form == "json" else _cells(lines, form, name)
     first = list(islice(rows, 1))
     if not first:
-        raise InputError(f"{name} has column names but no rows: write one line per input.")
-    return chain(first, rows), tuple(first[0])
+        raise InputError(f"{name} has no rows: write one line per input.")
+    return chain(first, rows), tuple(first[0][0])
 
 
-def _cells(lines: Iterator[str], separator: str, name: str) -> Iterator[Row]:
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    columns: list[str] = []
-    try:
-        for row in reader:
-            if not columns:
-                columns = [column.strip() for column in row]
-                _check_columns(columns, name)
-            elif len(row) == len(columns):
-                yield dict(zip(columns, row, strict=True))
-            elif row:
+def _cells(lines: Iterator[str], separator: str, name: str) -> Rows:
+    reader, columns = cell_reader(lines, separator), None
+    while True:
+        start = reader.line_num
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            # Where a quoted cell goes over several lines, nobody knows which rows are lost.
+            if columns is None or reader.line_num > start + 1:
+                reason = str(error).replace("\t", "\\t")
                 raise InputError(
-                    f"{name} has {len(row)} cells in line {reader.line_num}, but its first line has {len(columns)}: "
-                    "repair this line, or quote its texts."
-                )
-    except csv.Error as error:
-        reason = str(error).replace("\t", "\\t")
-        raise InputError(
-            f"{name} is not a valid table, {reason} at line {reader.line_num}: repair this line."
-        ) from None
+                    f"{name} is not a valid table, {reason} at line {reader.line_num}: repair this line."
+                ) from None
+            yield dict.fromkeys(columns), f"its line {reader.line_num} is not valid: {error}"
+            continue
+        if row is None:
+            return
+        if columns is None:
+            columns = [column.strip() for column in row]
+            _check_columns(columns, name)
+        elif row:
+            wrong = f"its line {reader.line_num} has {len(row)} cells, but the first line has {len(columns)}"
+            cells = [*row, *[""] * len(columns)]
+            yield dict(zip(columns, cells, strict=False)), "" if len(row) == len(columns) else wrong
 
 
 def _check_columns(columns: list[str], name: str) -> None:
-    twice = next((column for column in columns if columns.count(column) > 1), None)
+    twice = next((column for column, times in Counter(columns).items() if times > 1), None)
     if twice is not None or not all(columns):
         what = "a column without a name" if not all(columns) else f"two columns {quoted(twice)}"
         raise InputError(f"{name} has {what} in its first line: give every column its own name.")
 
 
-def _json_rows(lines: Iterator[str], name: str) -> Iterator[Row]:
-    columns: tuple[str, ...] = ()
+def _json_rows(lines: Iterator[str], name: str) -> Rows:
+    columns: dict[str, None] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict) or not row:
+        row = json_object(line) or {}
+        if not columns and not row:
             raise InputError(f"{name} has no JSON object in line {number}: write one object per line.")
-        columns = columns or tuple(row)
+        columns = columns or dict.fromkeys(row)
         strange = next((key for key in row if key not in columns), None)
+        wrong = f"its line {number} is not a JSON object" if not row else ""
         if strange is not None:
-            raise InputError(
-                f"{name} has the key {quoted(strange)} in line {number} but not in its first line: give all lines the "
-                "same keys."
-            )
-        yield {key: row.get(key) for key in columns}
+            wrong = f"its line {number} has the key {quoted(strange)}, but the first line has not"
+        yield {key: row.get(key) for key in columns}, wrong

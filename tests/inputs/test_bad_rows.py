@@ -1,0 +1,153 @@
+"""Inputs that cannot be read: they keep their places in the answers, fits leave them out, and all are named at once."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sentences import NEW, labelled, read_table, sentences, write_problem, write_table
+
+from hotshot import InputClassifier
+from hotshot.errors import InputError, LeftOutWarning
+from hotshot.inputs.classifier import AT_ONCE
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_problem(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+
+
+def test_an_inbox_with_bad_rows_is_answered(hotshot, model, tmp_path):
+    model.save(tmp_path / "a.model")
+    texts = [*sentences("kite", 300), "", *sentences("wren", 3), "  "]
+    write_table(tmp_path / "inbox.csv", [(i, text) for i, text in enumerate(texts)], header=("ticket", "text"))
+    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv", "--reject", "0.05")
+    assert found.returncode == 0, found.stderr
+    assert "303 answers" in found.stderr
+    assert "2 of 305 inputs were not read: see column error." in found.stderr
+    rows = read_table(tmp_path / "answers.csv")
+    assert [row["text"] for row in rows] == texts
+    assert [i for i, row in enumerate(rows) if row["error"]] == [300, 304]
+    assert (rows[300]["class"], rows[300]["probability"], rows[300]["error"]) == ("", "", "it has no text")
+    alone = model.predict([text for text in texts if text.strip()], reject=0.05, unknown="none of these").tolist()
+    assert [row["class"] for row in rows if not row["error"]] == alone
+    jointly = hotshot("predict", "a.model", "inbox.csv", "--batch", "--format", "jsonl")
+    lines = [json.loads(line) for line in jointly.stdout.splitlines()]
+    assert [i for i, row in enumerate(lines) if row["class"] is None] == [300, 304]
+
+
+def test_strict_answers_list_what_is_wrong_and_write_nothing(hotshot, model, tmp_path):
+    model.save(tmp_path / "a.model")
+    write_table(tmp_path / "inbox.csv", [("Kite0",), ("",), ("Wren0",), (" ",)], header=("text",))
+    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv", "--strict")
+    assert found.returncode == 2
+    assert "2 of 4 inputs of inbox.csv cannot be read: row 2 (it has no text), row 4 (it has no text)" in found.stderr
+    assert not (tmp_path / "answers.csv").exists()
+
+
+def test_an_inbox_without_any_readable_row_is_an_error(hotshot, model, tmp_path):
+    model.save(tmp_path / "a.model")
+    write_table(tmp_path / "inbox.csv", [("",), (" ",)], header=("text",))
+    found = hotshot("predict", "a.model", "inbox.csv", "-o", "answers.csv")
+    assert (found.returncode, (tmp_path / "answers.csv").exists()) == (2, False)
+    assert "2 of 2 inputs of inbox.csv cannot be read" in found.stderr
+
+
+def test_a_fit_leaves_bad_rows_out_and_says_so(model, folder, tmp_path):
+    old, new = labelled(["olda", "oldb"], 12), labelled(NEW, 3)
+    write_table(tmp_path / "old.csv", [*old[:5], ("", "olda"), *old[5:]])
+    write_table(tmp_path / "new.csv", [*new, (" ", "kite"), ("Kite", "")])
+    encoder = f"{folder}/words.py:embed"
+    with pytest.warns(LeftOutWarning) as caught:
+        found = InputClassifier(encoder, base=tmp_path / "old.csv").fit(tmp_path / "new.csv")
+    said = [str(one.message) for one in caught if one.category is LeftOutWarning]
+    assert ["1 of 25 inputs" in said[0], "row 10 (it has no text)" in said[1], len(said)] == [True, True, 2]
+    assert (len(found.model.support_labels_), found.unlabelled) == (9, 1)
+    write_table(tmp_path / "old.csv", old)
+    write_table(tmp_path / "new.csv", new)
+    clean = InputClassifier(encoder, base=tmp_path / "old.csv").fit(tmp_path / "new.csv")
+    np.testing.assert_array_equal(found.predict_proba(["Kite0 wren1"]), clean.predict_proba(["Kite0 wren1"]))
+    write_table(tmp_path / "bad.csv", [*new, (" ", "kite")])
+    with pytest.raises(InputError, match="1 of 10 inputs"):
+        InputClassifier(encoder, strict=True).fit(tmp_path / "bad.csv")
+    with pytest.warns(LeftOutWarning):
+        found.add(["Gull0", "", "Gull1"], ["gull"] * 3)
+    assert len(found.support.ids) == 11
+
+
+def test_bad_elements_of_a_list_are_named_all_at_once(model):
+    texts = ["Kite0"] * (AT_ONCE["texts"] + 1)
+    texts[3], texts[-1] = "", None
+    for method in (model.predict, model.predict_proba, model.outlier_score):
+        with pytest.raises(InputError, match=r"row 4 \(it has no text\), row 257 \(it has no text\)"):
+            method(texts)
+
+
+def test_suggestions_and_explanations_pass_bad_rows_by(model):
+    texts = ["", *sentences("kite", 4, seed=5), "", *sentences("gull", 4, seed=5)]
+    with pytest.warns(LeftOutWarning, match="2 of 10"):
+        found = model.suggest(texts, 3)
+    assert [texts[row] for row in found.found.rows] == list(found.texts)
+    with pytest.warns(LeftOutWarning, match="2 of 10"):
+        explained = model.explain(texts, most=2)
+    assert explained.queries.texts == tuple(texts[1:3])
+
+
+def test_features_that_are_not_numbers_are_bad_rows(hotshot, tmp_path):
+    X = np.repeat(np.eye(6), 3, axis=0) + 0.1 * np.random.default_rng(0).normal(size=(18, 6))
+    y = np.repeat(["cat", "dog", "owl", "rat", "fox", "elk"], 3)
+    np.savez(tmp_path / "old.npz", X=X[:12], y=y[:12])
+    np.savez(tmp_path / "new.npz", X=X[12:], y=y[12:])
+    hotshot("fit", "--base", "old.npz", "--support", "new.npz", "-o", "a.model")
+    X[4, 2], X[7, 0] = np.nan, np.inf
+    np.save(tmp_path / "pool.npy", X)
+    found = hotshot("predict", "a.model", "pool.npy", "-o", "answers.jsonl")
+    assert found.returncode == 0, found.stderr
+    rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [i for i, row in enumerate(rows) if row["error"]] == [4, 7]
+    with pytest.raises(InputError, match="row 5"):
+        InputClassifier.load(tmp_path / "a.model").predict(X)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy", "tuple", "generator"])
+def test_columns_of_tables_are_lists_of_texts(model, library):
+    texts = ["Kite0 kite1", "Wren0 wren1"]
+    if library in ("pandas", "polars"):
+        column = pytest.importorskip(library).Series(texts)
+        if library == "pandas":
+            column.index = [7, 3]
+    else:
+        column = {"numpy": np.array(texts), "tuple": tuple(texts), "generator": (text for text in texts)}[library]
+    assert model.predict(column).tolist() == ["kite", "wren"]
+
+
+def test_a_whole_table_is_not_a_list_of_texts(model):
+    frame = SimpleNamespace(columns=["text"], __iter__=lambda: iter(["text"]))
+    with pytest.raises(InputError, match="list or column of texts"):
+        model.predict(frame)
+
+
+def test_an_array_of_no_rows_is_one_sentence():
+    X, y = np.eye(4), ["a", "a", "b", "b"]
+    with pytest.raises(InputError, match="holds no inputs"):
+        InputClassifier().fit(X, y).predict(X[:0])
+
+
+def test_a_finished_file_stops_counting(model):
+    seen = []
+    model.encoded(model.opened(["Kite0", "Wren0"], ["a", "b"]), watch=lambda *one: seen.append(one[1:]))
+    assert seen[-1] == (2, 2)
+
+
+def test_one_text_is_answered(hotshot, model, tmp_path):
+    model.save(tmp_path / "a.model")
+    found = hotshot("predict", "a.model", "Kite0 kite1, please", "--format", "jsonl")
+    assert json.loads(found.stdout)["class"] == "kite"
+    assert "There is no file" in hotshot("predict", "a.model", "inbx.csv").stderr
