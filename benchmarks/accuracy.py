@@ -53,7 +53,7 @@ def miniimagenet(folder: Path) -> Data:
         (part.reshape(-1, part.shape[2]), np.repeat(name, part.shape[1]))
         for part, name in zip(parts, names, strict=True)
     )
-    return BaseClasses.from_samples(X_base, y_base), X, y
+    return BaseClasses.from_samples(X_base, y_base, seen_in_training=True), X, y
 
 
 def omniglot() -> Data:

@@ -94,17 +94,6 @@ def hotshot(monkeypatch, capsys, tmp_path):
     return run
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory):
-    """What is kept between programs is kept apart from that of whoever runs the tests."""
-    folder = tmp_path_factory.getbasetemp()
-    # One for all processes of a parallel run.
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOTSHOT_CACHE", str(folder / "cache"))
-        yield
-
-
 @pytest.fixture(autouse=True)
 def forked_readers(monkeypatch):
     """Files that are read in a child are read in a fork, where there is one, unless a test asks for a real child."""
@@ -124,11 +113,10 @@ def few_held_out_tasks():
 
 
 @pytest.fixture
-def one_setting_to_try(tmp_path_factory, monkeypatch):
-    """Settings of H-OT are still chosen on held-out base classes, but one is tried; what is chosen is kept apart."""
+def one_setting_to_try(monkeypatch):
+    """Settings of H-OT are still chosen on held-out base classes, but one is tried."""
     choices = {name: values[: 1 + (name == "mean_rule")] for name, values in HOTClassifier._choices.items()}
     monkeypatch.setattr(HOTClassifier, "_choices", choices)
-    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache of one setting"))
 
 
 @pytest.fixture

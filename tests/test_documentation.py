@@ -89,14 +89,12 @@ def write_network(path: Path) -> None:
 
 
 @pytest.fixture
-def quick_choices(one_setting_to_try, few_explored_tasks, tmp_path_factory, monkeypatch):
+def quick_choices(one_setting_to_try, few_explored_tasks, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
     for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8)):
         monkeypatch.setattr(module, "TASKS", tasks)
     monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
     monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
-    # What is learned from so few tasks is kept for the pages alone.
-    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path_factory.getbasetemp() / "cache of pages"))
 
 
 @pytest.fixture(scope="module")

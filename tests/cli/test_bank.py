@@ -10,8 +10,9 @@ import pytest
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.errors import NoSamplesWarning
+from hotshot.estimators.choosing import Choice
 from hotshot.estimators.confidence import CONFIDENCE, Confidence
-from hotshot.estimators.held_out import description
+from hotshot.estimators.held_out import description, keep
 
 X, Y = make_bank(24, 10, 6, spread=0.9)
 NOVEL, LABELS = make_bank(3, 8, 6, seed=9, spread=0.9)
@@ -25,10 +26,10 @@ def banks(tmp_path):
         BaseClasses.from_samples(X[mask], Y[mask]).save(tmp_path / f"{name}.bank")
     full = BaseClasses.from_samples(X, Y)
     key = description(HOTClassifier(full))
-    full.choices[key] = {"settings": SETTINGS, "trials": [], "seen_in_training": False}
+    keep(full, key, Choice(SETTINGS).to_json())
     scores = np.linspace(-9, 6, 39).reshape(1, 3, 13)
     known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3)), scores)
-    full.choices[CONFIDENCE + key] = known.to_json()
+    keep(full, CONFIDENCE + key, known.to_json())
     full.save(tmp_path / "full.bank")
     return tmp_path
 

@@ -34,12 +34,6 @@ class Guesser(FewShotClassifier):
         return -self.sign_ * ((X[:, None] - self.means_) ** 2).sum(axis=2)
 
 
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch, tmp_path):
-    """An own place for what is kept between programs."""
-    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "cache"))
-
-
 def bank(n_classes=24, per_class=12):
     return BaseClasses.from_samples(*make_bank(n_classes, per_class), seen_in_training=False)
 
@@ -97,59 +91,83 @@ def directions(shared, seed=0):
     return means[labels] + rng.normal(size=(len(labels), width)), labels
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_classes_with_directions_of_their_own_look_seen_in_training(shared, monkeypatch):
-    monkeypatch.setattr(choosing, "LEAST_TO_TRAIN_ON", 100)
-    base = BaseClasses.from_samples(*directions(shared))
-    model = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0)
-    assert model.choice().seen_in_training is not shared
+@pytest.mark.parametrize("seen", [None, False])
+def test_the_rule_that_gains_is_taken_unless_the_bank_states_that_it_was_seen(seen):
+    own, shared = (BaseClasses.from_samples(*directions(is_shared), seen_in_training=seen) for is_shared in (0, 1))
+    settings = {"epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
+    assert HOTClassifier(own, **settings).choice().settings["mean_rule"] == "mix"
+    assert HOTClassifier(shared, **settings).choice().settings["mean_rule"] != "mix"
+    stated = BaseClasses.from_samples(*directions(shared=False), seen_in_training=True)
+    assert HOTClassifier(stated, **settings).choice().settings["mean_rule"] == "posterior"
 
 
-def test_a_bank_too_small_to_train_on_takes_the_better_rule():
-    base = BaseClasses.from_samples(*directions(shared=False, seed=1))
-    choice = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice()
-    assert not choice.seen_in_training
-    assert choice.settings["mean_rule"] == "mix"
+def test_a_gain_that_one_class_in_four_explains_is_not_taken():
+    """By an interval over tasks it would be: half of the tasks have such a class."""
+    folds = held_out.make_folds(bank(24, 12))
+    trial = choosing.HeldOut(folds, {})
+    gains = np.array([np.mean(classes % 6 < 1) for classes in trial.classes(held_out.TASKS) % held_out.MOST_CLASSES])
+    gains = np.where(trial.classes(held_out.TASKS).min(axis=1) < held_out.MOST_CLASSES, gains, 0.0)
+    error = gains.std() / len(gains) ** 0.5
+    assert gains.mean() > 2.6 * error
+    trial.known["one"], trial.known["other"] = (x.reshape(4, 2, -1) for x in (0 * gains, gains))
+    names = iter(("other", "one") * 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "description", lambda _: next(names))
+        assert not choosing._trial(Guesser(), trial, {"eyes": "bad"}, "eyes", "good").taken
 
 
-def test_seen_in_training_as_passed_overrides_the_test():
-    base = BaseClasses.from_samples(*directions(shared=False), seen_in_training=False)
-    choice = HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice()
-    assert not choice.seen_in_training
-    assert choice.settings["mean_rule"] == "mix"
+def never(*_):
+    raise AssertionError("chosen again")
 
 
-def test_settings_are_chosen_once_per_bank(monkeypatch, tmp_path):
+def test_settings_are_chosen_once_per_bank_and_saved_with_it(monkeypatch, tmp_path):
     base = bank()
     first = Guesser(base).choice()
     bank(30).save(tmp_path / "other.bank")
     base.save(tmp_path / "one.bank")
-
-    def never(*_):
-        raise AssertionError("chosen again")
-
     monkeypatch.setattr(choosing, "choose", never)
     assert Guesser(base).choice() == first
-    assert Guesser(bank()).choice() == first  # kept between programs
-    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "nowhere"))
-    assert Guesser(BaseClasses.load(tmp_path / "one.bank")).choice() == first  # kept with the bank
+    assert Guesser(BaseClasses.load(tmp_path / "one.bank")).choice() == first
     with pytest.raises(AssertionError, match="chosen again"):
         Guesser(BaseClasses.load(tmp_path / "other.bank")).choice()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"Guesser": 3}', "\0"])
-def test_what_was_kept_and_is_damaged_is_chosen_again(content):
-    first = Guesser(bank()).choice()
-    file = held_out._cache_file(bank())
-    assert file.exists()
-    file.write_text(content)
-    assert Guesser(bank()).choice() == first
+def test_a_fit_leaves_nothing_on_disk(monkeypatch, tmp_path):
+    for name in ("HOME", "XDG_CACHE_HOME", "HOTSHOT_CACHE", "TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert HOTClassifier(bank()).fit(*make_bank(3, 4, seed=9)).alarm_scores_ is not None
+    assert not list(tmp_path.rglob("*"))
 
 
-def test_an_unwritable_cache_is_ignored(monkeypatch, tmp_path):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("HOTSHOT_CACHE", str(tmp_path / "file"))
-    assert Guesser(bank()).choice().settings == {"eyes": "good"}
+def test_what_other_code_chose_is_chosen_again(monkeypatch, tmp_path):
+    base = bank()
+    Guesser(base).choice()
+    base.save(tmp_path / "one.bank")
+    monkeypatch.setattr(choosing, "choose", never)
+    monkeypatch.setattr(held_out, "_code_hash", lambda: "another")
+    with pytest.raises(AssertionError, match="chosen again"):
+        Guesser(BaseClasses.load(tmp_path / "one.bank")).choice()
+
+
+def test_what_was_chosen_on_another_bank_is_chosen_again(monkeypatch):
+    one, other = bank(), bank(30)
+    stated = BaseClasses.from_samples(*make_bank(24, 12), seen_in_training=True)
+    Guesser(one).choice()
+    monkeypatch.setattr(choosing, "choose", never)
+    for foreign in (other, stated):
+        foreign.choices.update(one.choices)
+        with pytest.raises(AssertionError, match="chosen again"):
+            Guesser(foreign).choice()
+
+
+@pytest.mark.parametrize("damage", [None, 3, [], {}, "settings", "trials"])
+def test_what_was_kept_and_is_damaged_is_chosen_again(damage):
+    base = bank()
+    first = Guesser(base).choice()
+    (key,) = base.choices
+    base.choices[key] = {**base.choices[key], damage: 3} if isinstance(damage, str) else damage
+    assert Guesser(base).choice() == first
 
 
 def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
@@ -157,7 +175,6 @@ def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
     for cores in (1, 8):
         monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
-        monkeypatch.setattr(choosing, "read_cache", lambda _: {})
         found.append(HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice())
     assert found[0] == found[1]
 

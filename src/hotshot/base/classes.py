@@ -136,7 +136,7 @@ class BaseClasses:
             Seed of the subsampling.
         seen_in_training : bool, optional
             Whether the extractor was trained on these classes. Such classes are too easy to choose settings on, so
-            that only the power is chosen. With None, a test on held-out classes decides.
+            that only the power is chosen.
         about : dict, optional
             Where the features come from, kept with the bank; its "extractor" is copied to saved models.
 

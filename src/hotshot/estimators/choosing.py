@@ -2,15 +2,13 @@
 
 Base classes are held out a quarter at a time and treated as novel: tasks are drawn from their samples and solved with
 the statistics of the other classes. Settings are tried one after another, starting from the constants, and a setting
-is accepted only if its gain is significant: its paired interval is above zero, at most one quarter disagrees, and
-accuracy falls for no number of shots. A bank of too few classes or samples keeps the constants.
+is taken only if the 95% interval of its gain over classes is above zero. A bank of too few classes or samples keeps the
+constants.
 
 Base classes that the extractor was trained on differ from new classes. Training gives each of them its own directions,
 while a new class lies in directions that base classes share. When held out, they are far too easy, and the best
-settings for them are not the best for new classes, except for the power: only the power is then chosen. A bank can
-state whether it was seen in training. If it does not, a test decides: the posterior rule for the means, which relies on
-shared directions, is significantly worse on held-out classes that were seen in training. It is also worse on small
-banks whose classes share few directions, so a bank with fewer samples than networks are trained on is not seen.
+settings for them are not the best for new classes, except for the power: of a bank that states that it was seen in
+training, only the power is chosen.
 """
 
 from __future__ import annotations
@@ -31,46 +29,46 @@ from hotshot.base import BaseClasses
 from hotshot.estimators.confidence import CONFIDENCE, measure_confidence
 from hotshot.estimators.held_out import (
     FOLDS,
+    MOST_CLASSES,
     SHOTS,
     TASKS,
     Fold,
     Task,
     description,
     fitted_batches,
+    keep,
+    kept,
     make_folds,
-    read_cache,
-    write_cache,
 )
+from hotshot.intervals import class_interval
 
 # A third of the tasks is enough to reject a setting without a gain.
 FIRST_TASKS = 20
 CHOSEN_IF_SEEN = ("power",)
-LOOKS_SEEN = "looks seen in training"
-# No network of the few-shot literature is trained on fewer samples.
-LEAST_TO_TRAIN_ON = 5000
 # Of the proportions of queries in held-out tasks, for methods that classify them jointly.
 CONCENTRATION = 2.0
-# Half the width of a 99% interval, in standard errors: several settings are tried.
-INTERVAL_WIDTH = 2.6
 # Called with a sentence on the progress of choosing.
 progress: ContextVar[Callable[[str], None]] = ContextVar("progress", default=lambda sentence: None)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting that was tried: its gain over the current settings, in accuracy points, and whether it was taken."""
+    """One setting that was tried: its gain over the current settings, in accuracy points, and whether it was taken.
+
+    ``half_width`` is that of the 95% interval of the gain, over classes.
+    """
 
     parameter: str
     value: Any
     gain: float
     half_width: float
-    tasks: int
+    classes: int
     taken: bool
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings chosen on a bank, the trials that led to them, and whether the bank looks seen in training."""
+    """Settings chosen on a bank, the trials that led to them, and whether it states that it was seen in training."""
 
     settings: dict[str, Any]
     trials: tuple[Trial, ...] = ()
@@ -90,20 +88,16 @@ def choice_on(base: BaseClasses, estimator: Any, choices: Mapping[str, Sequence[
     """Settings chosen for an estimator on this bank, which keeps them; lists in ``choices`` start with the constant."""
     key = description(estimator)
     with base.choosing:
-        known = _restored(base.choices.get(key), choices)
-        if known is None and base.can_hold_out:
-            base.choices.update(read_cache(base))
-            known = _restored(base.choices.get(key), choices)
+        known = _restored(kept(base, key), choices)
         if known is None and base.can_hold_out:
             with one_thread():
                 held_out = HeldOut(make_folds(base), {})
-                known = choose(estimator, choices, held_out, _looks_seen(base, held_out))
-            base.choices[key] = known.to_json()
+                known = choose(estimator, choices, held_out, base.seen_in_training is True)
+            keep(base, key, known.to_json())
             if hasattr(estimator, "parts"):
                 progress.get()("checking probabilities on the base classes")
                 settled = clone(estimator).set_params(**known.settings)
-                base.choices[CONFIDENCE + key] = measure_confidence(settled, held_out.folds).to_json()
-            write_cache(base)
+                keep(base, CONFIDENCE + key, measure_confidence(settled, held_out.folds).to_json())
     return Choice({name: values[0] for name, values in choices.items()}) if known is None else known
 
 
@@ -130,40 +124,16 @@ def choose(estimator: Any, choices: Mapping[str, Sequence[Any]], held_out: HeldO
     return Choice(current, tuple(trials), seen)
 
 
-def _looks_seen(base: BaseClasses, held_out: HeldOut) -> bool:
-    """Whether the extractor was trained on the base classes: as the bank states, or by a test of the posterior rule."""
-    from hotshot.estimators.hot import HOTClassifier  # Here, because it imports this module.
-
-    if base.seen_in_training is not None:
-        return base.seen_in_training
-    if base.counts.sum() < LEAST_TO_TRAIN_ON:
-        return False
-    if not isinstance(base.choices.get(LOOKS_SEEN), bool):
-        progress.get()("checking whether the extractor was trained on the base classes")
-        constants = {name: values[0] for name, values in HOTClassifier._choices.items()}
-        posterior = {**constants, "power": base.power("auto"), "mean_rule": "posterior"}
-        base.choices[LOOKS_SEEN] = _trial(HOTClassifier(), held_out, posterior, "mean_rule", "mix").taken
-    return bool(base.choices[LOOKS_SEEN])
-
-
 def _trial(estimator: Any, held_out: HeldOut, current: dict[str, Any], name: str, value: Any) -> Trial:
-    """Whether one change of the current settings is a significant gain."""
+    """One change of the current settings; it is taken if its gain is significant."""
     before = clone(estimator).set_params(**current)
     after = clone(before).set_params(**{name: value})
     for tasks in (FIRST_TASKS, TASKS):
         gains = 100 * (held_out.accuracies(after, tasks) - held_out.accuracies(before, tasks))
-        gain, half_width = _interval(gains.mean(axis=1))
-        if gain <= 0:
+        gain = class_interval(gains.ravel(), held_out.classes(tasks))
+        if gain.mean <= 0:
             break
-    loses = any(mean + half < 0 for mean, half in (_interval(gains[:, k]) for k in range(len(SHOTS))))
-    agree = np.sum(gains.mean(axis=(1, 2)) > 0) >= FOLDS - 1
-    taken = bool(gain > half_width and agree and not loses)
-    return Trial(name, value, round(gain, 3), round(half_width, 3), gains.size, taken)
-
-
-def _interval(gains: np.ndarray) -> tuple[float, float]:
-    """Mean gain, and half the width of its interval."""
-    return float(gains.mean()), float(INTERVAL_WIDTH * gains.std(ddof=1) / gains.size**0.5)
+    return Trial(name, value, round(gain.mean, 3), round(gain.half_width, 3), gain.n, gain.low > 0)
 
 
 @dataclass(frozen=True)
@@ -172,6 +142,11 @@ class HeldOut:
 
     folds: list[Fold]
     known: dict[str, np.ndarray]
+
+    def classes(self, tasks: int) -> np.ndarray:
+        """Classes (folds * shots * tasks, ways) of the first tasks, in the order of their accuracies."""
+        drawn = ((n, fold, t) for n, fold in enumerate(self.folds) for k in SHOTS for t in fold.tasks[k][:tasks])
+        return np.array([n * MOST_CLASSES + np.unique(fold.labels[task.support]) for n, fold, task in drawn])
 
     def accuracies(self, estimator: Any, tasks: int) -> np.ndarray:
         """Accuracies (folds, shots, tasks); those of known tasks are not computed again."""

@@ -122,7 +122,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Returns
         -------
         Choice
-            Chosen settings, trials with their gains, and whether the bank looks seen in training.
+            Chosen settings, trials with their gains, and whether the bank states that it was seen in training.
         """
         parameters = self.get_params(deep=False)
         base = parameters.get("base")
@@ -460,8 +460,7 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         # The sampled head takes too long.
         if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
             return None
-        known = confidence_on(bank, self)
-        return None if known is None else replace(known, is_seen=self.choice().seen_in_training)
+        return confidence_on(bank, self)
 
     def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
         """Plain logistic regression on power-transformed features."""

@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,9 @@ from hotshot.estimators.held_out import (
     description,
     draw_task,
     fitted_batches,
+    keep,
+    kept,
     make_folds,
-    read_cache,
-    write_cache,
 )
 from hotshot.method.calibration import class_targets
 from hotshot.method.familiarity import SHRINKAGE, rotated_ratios, support_fits
@@ -50,11 +50,10 @@ SCORED_SHOTS = 1, 2, 5
 MOST_DEVIATIONS = 2.0
 # Smallest value of any standard deviation.
 SMALLEST_DEVIATION = 1e-9
-# If the extractor was trained on the base classes, new classes may be harder than held-out ones. The logarithm of the
-# temperature at K shots then grows by up to a constant plus a part over K, while the support falls below its usual fit
-# by so many standard deviations: with one shot, and with several, which show it better.
+# New classes may be harder than held-out ones. The logarithm of the temperature at K shots grows by up to a constant
+# plus a part over K, while the support falls below its usual fit by so many standard deviations.
 SOFTER = 0.38, 0.34
-SOFTER_ALONE, SOFTER_WITH_OTHERS = (0.25, 1.0), (1.0, 2.0)
+SOFTER_BETWEEN = 0.5, 1.5
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
 # Shares of the queries at which scores are kept.
@@ -78,8 +77,6 @@ class Confidence:
     scores : array (ways, scored shots, levels)
         Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
         usual fit of the support.
-    is_seen : bool
-        Whether the extractor was trained on the base classes, which may then be easier than new classes.
     """
 
     ways: tuple[int, ...]
@@ -88,32 +85,25 @@ class Confidence:
     usual: np.ndarray
     moves: np.ndarray
     scores: np.ndarray
-    is_seen: bool = field(default=False, kw_only=True)
 
     def temperature(self, ways: float, shots: float, deviation: float) -> float:
         """The temperature for tasks of any size, interpolated in the logarithms of ways and shots.
 
-        It is higher if the base classes were seen in training and the support, by its ``deviation``, fits worse than
-        theirs.
+        It is higher if the support, by its ``deviation``, fits worse than that of held-out base classes.
         """
         learned = self._between(np.log(self.temperatures), self.shots, ways, shots)
-        if self.is_seen:
-            limits = SOFTER_WITH_OTHERS if shots > 1 else SOFTER_ALONE
-            learned += np.interp(-deviation, limits, (0, SOFTER[0] + SOFTER[1] / shots))
-        return float(np.exp(learned))
+        softer = np.interp(-deviation, SOFTER_BETWEEN, (0, SOFTER[0] + SOFTER[1] / shots))
+        return float(np.exp(learned + softer))
 
     def temperatures_of(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The temperatures (tasks,) of tasks with this support (tasks, S, V) in the space of the bank."""
-        ways, shape = int(labels.max()) + 1, labels.shape
-        deviations = np.zeros(shape[0])
-        if self.is_seen:
-            two = base.two_covariances(*SHRINKAGE)
-            targets = class_targets(support, labels, ways)
-            means, sizes = (np.stack([own[at] for own, at in zip(x, labels, strict=True)]) for x in targets)
-            centre, means, x = (two.rotated(x.astype(np.float64)) for x in (base.means.mean(axis=0), means, support))
-            fits = support_fits(two.ratios, centre, means, sizes, x)
-            deviations = np.array([self.support_deviation(ways, *own) for own in zip(fits, sizes, strict=True)])
-        return np.array([self.temperature(ways, shape[1] / ways, deviation) for deviation in deviations])
+        ways, two = int(labels.max()) + 1, base.two_covariances(*SHRINKAGE)
+        targets = class_targets(support, labels, ways)
+        means, sizes = (np.stack([own[at] for own, at in zip(x, labels, strict=True)]) for x in targets)
+        centre, means, x = (two.rotated(x.astype(np.float64)) for x in (base.means.mean(axis=0), means, support))
+        fits = support_fits(two.ratios, centre, means, sizes, x)
+        deviations = [self.support_deviation(ways, *own) for own in zip(fits, sizes, strict=True)]
+        return np.array([self.temperature(ways, labels.shape[1] / ways, deviation) for deviation in deviations])
 
     def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:
         """How many standard deviations better than usual support samples fit (S,), with the shots of their class (S,).
@@ -257,13 +247,9 @@ def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
     """The confidence of an estimator on this bank, which keeps it; None if classes cannot be held out."""
     key = CONFIDENCE + description(estimator)
     with base.choosing:
-        known = _confidence_from(base.choices.get(key))
-        if known is None and base.can_hold_out:
-            base.choices.update(read_cache(base))
-            known = _confidence_from(base.choices.get(key))
+        known = _confidence_from(kept(base, key))
         if known is None and base.can_hold_out:
             settled = {name: value for name, value in estimator.settings().items() if name != "base"}
             known = measure_confidence(clone(estimator).set_params(**settled), make_folds(base))
-            base.choices[key] = known.to_json()
-            write_cache(base)
+            keep(base, key, known.to_json())
     return known

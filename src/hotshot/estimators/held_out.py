@@ -1,15 +1,15 @@
 """Base classes held out a quarter at a time and treated as novel: tasks of their samples, banks of the others.
 
-Results are kept with the bank, and between programs in the user's cache folder.
+What is learned on them is kept with the bank, together with a hash of the bank and of the code.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.base import BaseClasses
 from hotshot.base.classes import LEAST_HELD_OUT
-from hotshot.errors import HotshotError
-from hotshot.files.atomic import write_json
-from hotshot.files.objects import read_object
 from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.version import __version__
 
 # Parameters that do not affect what is learned on held-out classes.
 IRRELEVANT_PARAMETERS = ("base", "random_state", "include_base", "base_loss", "calibrate_probabilities")
@@ -31,8 +29,6 @@ TASKS = 60
 TASKS_AT_ONCE = 20
 # Limits; a random part of larger banks is used.
 MOST_CLASSES, MOST_SAMPLES = 96, 60
-# Version of the cache: raise it when the rules of choosing change, so that older results are ignored.
-CACHE_VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -115,24 +111,28 @@ def description(estimator: Any) -> str:
     return f"{type(estimator).__name__} {json.dumps(parameters, sort_keys=True, default=repr)}"
 
 
-def _cache_file(base: BaseClasses) -> Path:
-    """The file that keeps choices on this bank between programs, by the fingerprint of the bank."""
-    caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(os.environ.get("HOTSHOT_CACHE") or os.path.join(caches, "hotshot"))
-    suffix = {None: "", True: "-seen", False: "-unseen"}[base.seen_in_training]
-    return folder / "choices" / f"{base.fingerprint[:32]}{suffix}-{CACHE_VERSION}.json"
+def keep(base: BaseClasses, key: str, found: dict[str, Any]) -> None:
+    """Keep with a bank what was learned on it."""
+    base.choices[key] = {**found, "origin": _origin(base)}
 
 
-def read_cache(base: BaseClasses) -> dict[str, Any]:
-    """Choices on this bank from earlier programs; empty if they cannot be read."""
-    with suppress(HotshotError, OSError, ValueError):
-        return read_object(_cache_file(base)) or {}
-    return {}
+def kept(base: BaseClasses, key: str) -> Any:
+    """What was learned on a bank; None if by other code or on other samples, as long as it can be learned again."""
+    found = base.choices.get(key)
+    is_same = isinstance(found, dict) and found.get("origin") == _origin(base)
+    return found if is_same or not base.can_hold_out else None
 
 
-def write_cache(base: BaseClasses) -> None:
-    """Write the choices of the bank for later programs; ignored if the file cannot be written."""
-    with suppress(HotshotError, OSError):
-        file = _cache_file(base)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_json(file, {**read_cache(base), **base.choices})
+def _origin(base: BaseClasses) -> str:
+    """Hash of a bank and of the code that learns on it."""
+    return sha256(f"{_code_hash()} {base.fingerprint} {base.seen_in_training}".encode()).hexdigest()
+
+
+@cache
+def _code_hash() -> str:
+    """Hash of the sources of all packages that take part in a fit."""
+    root, digest = Path(__file__).parents[1], sha256(__version__.encode())
+    for package in ("transport", "base", "method", "estimators"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -57,7 +57,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""
         deviation = getattr(self, "support_deviation_", 0.0)
         if self.seen_in_training_:
-            reason = "The extractor was probably trained on the base classes, which makes them easier than new classes"
+            reason = "The extractor was trained on the base classes, which makes them easier than new classes"
         elif deviation < -MOST_DEVIATIONS:
             reason = f"The support differs from that of held-out base classes by {-deviation:.1f} standard deviations"
         else:
@@ -192,7 +192,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if apart is not old:
             new_apart = train_new(base, apart, gaussians, support[0], labels, method, new.theta)
         rows_apart = _shifted(new_apart.theta, new_apart.shift)
-        further = balance(apart, rows_apart, self.base_loss, underrated=self.choice().seen_in_training)
+        further = balance(apart, rows_apart, self.base_loss, underrated=bank.seen_in_training is True)
         if len(apart.held_out):
             self.probability_temperature_ = _temperature(apart, _shifted(rows_apart, further))
         self.balance_ = new.shift + further
@@ -224,11 +224,10 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
         """Learn the thresholds of outlier scores and the temperature of the probabilities."""
         confidence = self._confidence(method)
-        seen = self.choice().seen_in_training
         is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
         shots = self.known_.sizes[is_new]
-        # The header is needed at one shot only: with several, the thresholds follow the support.
-        self.seen_in_training_ = seen or (bank.trained_on and bool(shots.min() == 1))
+        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
+        self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
             self._learn_alarm_scores(confidence, shots)
             if is_new.all():

@@ -341,16 +341,16 @@ def choice_table(choice: Choice) -> Table:
             trial.parameter,
             str(trial.value),
             Number(trial.gain, trial.half_width, signed=True),
-            _whole(trial.tasks),
+            _whole(trial.classes),
             "yes" if trial.taken else "",
         )
         for trial in choice.trials
     )
     chosen = ", ".join(f"{name}={value}" for name, value in choice.settings.items())
-    seen = "The extractor was trained on these classes, or seems to be: only the power is chosen."
+    seen = "The extractor was trained on these classes: only the power is chosen."
     return Table(
         "Settings tried on held-out base classes",
-        ("parameter", "value", "gain in points, 99% over tasks", "tasks", "chosen"),
+        ("parameter", "value", "gain in points, 95% over classes", "classes", "chosen"),
         rows,
         (f"Chosen: {chosen}.", *([seen] if choice.seen_in_training else [])),
     )
