@@ -22,7 +22,6 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 
-from hotshot.cli.images import keep_freed_memory
 from hotshot.images.backbones import create
 from hotshot.images.datasets import ImageSplit, decode, open_dataset
 from hotshot.images.extraction import Extractor, extract_split
@@ -65,7 +64,6 @@ def measure(split: ImageSplit, folder: Path) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    keep_freed_memory()
     table = Table(title=f"ResNet12 at 84x84, {IMAGES} images, {torch.get_num_threads()} threads")
     for head in ("images", "decoded per second", "extracted per second, decoding included", "time in the network"):
         table.add_column(head, justify="left" if head == "images" else "right")

@@ -122,11 +122,16 @@ def timm(monkeypatch):
     except ImportError:
         timm = ModuleType("timm")
 
-        def create_model(name, pretrained=False, num_classes=1000):
+        def create_model(name, pretrained=False, num_classes=1000, pretrained_cfg_overlay=None):
+            network = torch.nn.Sequential(
+                torch.nn.Conv2d(3, 8, 16, 16), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten()
+            )
             if pretrained:
-                raise OSError("no weights")
-            return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 16, 16), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+                network.load_state_dict(torch.load(pretrained_cfg_overlay["file"]))
+            return network
 
+        known = SimpleNamespace(hf_hub_id="timm/test_resnet.a", hf_hub_filename=None, url=None)
+        timm.models = SimpleNamespace(get_pretrained_cfg=lambda name, allow_unregistered: known)
         settings = {"input_size": (3, 160, 160), "crop_pct": 0.95, "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
         timm.create_model = create_model
         timm.is_model = lambda name: name == "test_resnet"
@@ -152,11 +157,31 @@ def test_a_network_of_timm_with_a_file_of_weights(timm, folder, monkeypatch):
     loaded_again_elsewhere(encoder, folder, monkeypatch)
 
 
+def test_weights_of_timm_come_from_the_cache_of_the_hub(timm, folder, monkeypatch):
+    constants = pytest.importorskip("huggingface_hub.constants", reason="the cache is its own")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder))
+    name = timm.models.get_pretrained_cfg("test_resnet", allow_unregistered=False).hf_hub_id
+    place = folder / f"models--{name.replace('/', '--')}"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("0" * 40)
+    (place / "snapshots" / ("0" * 40)).mkdir(parents=True)
+    with pytest.raises(InputError, match=r"timm:test_resnet cannot be loaded .it is not on this computer"):
+        load_encoder("timm:test_resnet")
+    network = timm.create_model("test_resnet", num_classes=0)
+    for file in ("pytorch_model.bin", "w.pt"):
+        torch.save(network.state_dict(), place / "snapshots" / ("0" * 40) / file)
+    expected = load_encoder(f"timm:test_resnet@{place / 'snapshots' / ('0' * 40) / 'w.pt'}")
+    assert load_encoder("timm:test_resnet").same_as(expected.probe)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("timm:test_resnt", "timm has no network 'test_resnt': .* Did you mean 'test_resnet'?"),
-        ("timm:test_resnet", "timm:test_resnet cannot be loaded .* pass a file of weights, timm:test_resnet@FILE"),
+        (
+            "timm:test_resnet",
+            r"cannot be loaded .it is not on this computer.: pass a file of weights, timm:test_resnet@FILE",
+        ),
         ("timm:test_resnet@nowhere.pt", "There is no file nowhere.pt"),
         ("timm:test_resnet#32", "has a fixed size"),
         ("timm:", "encoder must have a name after 'timm:'"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -12,8 +14,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="these encoders of texts need the extra text")
 transformers = pytest.importorskip("transformers", reason="these encoders of texts need the extra text")
 
+from huggingface_hub import constants
+
 from conftest import real_data
 from hotshot.encoders import load_encoder
+from hotshot.encoders.hubs import loading
 from hotshot.errors import InputError, RunError
 from hotshot.inputs.rows import open_inputs
 
@@ -66,9 +71,21 @@ def test_sentence_transformers_from_a_folder_whatever_the_working_folder(bert, m
     assert load_encoder(encoder.name).same_as(encoder.probe)
 
 
-def test_models_are_loaded_from_the_cache_of_the_hub_and_never_downloaded(bert, tmp_path, monkeypatch):
-    from huggingface_hub import constants
+@pytest.fixture
+def connections(monkeypatch):
+    """Addresses that were looked up or connected to, all in vain."""
+    seen = []
 
+    def refuse(*address, **_):
+        seen.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    return seen
+
+
+def test_models_are_loaded_from_the_cache_of_the_hub_and_never_downloaded(bert, tmp_path, monkeypatch, connections):
     place = tmp_path / "models--someone--bert"
     (place / "refs").mkdir(parents=True)
     (place / "refs" / "main").write_text("0" * 40)
@@ -78,12 +95,36 @@ def test_models_are_loaded_from_the_cache_of_the_hub_and_never_downloaded(bert, 
     encoder = load_encoder("hf:someone/bert")
     assert encoder.name == "hf:someone/bert"
     assert encoder.same_as(load_encoder(f"hf:{bert}").probe)
-    look_up, offline, disabled = socket.getaddrinfo, constants.HF_HUB_OFFLINE, logging.root.manager.disable
+    assert load_encoder("st:someone/bert").same_as(encoder.probe)
     for name in ("hf:someone/other", "st:someone/other"):
         with pytest.raises(InputError, match=f"{name} cannot be loaded .it is not on this computer.: pass the folder"):
             load_encoder(name)
-    assert (socket.getaddrinfo, constants.HF_HUB_OFFLINE) == (look_up, offline)
-    assert logging.root.manager.disable == disabled
+    assert not connections
+
+
+def process_wide():
+    """What a library may not change for the rest of the process."""
+    levels = [logging.getLogger(name).level for name in (None, "transformers", "sentence_transformers")]
+    return socket.getaddrinfo, constants.HF_HUB_OFFLINE, logging.root.manager.disable, list(warnings.filters), levels
+
+
+def test_overlapping_loads_leave_the_process_as_it_was(bert):
+    load_encoder(f"hf:{bert}")  # Libraries add filters of warnings when they are imported.
+    before = process_wide()
+    entered, seen = threading.Barrier(2, timeout=60), []
+
+    def load():
+        with loading("hf:x", "x", "try another"):
+            entered.wait()
+            seen.append(process_wide())
+            entered.wait()
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [*seen, process_wide()] == [before] * 3
 
 
 def test_a_model_without_its_weights_is_never_used_with_random_ones(bert, tmp_path):

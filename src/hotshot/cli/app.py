@@ -1,5 +1,6 @@
 """All commands in one: the module of a command is imported when it is called."""
 
+import logging
 import os
 import sys
 from importlib import import_module
@@ -131,6 +132,10 @@ def main() -> None:
     """Run the command line; an error is one sentence and exit code 2 (130 after Ctrl-C), never a traceback."""
     # joblib's helper process cleans up after a stopped run, and would warn about it.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker:UserWarning")
+    # What other libraries tell of their models is not for the users of a command.
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    logging.disable()
     try:
         app(prog_name="hotshot")
     except InterruptedRunError as error:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotshot.cli import inputs, models
-from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
@@ -58,7 +57,6 @@ def fit(
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
     inputs.refuse_existing(out, force, data, base, support, encoder)
-    prepare_process()
     console, columns = Console(stderr=True), Columns(text, label, id_)
     model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device)
     with models.InputProgress(console, "encoding") as progress:

@@ -1,12 +1,9 @@
-"""Shared by `train` and `extract`: flags, preparation for PyTorch, decoded splits of a dataset."""
+"""Shared by `train` and `extract`: flags, decoded splits of a dataset."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,9 +17,6 @@ if TYPE_CHECKING:
     from hotshot.images.datasets import DecodedSplit
 
 GLYPHS = "glyphs"
-# Names of glibc's parameters: blocks mapped one by one, and free memory that is given back.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-_MOST = 2**31 - 1
 
 Dataset = Annotated[
     Path | None,
@@ -40,34 +34,12 @@ SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out ima
 
 @contextmanager
 def needs_images() -> Iterator[None]:
-    """Import PyTorch inside this: it prepares the process, and raises a clear error if PyTorch is missing."""
-    prepare_process()
+    """Import PyTorch inside this, for a clear error if it is missing."""
     try:
         yield
     except ImportError as error:
         reason = str(error).split(": pip install")[0]
         raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
-
-
-def prepare_process() -> None:
-    """Prepare the process for PyTorch, before it is imported."""
-    keep_freed_memory()
-    # OpenMP looks once, when PyTorch is imported. By default its threads spin while they wait for each other, and
-    # where another process wants one of the cores, most of the time goes to that.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
-
-def keep_freed_memory() -> None:
-    """Reuse freed memory instead of returning it to the system.
-
-    Convolutions on a CPU allocate hundreds of megabytes in every step. By default glibc maps each such block anew, and
-    much of the time goes to zeroing its pages. Without glibc this does nothing.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            mallopt = ctypes.CDLL(None).mallopt
-            mallopt(_M_MMAP_MAX, 0)
-            mallopt(_M_TRIM_THRESHOLD, _MOST)
 
 
 def counting(progress: Progress, what: str) -> Callable[[int, int], None]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import TaskID
 
-from hotshot.cli.images import prepare_process
 from hotshot.cli.terminal import Console, ProgressWithNotes, bar
 from hotshot.errors import LeftOutWarning, ParameterError
 from hotshot.formatting import count, shortened
@@ -34,7 +33,6 @@ def load(model: Path, device: str, encoder: str | None = None) -> InputClassifie
     """A saved model; `encoder` is the new name of its encoder, if given."""
     from hotshot.inputs import InputClassifier
 
-    prepare_process()
     found = InputClassifier.load(model, device=device)
     if encoder is not None:
         if found.encoder is None:

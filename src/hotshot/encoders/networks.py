@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.encoders.encoder import Encoder, image_encoder
-from hotshot.encoders.hubs import absolute, loading
+from hotshot.encoders.hubs import absolute, cached_weights, loading, model_folder
 from hotshot.encoders.texts import INSTALL, ON_DISK, auto_model
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.source import json_object, opened
@@ -30,7 +30,7 @@ def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
         if ":" not in model and not timm.is_model(model.partition(".")[0]):
             close = did_you_mean(model, timm.list_models())
             raise ParameterError(f"timm has no network {model!r}: timm.list_models() lists them.{close}")
-        network = timm.create_model(model, pretrained=not weights, num_classes=0)
+        network = _timm_network(timm, model, pretrained=not weights)
         settings = timm.data.resolve_model_data_config(network)
     if weights:
         from hotshot.images.backbones.weights import load_weights
@@ -43,6 +43,23 @@ def timm_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
     full = f"timm:{model}" + f"@{absolute(weights)}" * bool(weights)
     about = _about(side, settings["mean"], settings["std"], weights)
     return _encoder(full, f"timm:{model}", network.to(device).eval(), about, around, device, notes)
+
+
+def _timm_network(timm: Any, model: str, pretrained: bool) -> Any:
+    schema, _, place = model.rpartition(":")
+    if schema in ("hf-hub", "hf_hub"):
+        return timm.create_model(
+            f"local-dir:{model_folder(place, 'config.json')}", pretrained=pretrained, num_classes=0
+        )
+    if not pretrained or schema:
+        return timm.create_model(model, pretrained=pretrained, num_classes=0)
+    import torch
+
+    known = timm.models.get_pretrained_cfg(model, allow_unregistered=False)
+    file = cached_weights(
+        known.hf_hub_id, known.hf_hub_filename or "pytorch_model.bin", known.url, f"{torch.hub.get_dir()}/checkpoints"
+    )
+    return timm.create_model(model, pretrained=True, num_classes=0, pretrained_cfg_overlay={"file": file})
 
 
 def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encoder:
@@ -60,13 +77,33 @@ def openclip_encoder(name: str, model: str, weights: str, device: str) -> Encode
         if not schema and not weights:
             tags = listing([*open_clip.list_pretrained_tags_by_model(model), "a file"])
             raise ParameterError(f"{name} needs weights: write openclip:{model}@WEIGHTS with one of {tags}.")
-        network = open_clip.create_model(model, pretrained=weights or None, require_pretrained=True).eval()
+        network = _openclip_network(open_clip, model, weights).eval()
         settings = open_clip.get_model_preprocess_cfg(network)
     side = settings["size"] if isinstance(settings["size"], int) else settings["size"][0]
     full = f"openclip:{schema}:{absolute(place)}" if schema else f"openclip:{model}@{absolute(weights)}"
     short = f"openclip:{Path(place).name if schema else model}"
     about = _about(side, settings["mean"], settings["std"], weights)
     return _encoder(full, short, network.to(device).encode_image, about, side, device)
+
+
+def _openclip_network(open_clip: Any, model: str, weights: str) -> Any:
+    schema, _, place = model.rpartition(":")
+    if schema == "hf-hub":
+        model = f"local-dir:{model_folder(place, 'open_clip_config.json')}"
+    known = open_clip.get_pretrained_cfg(model, weights) if weights else {}
+    if known:
+        repository, _, file = known.get("hf_hub", "").rpartition("/")
+        file = file or "open_clip_pytorch_model.bin"
+        weights = cached_weights(repository, file, known.get("url"), Path("~/.cache/clip").expanduser())
+    towers = {}
+    text = open_clip.get_model_config(model).get("text_cfg", {})
+    if "hf_model_name" in text:
+        # Of this tower only the shape is needed; its name would be looked up on the hub.
+        folder = model_folder(text["hf_model_name"], "config.json")
+        towers["text_cfg"] = {**text, "hf_model_name": folder, "hf_model_pretrained": False}
+    return open_clip.create_model(
+        model, pretrained=weights or None, force_preprocess_cfg=known, require_pretrained=True, **towers
+    )
 
 
 def vision_encoder(name: str, place: str, device: str) -> Encoder:

@@ -10,12 +10,13 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.encoders.encoder import Encoder, text_encoder
-from hotshot.encoders.hubs import absolute, loading
+from hotshot.encoders.hubs import absolute, loading, model_folder
 from hotshot.errors import InputError
 from hotshot.formatting import listing
 
 INSTALL = "'hotshot[text]'"
 ON_DISK = "pass the folder of a saved model, or download it once with 'hf download NAME'"
+CONFIG = "config.json"
 # Texts that a network takes at once, and their tokens where a model names no limit.
 _AT_ONCE, _MOST_TOKENS = 32, 512
 
@@ -38,8 +39,8 @@ def sentence_encoder(name: str, place: str, device: str) -> Encoder:
 def _sentence_transformer(place: str, device: str) -> Callable[[list[str]], np.ndarray]:
     from sentence_transformers import SentenceTransformer
 
-    _quiet()
-    model = SentenceTransformer(place, device=device)
+    folder = model_folder(place, "modules.json", CONFIG)
+    model = SentenceTransformer(folder, device=device, local_files_only=True)
     return lambda texts: np.asarray(model.encode(texts, show_progress_bar=False), dtype=np.float32)
 
 
@@ -50,7 +51,8 @@ def transformers_encoder(name: str, place: str, device: str) -> Encoder:
         from transformers import AutoTokenizer
 
         model, _ = auto_model(name, place, device)
-        tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+        folder = model_folder(place, CONFIG)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
         tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
         most = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", _MOST_TOKENS))
 
@@ -72,17 +74,11 @@ def auto_model(name: str, place: str, device: str) -> tuple[Any, bool]:
     """A model of transformers, and whether its pooling layer has weights; must be called inside `loading`."""
     from transformers import AutoModel
 
-    _quiet()
-    model, found = AutoModel.from_pretrained(place, output_loading_info=True, trust_remote_code=False)
+    model, found = AutoModel.from_pretrained(
+        model_folder(place, CONFIG), output_loading_info=True, trust_remote_code=False, local_files_only=True
+    )
     # transformers gives random numbers to what a file lacks. The pooling layer is not always saved, nor needed.
     missing = [key for key in found["missing_keys"] if "pooler" not in key]
     if missing:
         raise InputError(f"{name} has no weights for {listing(sorted(missing))}: save the whole model.")
     return model.to(device).eval(), not found["missing_keys"]
-
-
-def _quiet() -> None:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
