@@ -17,6 +17,7 @@ from sentences import NEW, labelled, read_table, write_problem, write_table
 
 from hotshot import InputClassifier
 from hotshot.features import write_features
+from hotshot.files import FeatureFile, Kept
 
 
 def fill_in(path, names):
@@ -65,22 +66,34 @@ def test_texts_are_suggested_labelled_and_added(hotshot, texts):
     assert "named.csv already has a column 'reason': rename it." in " ".join(named.stderr.split())
 
 
-def test_features_are_suggested_labelled_and_added(hotshot, tmp_path):
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("texts", [False, True])
+def test_features_are_suggested_labelled_and_added(hotshot, tmp_path, texts, suffix):
     X, y = make_bank(24, 12, 6, dtype=np.float32)
     names = np.array([f"class {label}" for label in y])
     old, new = y < 20, y >= 20
     first = new & (np.arange(len(y)) % 12 == 0)
     write_features(tmp_path / "old.npz", (X[old], names[old]))
     write_features(tmp_path / "new.npz", (X[first], names[first]))
-    np.savez(tmp_path / "pool.npz", X=X[new & ~first])
+    pool = X[new & ~first]
+    kept = Kept(list(map(str, range(len(pool)))), [f"text, {i}" for i in range(len(pool))] if texts else None)
+    write_features(tmp_path / "pool.npz", FeatureFile(pool, None, kept=kept))
     fitted = hotshot("fit", "--base", "old.npz", "--support", "new.npz", "--new-only", "-o", "birds.model")
     assert fitted.returncode == 0, fitted.stderr
-    run = hotshot("suggest", "birds.model", "pool.npz", "-n", "3", "-o", "next.csv")
+    run = hotshot("suggest", "birds.model", "pool.npz", "-n", "3", "-o", f"next{suffix}")
     assert run.returncode == 0, run.stderr
-    rows = read_table(tmp_path / "next.csv")
-    assert {"id", "label", "f0", "f5"} < set(rows[0])
-    fill_in(tmp_path / "next.csv", names[new & ~first][[int(row["id"]) for row in rows]])
-    added = hotshot("add", "birds.model", "next.csv", "--json")
+    if suffix == ".parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        table = pq.read_table(tmp_path / "next.parquet")
+        rows = table.to_pylist()
+        given = names[new & ~first][[int(row["id"]) for row in rows]].tolist()
+        place = table.column_names.index("label")
+        pq.write_table(table.set_column(place, "label", [given]), tmp_path / "next.parquet")
+    else:
+        rows = read_table(tmp_path / "next.csv")
+        fill_in(tmp_path / "next.csv", names[new & ~first][[int(row["id"]) for row in rows]])
+    assert {"id", "label", "features"} < set(rows[0])
+    added = hotshot("add", "birds.model", f"next{suffix}", "--json")
     assert added.returncode == 0, added.stderr
     assert json.loads(added.stdout)["samples"] == 4 + 3
     kept = InputClassifier.load(tmp_path / "birds.model").model.support_

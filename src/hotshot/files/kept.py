@@ -19,15 +19,16 @@ from hotshot.formatting import quoted, readable_size
 LONGEST = 2**24
 _ROWS_AT_ONCE = 2**13
 
-# Columns of these names say where a row comes from, whatever their values look like: they are never features. Names are
-# compared without case, signs and units, so that `Start (s)` is start and `file_path` is filepath.
+# Columns of these names say where a row comes from. Numbers called as a place or time may be features, unless features
+# have no names but numbers. Names are compared without case, signs and units: `Start (s)` is start.
 ID_NAMES = ("id", "ids")
 TEXT_NAMES = ("text", "texts", "sentence", "question", "query", "utterance")
 PLACE_NAMES = ("file", "filename", "filepath", "path", "recording", "key", "sourceid")
 TIME_NAMES = ("start", "starttime", "begintime", "end", "endtime", "time", "offset", "timestamp")
 THUMBNAIL = "thumbnail"
 _ROLES = {"ids": ID_NAMES, "texts": TEXT_NAMES}
-_NAMES = frozenset((*ID_NAMES, *TEXT_NAMES, *PLACE_NAMES, *TIME_NAMES))
+_NAMES_OF_NUMBERS = frozenset((*ID_NAMES, *TEXT_NAMES))
+_NAMES = _NAMES_OF_NUMBERS.union(PLACE_NAMES, TIME_NAMES)
 
 
 def bare(name: str) -> str:
@@ -35,9 +36,15 @@ def bare(name: str) -> str:
     return re.sub(r"\([^)]*\)|[^a-z0-9]", "", name.lower())
 
 
-def is_kept(name: str) -> bool:
-    """Whether a column of this name is stored beside the features, not a feature."""
-    return bare(name) in _NAMES
+def is_kept(name: str, of_numbers: bool = False) -> bool:
+    """Whether a column of this name, of texts or of numbers, is stored beside the features."""
+    return bare(name) in (_NAMES_OF_NUMBERS if of_numbers else _NAMES)
+
+
+def are_numbered(names: Sequence[str]) -> bool:
+    """Whether columns of numbers are features by number, such as f0, f1 and so on, beside files and times or alone."""
+    others = [name for name in names if not is_kept(name)]
+    return bool(others) and all(name[-1:].isdigit() for name in others)
 
 
 class Rows(Sequence[Any]):

@@ -16,7 +16,7 @@ from hotshot.arrays import slices
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
 from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, read_in_child, stream_from_child
-from hotshot.files.kept import THUMBNAIL, is_kept, kept_of, unpacked
+from hotshot.files.kept import THUMBNAIL, are_numbered, is_kept, kept_of, unpacked
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
 from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, blocks, check_size, damaged, label_array
 from hotshot.formatting import listing, on_one_line, quoted
@@ -245,12 +245,13 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
         )
     others = [name for name in names if name != label]
     lists = [name for name in others if _is_list(pa, kinds[name])]
+    numbered = are_numbered([name for name in others if _is_numeric(pa, kinds[name])])
     kept = tuple(
         name
         for name in others
         if _can_be_kept(pa, kinds[name], name)
         # Beside a column of vectors, numbers are identifiers and the like.
-        and (lists or is_kept(name) or name in labels or not _is_numeric(pa, kinds[name]))
+        and (lists or is_kept(name, not numbered) or name in labels or not _is_numeric(pa, kinds[name]))
     )
     if lists:
         lists = [name for name in lists if name.lower() in FEATURE_NAMES] or lists

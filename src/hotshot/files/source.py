@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +17,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.kept import Kept
-from hotshot.formatting import printable, quoted, readable_size
+from hotshot.formatting import printable, readable_size
 
 # Without waiting for the other end of a pipe, and as bytes on every system.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -28,8 +28,6 @@ ALWAYS_ALLOWED = 2**28
 ROWS_AT_ONCE = 2**13
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
-# Marks of a column of labels, as in `label:text`: its labels are taken as they stand, without guessing.
-MARKS = ("text", "float", "bool")
 
 # Features (rows, V) and labels (rows,), which are None where a file has none.
 Batch = tuple[np.ndarray, Any]
@@ -306,26 +304,11 @@ def name_labels(codes: np.ndarray, names: np.ndarray, name: str, path: Path) -> 
     return names[codes.astype(np.int64) - first]
 
 
-def labels_from_text(texts: Sequence[str], mark: str | None, path: Path) -> np.ndarray:
-    """Labels from their distinct texts: without a mark, integers if all look like integers (7, not 007 or 7.0)."""
-    if mark is None and _are_integers(texts):
+def labels_from_text(texts: Sequence[str], path: Path) -> np.ndarray:
+    """Labels from their distinct texts: integers if all look like integers (7, not 007 or 7.0)."""
+    if _are_integers(texts):
         return integer_array([int(text) for text in texts], path)
-    if mark == "bool" and {"True", "False"} >= set(texts):
-        return np.array([text == "True" for text in texts])
-    with suppress(ValueError):
-        if mark == "float":
-            return np.array([float(text) for text in texts])
-    if mark in ("float", "bool"):
-        raise InputError(f"{path} has labels that are not {mark}, such as {quoted(texts[-1])}: correct the mark.")
     return label_array(list(texts), "its labels", path)
-
-
-def mark_of(classes: Sequence[Any], label_type: str) -> str | None:
-    """The mark with which labels are read again unchanged; None if they need none."""
-    if label_type != "str":
-        return None if label_type == "int" else label_type
-    plain = all(text and text == text.strip() for text in classes) and not _are_integers(classes)
-    return None if plain else "text"
 
 
 def _are_integers(texts: Sequence[str]) -> bool:

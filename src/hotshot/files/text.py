@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.kept import THUMBNAIL, Kept, Packer, is_kept, kept_of
+from hotshot.files.kept import THUMBNAIL, Kept, Packer, are_numbered, is_kept, kept_of
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
-from hotshot.files.source import MARKS, Batch, FeatureSource, check_size, labels_from_text, mark_of, opened
+from hotshot.files.source import Batch, FeatureSource, check_size, labels_from_text, opened
 from hotshot.formatting import listing, quoted
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 # A line of a hundred thousand features has a few million characters.
 LONGEST_LINE = 2**24
-# Marks a column that is kept beside the features although its name does not say so, as in `weather:kept`.
-KEPT_MARK = "kept"
+# Columns of the files that are written here.
+_LABEL, _FEATURES = "label", "features"
 # Above this, integers are not all floats.
 _LARGEST_INTEGER = 2**53
 
@@ -44,7 +45,6 @@ class Layout:
     columns: tuple[str, ...]
     has_names: bool
     label: int | None
-    mark: str | None
     counter: int | None
     kept: tuple[int, ...]
     texts: tuple[int, ...]
@@ -87,7 +87,7 @@ def open_text(path: Path, part: str | None = None) -> FeatureSource:
     delimiter = _delimiter(path)
     layout, width = _layout(list(islice(_rows(path, delimiter), 2)), path)
     n_samples, codes, classes, kept = _scan(path, delimiter, layout)
-    labels = None if layout.label is None else labels_from_text(classes, layout.mark, path)
+    labels = None if layout.label is None else labels_from_text(classes, path)
     if labels is not None:
         check_size(path, n_samples * labels.itemsize, "labels")
 
@@ -168,23 +168,25 @@ def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
     vectors = [i for i, name in enumerate(columns) if name.lower() in FEATURE_NAMES and _is_vector(sample[i])]
     vector = vectors[0] if len(vectors) == 1 else None
     labels, missing = _label_columns(columns, sample, vector, path)
-    label, mark = labels.popitem() if len(labels) == 1 else (None, None)
+    label = labels[0] if len(labels) == 1 else None
     unnamed = [i for i, name in enumerate(columns) if not name or name.startswith("Unnamed: ")]
     if unnamed not in ([], [0]) or label in unnamed:
         raise InputError(
             f"{path} has no name for column {unnamed[-1] + 1}: give every column a name, or remove the first line."
         )
     others = [i for i in range(len(columns)) if i not in (label, vector, *unnamed)]
-    kept = [i for i in others if vector is not None or i in labels or is_kept(columns[i]) or _is_marked(columns[i])]
+    numeric = [_is_number(cell) for cell in sample]
+    numbered = are_numbered([columns[i] for i in others if numeric[i]])
+    kept = [i for i in others if vector is not None or i in labels or is_kept(columns[i], numeric[i] and not numbered)]
     # Other columns of text are stored beside the features.
-    texts = [i for i in others if i not in kept and has_names and sample[i].strip() and not _is_number(sample[i])]
+    texts = [i for i in others if i not in kept and has_names and sample[i].strip() and not numeric[i]]
     if len(others) - len(kept) - len(texts) < 1 and vector is None:
         raise InputError(
             f"{path} has no column of numbers, only {listing(map(quoted, columns))}: extract features from texts "
             f"first, or separate columns by {'commas' if _delimiter(path) == ',' else 'tabs'}."
         )
     kept, counter = sorted(kept + texts), unnamed[0] if unnamed else None
-    layout = Layout(columns, has_names, label, mark or None, counter, tuple(kept), tuple(texts), vector, missing)
+    layout = Layout(columns, has_names, label, counter, tuple(kept), tuple(texts), vector, missing)
     return layout, len(layout.numbers(list(sample), 1, path))
 
 
@@ -197,37 +199,25 @@ def _is_line_of_names(cells: list[str]) -> bool:
     counted = counts in [[str(i) for i in range(first, first + len(counts))] for first in (0, 1)]
     if not words:
         return counted and len(counts) > 2
-    return counted and (not words[0] or is_kept(words[0]) or _label_mark(words[0]) is not None)
+    return counted and (not words[0] or is_kept(words[0]) or words[0].lower() in LABEL_NAMES)
 
 
 def _label_columns(
     columns: tuple[str, ...], sample: list[str], vector: int | None, path: Path
-) -> tuple[dict[int, str], str]:
-    """Possible columns of labels, with their marks, and the error message unless it is exactly one."""
-    marks = {i: mark for i, name in enumerate(columns) if (mark := _label_mark(name)) is not None}
-    if not marks:
+) -> tuple[list[int], str]:
+    """Possible columns of labels, and the error message unless it is exactly one."""
+    labels = [i for i, name in enumerate(columns) if name.lower() in LABEL_NAMES]
+    if not labels:
         # Without a known name, the only column of text is the label.
         words = [i for i, cell in enumerate(sample) if not _is_number(cell) and i != vector]
-        marks = {i: "" for i in words if not is_kept(columns[i]) and not _is_marked(columns[i])}
-    if len(marks) == 1:
-        return marks, ""
-    found = listing(quoted(columns[i]) for i in marks) if marks else "none"
-    return marks, (
+        labels = [i for i in words if not is_kept(columns[i])]
+    if len(labels) == 1:
+        return labels, ""
+    found = listing(quoted(columns[i]) for i in labels) if labels else "none"
+    return labels, (
         f"{path} must have one column of labels and has {found} among {listing(map(quoted, columns))}: "
         "rename exactly one column to 'label' in the first line."
     )
-
-
-def _is_marked(name: str) -> bool:
-    return name.endswith(f":{KEPT_MARK}")
-
-
-def _label_mark(name: str) -> str | None:
-    """The mark of a column of labels, such as "text" in `label:text`, or empty; None for other columns."""
-    word, _, mark = name.partition(":")
-    if word.strip().lower() not in LABEL_NAMES or mark not in ("", *MARKS):
-        return None
-    return mark
 
 
 def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, list[str], Kept]:
@@ -249,19 +239,19 @@ def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, 
         for column, packer in kept.items():
             packer.add(row[column])
         if layout.label is not None:
-            label = row[layout.label] if layout.mark else row[layout.label].strip()
-            if not label and not layout.mark:
+            label = row[layout.label].strip()
+            if not label:
                 raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
             found.append(codes.setdefault(label, len(codes)))
-    names = {column: layout.columns[column].removesuffix(f":{KEPT_MARK}") for column in kept}
+    names = layout.columns
     columns = {names[column]: packer.rows(names[column], path) for column, packer in kept.items()}
     return number, np.array(found, dtype=np.int64), list(codes), kept_of(columns, number)
 
 
 def _is_vector(cell: str) -> bool:
-    """Whether a cell holds numbers separated by commas."""
+    """Whether a cell holds numbers separated by commas, or numbers in brackets."""
     numbers = cell.strip().removeprefix("[").removesuffix("]").split(",")
-    return len(numbers) > 1 and all(map(_is_number, numbers))
+    return (len(numbers) > 1 or cell.strip().startswith("[")) and all(map(_is_number, numbers))
 
 
 def _is_number(cell: str) -> bool:
@@ -310,23 +300,33 @@ def read_label_lines(path: Path) -> np.ndarray:
         raise InputError(f"{path} holds no labels: write one per line.")
     codes: dict[str, int] = {}
     found = [codes.setdefault(text, len(codes)) for text in texts]
-    labels = labels_from_text(list(codes), None, path)
+    labels = labels_from_text(list(codes), path)
     check_size(path, len(texts) * labels.itemsize, "labels")
     return labels[found]
 
 
 def write_table(path: Path, content: Content) -> None:
-    """Write the other stored columns, a column `label`, marked if necessary, and features `f0` and so on."""
+    """Write the other stored columns, a column `label`, and features `f0` and so on.
+
+    If not all other columns can be told from features by their names, one column holds all features.
+    """
     content.refuse_nul(path)
     kept = {name: values for name, values in content.kept.stored().items() if name != THUMBNAIL}
-    names = [name if is_kept(name) else f"{name}:{KEPT_MARK}" for name in kept]
-    if content.classes:
-        mark = mark_of(content.classes, content.label_type)
-        names.append(f"label:{mark}" if mark else "label")
+    others = [name for name in kept if not is_kept(name)]
+    taken = [name for name in kept if name.lower() in (*LABEL_NAMES, *FEATURE_NAMES)]
+    if taken or (others and not content.classes):
+        raise InputError(
+            f"{path} cannot hold the column {quoted([*taken, *others][0])}, which may be taken for labels or features: "
+            "write .safetensors instead, or rename it."
+        )
+    blank = [label for label in map(str, content.classes) if not label or label != label.strip()]
+    if blank:
+        raise InputError(f"{path} cannot hold the label {quoted(blank[0])}, as blanks are no part of it: rename it.")
+    names = [*kept, *([_LABEL] if content.classes else [])]
     with replace_file(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, delimiter=_delimiter(path))
-        writer.writerow([*names, *(f"f{i}" for i in range(content.shape[1]))])
+        writer.writerow([*names, *([_FEATURES] if others else [f"f{i}" for i in range(content.shape[1])])])
         first, classes = 0, [str(label) for label in content.classes]
         try:
             for X, codes in content.batches():
@@ -334,7 +334,7 @@ def write_table(path: Path, content: Content) -> None:
                 columns = [[_cell(x, path) for x in values[some]] for values in kept.values()]
                 cells = zip(*columns, *([[classes[code] for code in codes.tolist()]] if classes else []), strict=True)
                 for numbers in _numbers(X, path):
-                    writer.writerow([*next(cells, ()), *numbers])
+                    writer.writerow([*next(cells, ()), *([json.dumps(numbers)] if others else numbers)])
                 first = some.stop
             text.flush()
         except UnicodeEncodeError as error:

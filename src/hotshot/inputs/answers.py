@@ -117,7 +117,8 @@ def check_columns(
 def writing(out: Path | None, form: str, numbers: Collection[str] = NUMBERS) -> Iterator[Callable[[Columns], None]]:
     """A function that writes the next rows; the file appears or changes only after all are written.
 
-    In formats with types, the columns `numbers` hold numbers and all others text: what the next rows hold is unknown.
+    In formats with types, the columns `numbers` hold numbers or lists of them, and all others text: what the next rows
+    hold is unknown.
     """
     if out is None:
         with _writer(form, sys.stdout.buffer, numbers) as write:
@@ -184,8 +185,11 @@ def _parquet(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callable[[Col
     def write(columns: Columns) -> None:
         nonlocal writer
         if writer is None:
-            kinds = {name: pa.float64() if name in numbers else pa.string() for name in columns}
-            writer = pq.ParquetWriter(file, pa.schema(kinds))
+            number, vector = pa.float64(), pa.list_(pa.float64())
+            typed = {
+                name: vector if isinstance(columns[name][0], list) else number for name in columns if name in numbers
+            }
+            writer = pq.ParquetWriter(file, pa.schema(dict.fromkeys(columns, pa.string()) | typed))
         cells = {name: own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()}
         writer.write_table(pa.table(cells, schema=writer.schema))
 

@@ -672,7 +672,10 @@ def has_features(path: str | Path) -> bool:
 
 def _check_features(path: Path) -> None:
     """Raise if a model without an encoder gets texts or images."""
-    is_text = is_table(path) and set(open_table(path).columns) & set(TEXT_NAMES)
+    columns = set(open_table(path).columns) if is_table(path) else set()
+    # Texts may stand beside features, which are in one column, or in numbered ones.
+    has_numbers = FEATURES in columns or sum(name[-1:].isdigit() for name in columns) > 1
+    is_text = columns & set(TEXT_NAMES) and not has_numbers
     if is_text or is_image(path.name) or (path.is_dir() and not is_bank(path)):
         raise ParameterError(
             f"{path} holds no features: pass encoder= (in the shell --encoder), such as minilm for texts or "

@@ -45,7 +45,9 @@ class Previews:
         return [f'"{text}"' for text in self.texts] or list(self.ids)
 
     def __add__(self, other: Previews) -> Previews:
-        return Previews(self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails)
+        # Texts and thumbnails of some inputs only would be those of others.
+        ids, texts, small = self.ids + other.ids, self.texts + other.texts, self.thumbnails + other.thumbnails
+        return Previews(ids, texts if len(texts) == len(ids) else (), small if len(small) == len(ids) else ())
 
     def __getitem__(self, some: np.ndarray) -> Previews:
         """Previews of some inputs, by indices or a boolean mask."""

@@ -13,7 +13,7 @@ from hotshot.estimators.suggestions import Suggestions
 from hotshot.formatting import shortened, whole_percentage
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.pixels import EncodedImage
-from hotshot.inputs.rows import LABEL
+from hotshot.inputs.rows import FEATURES, LABEL
 
 # Columns of the table, in addition to those of the input; the names are not those of labels.
 PROBABLE, PROBABILITY, REASON = "probable_class", "probability", "reason"
@@ -79,14 +79,12 @@ class InputSuggestions:
         columns = columns or {"id": list(self.ids)}
         if self.label is None:
             columns[LABEL] = [""] * len(self.ids)
-        # In a table of features, other columns must be marked.
-        mark = ":kept" if with_features else ""
-        columns[PROBABLE + mark] = [str(item.label) for item in self.found]
-        columns[PROBABILITY + mark] = [round(item.probability, 4) for item in self.found]
-        columns[REASON + mark] = [item.reason for item in self.found]
+        columns[PROBABLE] = [str(item.label) for item in self.found]
+        columns[PROBABILITY] = [round(item.probability, 4) for item in self.found]
+        columns[REASON] = [item.reason for item in self.found]
         if with_features:
-            features = np.array(self.content, dtype=np.float64)
-            columns |= {f"f{i}": values for i, values in enumerate(features.T.tolist())}
+            # In one column: beside it, no other column is taken for a feature.
+            columns[FEATURES] = np.array(self.content, dtype=np.float64).tolist()
         return columns
 
     def _from(self, folder: Path, name: str, values: list[Any]) -> list[Any]:
