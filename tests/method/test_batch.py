@@ -87,11 +87,22 @@ def test_without_a_query_that_fits_no_mean_moves():
     assert np.isfinite(found.probabilities).all()
 
 
-@given(seed=st.integers(0, 1000))
-def test_a_query_alone_keeps_its_most_probable_class(seed):
-    (logits, drawn, means, shots, weights), _ = problem(seed, queries=1)
-    found = joint_inference(logits, drawn, means, shots, weights, ratio=RATIO)
-    assert (found.probabilities.argmax(axis=2) == logits.argmax(axis=2)).all()
+@given(seed=st.integers(0, 1000), ways=st.integers(2, 9), old=st.integers(0, 8), scale=st.sampled_from([0.1, 1.0, 9.0]))
+def test_a_query_alone_is_answered_as_without_a_batch(seed, ways, old, scale):
+    (logits, drawn, means, shots, weights), _ = problem(seed, ways=ways, queries=1)
+    groups = [group for group in np.split(np.arange(ways), [min(old, ways)]) if len(group)]
+    shots[:, :old] = 100
+    found = joint_inference(scale * logits, drawn, means, shots, weights, ratio=RATIO, groups=groups)
+    np.testing.assert_allclose(found.probabilities, softmax(scale * logits)[0], rtol=1e-6, atol=1e-12)
+
+
+def test_the_means_leave_each_query_out():
+    rng = np.random.default_rng(0)
+    queries, sums, totals, counted = rng.normal(size=(1, 4, 3)), rng.normal(size=(1, 2, 3)), 5.0, rng.random((1, 4, 2))
+    found = batch._scores_without_own(queries, sums, np.full((1, 2), totals), counted)
+    for q, k in np.ndindex(4, 2):
+        mean = (sums[0, k] - counted[0, q, k] * queries[0, q]) / (totals - counted[0, q, k])
+        assert found[0, q, k] == pytest.approx(queries[0, q] @ mean - mean @ mean / 2)
 
 
 @given(seed=st.integers(0, 1000), relaxation=st.floats(0.05, 1))
@@ -133,7 +144,7 @@ def test_even_base_classes_say_nothing_about_new_ones():
     (apart,), (even,) = expected_proportions(counts, groups)
     (together,), (less_even,) = expected_proportions(counts)
     assert apart.sum() == pytest.approx(1)
-    assert apart[10:].sum() == pytest.approx(1 / 302)
+    assert apart[10:].sum() == pytest.approx(2 * 5 / 15 / 302)
     np.testing.assert_allclose(apart[:10], apart[0])
     assert apart[10:].sum() < together[10:].sum()
     assert less_even < even

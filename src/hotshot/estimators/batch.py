@@ -28,7 +28,7 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         A folder of images or a night of recordings shows more than its samples one by one: where the classes lie, and
         how frequent each is. Nothing is assumed about the proportions; they are estimated. Samples that fit no class
         have little or no influence on the others. The probabilities of a sample depend on the whole batch; those of a
-        batch of one are close to ``predict_proba``.
+        batch of one are those of ``predict_proba``.
 
         Parameters
         ----------

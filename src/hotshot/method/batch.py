@@ -14,10 +14,13 @@ classes that got more than their proportion. Two updates alternate with it:
   prior :math:`Dir(\alpha, \dots, \alpha)` whose :math:`\alpha` is itself unknown: queries that are spread evenly raise
   it, and a batch of few classes lowers it. The strength :math:`\rho` follows it. Base classes and new classes have
   each their own prior, and any share of the batch: how even the queries of base classes are says nothing about how
-  many belong to new ones.
+  many belong to new ones. Without queries, all classes are alike.
 - The mean of each class moves to :math:`(P_k c_k + \sum_q w_{qk} z_q) / (P_k + \sum_q w_{qk})`, from the calibrated
   mean c, which counts as P samples (fewer in an even batch), by queries that count :math:`w_{qk} = v_q r_{qk}^2`: those
   between two classes count little, so that a class without queries keeps its mean.
+
+A query says nothing about itself: it is left out of the means that it is compared to, and the numbers of queries are
+those of the others, on average. A query alone is therefore answered as without a batch.
 
 Means enter the logits as in a linear discriminant, :math:`l_{qk} = l^0_{qk} + s (z_q^\top (m_k - c_k) - (\lVert m_k
 \rVert^2 - \lVert c_k \rVert^2) / 2)`: without a move they are those of the model. The scale s is that of the model's
@@ -109,15 +112,18 @@ def joint_inference(
     """
     xp = namespace(logits, queries, means, shots, weights)
     n_queries, n_classes = logits.shape[1:]
-    largest = LARGEST_RELAXATION * n_queries / (n_queries + FEW_QUERIES * n_classes)
+    largest = LARGEST_RELAXATION * (n_queries - 1) / (n_queries - 1 + FEW_QUERIES * n_classes)
     total = xp.sum(weights, axis=1, keepdims=True)
     # Without any query that fits, all count alike, and none moves a mean.
     masses = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1 / n_queries)
-    scale = _scale_of_logits(logits, _scores(queries, means), masses)
-    moved, moved_logits = means, logits
+    # The share of the batch that is not the query itself.
+    others = 1 - xp.sum(masses * masses, axis=1, keepdims=True)
+    scores = _scores(queries, means)
+    scale = _scale_of_logits(logits, scores, masses)
+    moved_logits = logits
     assigned = softmax(logits)[0]
     for _ in range(ROUNDS):
-        proportions, evenness = expected_proportions(xp.sum(weights[:, :, None] * assigned, axis=1), groups)
+        proportions, evenness = expected_proportions(others * xp.sum(weights[:, :, None] * assigned, axis=1), groups)
         offsets = _offsets(moved_logits, masses, proportions, largest * evenness)
         assigned = softmax(moved_logits + offsets[:, None, :])[0]
         counted = weights[:, :, None] * assigned * assigned
@@ -125,24 +131,41 @@ def joint_inference(
         prior = PRIOR_SAMPLES + evenness * (EVEN_PRIOR_SAMPLES - PRIOR_SAMPLES)
         worth = prior[:, None] / ratio + shots
         sums = worth[:, :, None] * means + xp.matrix_transpose(counted) @ queries
-        moved = sums / (worth + counts)[:, :, None]
-        change = _scores(queries, moved) - _scores(queries, means)
+        change = _scores_without_own(queries, sums, worth + counts, counted) - scores
         moved_logits = logits + scale[:, None, None] * change
     found = moved_logits + offsets[:, None, :]
     labels = _expected_labels(logits, offsets, shots, masses, evenness)
-    # A query that moves a mean towards itself shows nothing about itself: on average, n is smaller by its own count.
-    others = counts - xp.sum(counted * counted, axis=1) / xp.maximum(counts, LEAST_SHARE)
-    surer = xp.mean((1 + 1 / shots) / (1 + 1 / (shots + others)), axis=1) ** (SHARPENING * evenness)
+    # On average, n is smaller by the count of the query itself.
+    added = counts - xp.sum(counted * counted, axis=1) / xp.maximum(counts, LEAST_SHARE)
+    surer = xp.mean((1 + 1 / shots) / (1 + 1 / (shots + added)), axis=1) ** (SHARPENING * evenness)
     sharpness = _sharpness(found, labels, masses) * surer
     sharpness = xp.minimum(sharpness, xp.full_like(sharpness, SHARPNESS[1]))
     probabilities = softmax(sharpness[:, None, None] * found)[0]
-    return BatchSolution(probabilities, proportions, moved, counts)
+    return BatchSolution(probabilities, proportions, sums / (worth + counts)[:, :, None], counts)
 
 
 def _scores(queries: Array, means: Array) -> Array:
     """Inner product minus m' m / 2 (tasks, Q, N): the logits of equal covariances, apart from their scale."""
     xp = namespace(means)
     return queries @ xp.matrix_transpose(means) - xp.sum(means * means, axis=2)[:, None, :] / 2
+
+
+def _scores_without_own(queries: Array, sums: Array, totals: Array, counted: Array) -> Array:
+    """Scores (tasks, Q, N) with means of which each query is left out.
+
+    Parameters
+    ----------
+    sums, totals : arrays (tasks, N, V) and (tasks, N)
+        Sums of the samples of each class with all queries, and their numbers.
+    counted : array (tasks, Q, N)
+        How much each query counts in them.
+    """
+    xp = namespace(queries)
+    rest = totals[:, None, :] - counted
+    lengths = xp.sum(queries * queries, axis=2)[:, :, None] * counted
+    products = queries @ xp.matrix_transpose(sums)
+    squares = xp.sum(sums * sums, axis=2)[:, None, :] - counted * (2 * products - lengths)
+    return (products - lengths) / rest - squares / (2 * rest * rest)
 
 
 def _scale_of_logits(logits: Array, scores: Array, masses: Array) -> Array:
@@ -159,11 +182,11 @@ def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = No
     r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N), and how even they are.
 
     .. math::
-        E[\pi_k | n] = \frac{n_g + 1}{Q + G} \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{n_g + N_g \alpha}, \qquad
+        E[\pi_k | n] = \frac{n_g + G N_g / N}{Q + G} \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{n_g + N_g \alpha}, \qquad
         p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N_g \alpha)}{\Gamma(N_g \alpha + n_g)}
         \prod_{k \in g} \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
 
-    for class k of group g, one of G, with :math:`N_g` classes and :math:`n_g` queries. The evenness (tasks,) is
+    for class k of N, of group g, one of G, with :math:`N_g` classes and :math:`n_g` queries. The evenness (tasks,) is
     :math:`E[\alpha / (\alpha + 10) | n]`, the mean over groups by their shares: 0 if all queries are of one class, 1 if
     there are as many of each.
     """
@@ -172,7 +195,7 @@ def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = No
     proportions, evenness = np.empty_like(n), np.zeros(len(n))
     for group in groups:
         own = n[:, group]
-        share = (own.sum(axis=1) + 1) / (n.sum(axis=1) + len(groups))
+        share = (own.sum(axis=1) + len(groups) * len(group) / n.shape[1]) / (n.sum(axis=1) + len(groups))
         within, even = _proportions_within(own)
         proportions[:, group] = share[:, None] * within
         evenness += share * even
@@ -196,8 +219,11 @@ def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: Array
     """Sum of log pi and h (tasks, N): what the transport adds to the logits of each class."""
     xp = namespace(logits)
     prior = xp.log(xp.maximum(proportions, LEAST_SHARE))
+    if logits.shape[1] == 1:
+        # There are no others to share the classes with.
+        return prior
     cost = -(logits + prior[:, None, :])
-    plan = solve(cost, masses, proportions, epsilon=1.0, relaxation=relaxation, tolerance=1e-7).plan
+    plan = solve(cost, masses, proportions, epsilon=1.0, relaxation=relaxation, tolerance=1e-7).raise_for_status().plan
     shares = xp.maximum(xp.sum(plan, axis=1), LEAST_SHARE)
     return prior - relaxation[:, None] * (xp.log(shares) - prior)
 
