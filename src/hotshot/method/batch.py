@@ -182,8 +182,8 @@ def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = No
     r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N), and how even they are.
 
     .. math::
-        E[\pi_k | n] = \frac{n_g + G N_g / N}{Q + G} \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{n_g + N_g \alpha}, \qquad
-        p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N_g \alpha)}{\Gamma(N_g \alpha + n_g)}
+        E[\pi_k | n] = \frac{n_g + G N_g / N}{Q + G} \sum_\alpha p(\alpha | n) \frac{n_k + \alpha}{n_g + N_g \alpha},
+        \qquad p(\alpha | n) \propto p(\alpha) \frac{\Gamma(N_g \alpha)}{\Gamma(N_g \alpha + n_g)}
         \prod_{k \in g} \frac{\Gamma(n_k + \alpha)}{\Gamma(\alpha)}
 
     for class k of N, of group g, one of G, with :math:`N_g` classes and :math:`n_g` queries. The evenness (tasks,) is
