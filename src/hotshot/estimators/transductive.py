@@ -194,7 +194,7 @@ def balanced_assignment(z: np.ndarray, centres: np.ndarray, sharpness: float) ->
     array (Q, N)
         Rows sum to 1, columns to Q/N.
     """
-    plan = solve(squared_euclidean(z, centres), epsilon=1 / sharpness, tolerance=1e-7).plan
+    plan = solve(squared_euclidean(z, centres), epsilon=1 / sharpness, tolerance=1e-7).raise_for_status().plan
     return np.asarray(len(z) * plan)
 
 
