@@ -11,6 +11,7 @@ from sentences import NEW, labelled, read_table, sentences, write_problem, write
 
 from hotshot import InputClassifier
 from hotshot.errors import InputError, LeftOutWarning
+from hotshot.inputs.answers import answer
 from hotshot.inputs.classifier import AT_ONCE
 
 
@@ -116,6 +117,25 @@ def test_features_that_are_not_numbers_are_bad_rows(hotshot, tmp_path):
         InputClassifier.load(tmp_path / "a.model").predict(X)
 
 
+def test_damaged_rows_of_a_table_of_features_are_bad_rows(hotshot, tmp_path):
+    X = np.eye(4)[[0, 0, 1, 1, 2, 2]] + 0.1 * np.random.default_rng(0).normal(size=(6, 4))
+    lines = ["label,a,b,c,d", *(f"{name},{','.join(map(str, x))}" for name, x in zip("uuvvww", X, strict=True))]
+    damaged = ["u,1,2,3,4,5", "v,1", "w,1,2,x,4", "u,1,2,,4", "v,1,2,nan,4", ",1,2,3,4"]
+    (tmp_path / "new.csv").write_text("\n".join([*lines, *damaged]) + "\n", encoding="utf-8")
+    (tmp_path / "clean.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = hotshot("fit", "--support", "new.csv", "-o", "a.model")
+    assert found.returncode == 0, found.stderr
+    assert "5 of 12 inputs of new.csv cannot be read" in " ".join(found.stderr.split())
+    assert "Ignored 1 row without a label." in found.stdout
+    hotshot("fit", "--support", "clean.csv", "-o", "b.model")
+    one, other = (InputClassifier.load(tmp_path / name).predict_proba(X) for name in ("a.model", "b.model"))
+    np.testing.assert_array_equal(one, other)
+    assert "5 of 12 inputs" in hotshot("fit", "--support", "new.csv", "-o", "c.model", "--strict").stderr
+    hotshot("predict", "a.model", "new.csv", "-o", "answers.csv")
+    errors = [bool(row["error"]) for row in read_table(tmp_path / "answers.csv")]
+    assert errors == [False] * 6 + [True] * 5 + [False]
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars", "numpy", "tuple", "generator"])
 def test_columns_of_tables_are_lists_of_texts(model, library):
     texts = ["Kite0 kite1", "Wren0 wren1"]
@@ -151,3 +171,22 @@ def test_one_text_is_answered(hotshot, model, tmp_path):
     found = hotshot("predict", "a.model", "Kite0 kite1, please", "--format", "jsonl")
     assert json.loads(found.stdout)["class"] == "kite"
     assert "There is no file" in hotshot("predict", "a.model", "inbx.csv").stderr
+
+
+@pytest.mark.parametrize(("out", "said"), [((), "Interrupted: 256 answers printed."), (("-o", "a.csv"), "nothing was")])
+def test_an_interruption_says_what_was_written(hotshot, model, tmp_path, monkeypatch, out, said):
+    model.save(tmp_path / "a.model")
+    write_table(tmp_path / "inbox.csv", [("Kite0",)] * 3 * AT_ONCE["texts"], header=("text",))
+    calls = []
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return answer(*arguments, **options)
+
+    monkeypatch.setattr("hotshot.inputs.answers.answer", interrupted)
+    found = hotshot("predict", "a.model", "inbox.csv", *out)
+    assert (found.returncode, said in found.stderr) == (130, True), found.stderr
+    assert len(found.stdout.splitlines()) == (0 if out else 257)
+    assert not (tmp_path / "a.csv").exists()

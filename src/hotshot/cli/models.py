@@ -74,7 +74,7 @@ class InputProgress(ProgressWithNotes):
         return list(distinct.values())[::-1]
 
     def _interrupted(self) -> str:
-        return f" after {count(self.printed, 'answer')}." if self.printed else ": nothing was written."
+        return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."
 
     def _update(self, key: str, **changes: Any) -> None:
         if key not in self._tasks:

@@ -184,7 +184,12 @@ def read_features(
 
 
 def open_features(
-    path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
+    path: str | Path,
+    *,
+    part: str | None = None,
+    labels: str | Path | None = None,
+    labelled: bool = True,
+    lenient: bool = False,
 ) -> FeatureSource:
     """Open a feature file of any format, to read it in batches.
 
@@ -192,6 +197,8 @@ def open_features(
     ----------
     path, part, labels, labelled
         As in ``read_features``.
+    lenient : bool
+        Whether a damaged row of a CSV or TSV file is NaN, and its labels may be missing, instead of an error.
 
     Returns
     -------
@@ -219,7 +226,10 @@ def open_features(
         raise ParameterError(f"labels= is only for .npy files, and {path} has its own labels: leave it out.")
     if part is not None and not kind.has_parts:
         raise InputError(f"{path} has no part {quoted(part)}: it holds one set of samples.")
-    source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
+    if lenient and kind.open is open_text:
+        source = open_text(path, part, lenient=True)
+    else:
+        source = kind.open(path, part) if labels is None else open_npy(path, None, Path(labels))
     if labelled and source.unlabelled:
         raise InputError(source.unlabelled)
     width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8

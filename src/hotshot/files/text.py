@@ -77,32 +77,41 @@ class Layout:
                 f"(row {number}: {quoted(cell)}): repair or remove it, or extract features from texts first."
             ) from None
 
+    def features(self, row: list[str], number: int, path: Path, width: int) -> list[float]:
+        """The features of a row; raises unless there are `width`."""
+        numbers = self.numbers(row, number, path)
+        if len(numbers) != width:
+            raise InputError(
+                f"{path} has {len(numbers)} features in row {number} of the data, but its first row has {width}: "
+                "extract all features with the same model."
+            )
+        return numbers
 
-def open_text(path: Path, part: str | None = None) -> FeatureSource:
+
+def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> FeatureSource:
     """Features and labels of a CSV file, or of a TSV file by its suffix.
 
     The file is read once for its labels, which are integers only if all of them look like integers, and once more for
-    its numbers, as float64.
+    its numbers, as float64. If `lenient`, rows that are damaged are NaN, and labels may be missing.
     """
     delimiter = _delimiter(path)
     layout, width = _layout(list(islice(_rows(path, delimiter), 2)), path)
-    n_samples, codes, classes, kept = _scan(path, delimiter, layout)
+    n_samples, codes, classes, kept = _scan(path, delimiter, layout, lenient)
     labels = None if layout.label is None else labels_from_text(classes, path)
     if labels is not None:
         check_size(path, n_samples * labels.itemsize, "labels")
 
     def batches(rows: int) -> Iterator[Batch]:
-        read = _data(path, delimiter, layout)
+        read = _data(path, delimiter, layout, lenient)
         for some in slices(n_samples, rows):
             X = np.empty((some.stop - some.start, width))
             for i, (number, row) in enumerate(islice(read, len(X))):
-                numbers = layout.numbers(row, number, path)
-                if len(numbers) != width:
-                    raise InputError(
-                        f"{path} has {len(numbers)} features in row {number} of the data, but its first row has "
-                        f"{width}: extract all features with the same model."
-                    )
-                X[i] = numbers
+                try:
+                    X[i] = layout.features(row, number, path, width)
+                except InputError:
+                    if not lenient:
+                        raise
+                    X[i] = np.nan
             yield X, None if labels is None else labels[codes[some]]
 
     dtype = np.dtype(np.float64)
@@ -138,10 +147,12 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
         raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
 
 
-def _data(path: Path, delimiter: str, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _data(path: Path, delimiter: str, layout: Layout, lenient: bool) -> Iterator[tuple[int, list[str]]]:
     """Rows of data with their numbers, from 1; all of the same length."""
     rows = islice(_rows(path, delimiter), int(layout.has_names), None)
     for number, row in enumerate(rows, 1):
+        if len(row) != len(layout.columns) and lenient:
+            row = [str(number) if column == layout.counter else "" for column in range(len(layout.columns))]
         if len(row) != len(layout.columns):
             raise InputError(
                 f"{path} has {len(row)} cells in row {number} of the data, but the first row has "
@@ -220,12 +231,12 @@ def _label_columns(
     )
 
 
-def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, list[str], Kept]:
+def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[int, np.ndarray, list[str], Kept]:
     """The number of rows, the index of the label of each, the distinct labels, and the other stored columns."""
     codes: dict[str, int] = {}
     found, number = array("q"), 0
     kept = {column: Packer() for column in layout.kept if layout.columns[column] != THUMBNAIL}
-    for number, row in _data(path, delimiter, layout):
+    for number, row in _data(path, delimiter, layout, lenient):
         if layout.counter is not None and row[layout.counter] not in (str(number - 1), str(number)):
             raise InputError(
                 f"{path} has a first column without a name that does not number the rows: name it or remove it."
@@ -240,7 +251,7 @@ def _scan(path: Path, delimiter: str, layout: Layout) -> tuple[int, np.ndarray, 
             packer.add(row[column])
         if layout.label is not None:
             label = row[layout.label].strip()
-            if not label:
+            if not label and not lenient:
                 raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
             found.append(codes.setdefault(label, len(codes)))
     names = layout.columns

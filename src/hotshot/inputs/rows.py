@@ -166,7 +166,7 @@ def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> 
 
 def _features(path: Path) -> Inputs:
     """A feature file, with or without labels."""
-    source = open_features(path, labelled=False)
+    source = open_features(path, labelled=False, lenient=True)
     label = None if source.unlabelled else LABEL
 
     def batches(size: int) -> Iterator[Rows]:
