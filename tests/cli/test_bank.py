@@ -27,8 +27,10 @@ def banks(tmp_path):
     full = BaseClasses.from_samples(X, Y)
     key = description(HOTClassifier(full))
     keep(full, key, Choice(SETTINGS).to_json())
-    scores = np.linspace(-9, 6, 39).reshape(1, 3, 13)
-    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3)), scores)
+    scores = np.linspace(-9, 6, 117).reshape(3, 1, 3, 13)
+    known = Confidence(
+        (5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((2, 1, 3)), scores, np.zeros((1, 3))
+    )
     keep(full, CONFIDENCE + key, known.to_json())
     full.save(tmp_path / "full.bank")
     return tmp_path

@@ -19,7 +19,7 @@ from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTCla
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.confidence import CONFIDENCE, Confidence
 from hotshot.estimators.export import export_model
-from hotshot.estimators.held_out import description
+from hotshot.estimators.held_out import description, keep
 
 pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
 
@@ -38,9 +38,9 @@ def judging(**settings):
     bank = BaseClasses.from_samples(samples, labels, about={"extractor": "DINO"})
     fixed = {name: values[-1] for name, values in HOTClassifier._choices.items()}
     model = HOTClassifier(bank, **fixed, **settings)
-    scores = np.linspace(-9, 6, 39).reshape(1, 3, 13)
-    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((1, 3)), scores)
-    bank.choices[CONFIDENCE + description(model)] = known.to_json()
+    scores, nothing = np.tile(np.linspace(-9, 6, 39).reshape(1, 3, 13), (3, 1, 1, 1)), np.zeros((2, 1, 3))
+    known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), nothing, scores, nothing[0])
+    keep(bank, CONFIDENCE + description(model), known.to_json())
     return model
 
 

@@ -378,3 +378,20 @@ def test_false_alarms_of_old_classes_of_few_samples_are_those_asked_for():
     rejected = np.mean([answer is None for answer in model.predict(asked, reject=0.05)])
     # With thresholds from samples that the means of their classes know, a fifth would be rejected.
     assert 0.01 < rejected < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::hotshot.errors.OpenWorldWarning")
+def test_new_classes_that_lie_among_old_ones_are_not_rejected_more_often_than_asked_for():
+    rng = np.random.default_rng(3)
+    width, old, ways = 20, 60, 5
+    centres = 0.39 * rng.normal(size=(old, width))
+    X = np.repeat(centres, 25, axis=0) + 0.5 * rng.normal(size=(25 * old, width))
+    base = BaseClasses.from_samples(X, np.repeat([f"old {c:02d}" for c in range(old)], 25))
+    rejected = []
+    for _ in range(8):
+        new = 0.39 * rng.normal(size=(ways, width))
+        support, queries = (new[:, None] + 0.5 * rng.normal(size=(ways, n, width)) for n in (1, 40))
+        model = HOTClassifier(base, include_base=True, **SET).fit(support[:, 0], [f"new {c}" for c in range(ways)])
+        rejected += [answer is None for answer in model.predict(queries.reshape(-1, width), reject=0.05)]
+    # With thresholds of each kind of classes alone, a sixth would be rejected.
+    assert 0.005 < np.mean(rejected) < 0.08

@@ -56,6 +56,8 @@ SOFTER = 0.38, 0.34
 SOFTER_BETWEEN = 0.5, 1.5
 # Logarithms of the smallest and the largest temperature: without errors on held-out classes it would tend to 0.
 TEMPERATURES = -1.2, 3.0
+# Kinds of scores, see `Confidence`.
+KINDS = ALONE, BEST_NEW, BEST_BASE = 0, 1, 2
 # Shares of the queries at which scores are kept.
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 
@@ -72,11 +74,14 @@ class Confidence:
     usual : array (ways, scored shots, 2)
         Mean and standard deviation, over tasks, of the fit of the support
         (``hotshot.method.familiarity.support_fits``).
-    moves : array (ways, scored shots)
-        Shift of the scores per such standard deviation.
-    scores : array (ways, scored shots, levels)
+    moves : array (2, ways, scored shots)
+        Shift of the scores per such standard deviation: of the classes of a task alone, and with the base classes.
+    scores : array (3, ways, scored shots, levels)
         Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
-        usual fit of the support.
+        usual fit of the support: over the classes of the task ``ALONE``; and, with the base classes, of the queries
+        that fit a class of the task best (``BEST_NEW``) and of those that fit a base class best (``BEST_BASE``).
+    best_base : array (ways, scored shots)
+        Share of the latter.
     """
 
     ways: tuple[int, ...]
@@ -85,6 +90,7 @@ class Confidence:
     usual: np.ndarray
     moves: np.ndarray
     scores: np.ndarray
+    best_base: np.ndarray
 
     def temperature(self, ways: float, shots: float, deviation: float) -> float:
         """The temperature for tasks of any size, interpolated in the logarithms of ways and shots.
@@ -117,14 +123,33 @@ class Confidence:
         # The usual fit is from tasks of WAYS classes; with fewer classes the deviation is less certain.
         return float(min(1.0, np.sum(1 / shots) / WAYS) * np.mean((fits - means) / deviations))
 
-    def scores_at(self, ways: int, shots: float, deviation: float, least_shots: int) -> np.ndarray:
+    def scores_at(self, ways: int, shots: float, deviation: float, least_shots: int, kind: int = ALONE) -> np.ndarray:
         """The scores (levels,) of a class with these shots, for this deviation of the support.
 
         The shift of the scores depends on the least number of shots of the support that the deviation is from.
         """
-        move = self._between(self.moves, SCORED_SHOTS, ways, max(shots, least_shots))
+        move = self._between(self.moves[min(kind, 1)], SCORED_SHOTS, ways, max(shots, least_shots))
         within = np.clip(deviation, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return np.asarray(self._between(self.scores, SCORED_SHOTS, ways, shots) + move * within)
+        return np.asarray(self._between(self.scores[kind], SCORED_SHOTS, ways, shots) + move * within)
+
+    def scores_with_base(
+        self, ways: int, shots: float, deviation: float, least_shots: int, of_base: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The scores (levels,) of a class beside base classes, and those of base classes.
+
+        The share that is rejected is that of each level, over samples of the class that fit a class of the task best
+        and over those that fit a base class best. The latter are at most as many as their share of all, or half: the
+        scores of base classes are lower than their own, ``of_base`` (levels,), where these would reject more.
+        """
+        levels, share = np.array(LEVELS), float(self._between(self.best_base, SCORED_SHOTS, ways, shots))
+        best_new, best_base = (self.scores_at(ways, shots, deviation, least_shots, k) for k in (BEST_NEW, BEST_BASE))
+        if share <= 0:
+            return best_new, of_base
+        largest = np.interp(levels * max(share, 0.5) / share, levels, best_base, right=np.inf)
+        of_base = np.minimum(of_base, largest)
+        rejected = share * np.interp(of_base, best_base, levels, left=0.0, right=1.0)
+        rest = (levels - rejected) / max(1 - share, SMALLEST_DEVIATION)
+        return np.interp(rest, levels, best_new), of_base
 
     def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
         for known, wanted in ((self.ways, ways), (known_shots, shots)):
@@ -140,7 +165,7 @@ class Confidence:
         return {"ways": list(self.ways), "shots": list(self.shots), **arrays}
 
 
-_ARRAYS = "temperatures", "usual", "moves", "scores"
+_ARRAYS = "temperatures", "usual", "moves", "scores", "best_base"
 
 
 def _confidence_from(found: Any) -> Confidence | None:
@@ -149,7 +174,7 @@ def _confidence_from(found: Any) -> Confidence | None:
         ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
         known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
         size = len(ways), len(SCORED_SHOTS)
-        shapes = (len(ways), len(shots)), (*size, 2), size, (*size, len(LEVELS))
+        shapes = (len(ways), len(shots)), (*size, 2), (2, *size), (len(KINDS), *size, len(LEVELS)), size
         arrays = [getattr(known, name) for name in _ARRAYS]
         sound = all(x.shape == shape and np.isfinite(x).all() for x, shape in zip(arrays, shapes, strict=True))
         if sound and (known.temperatures > 0).all() and (known.usual[..., 1] > 0).all() and min(*ways, *shots) > 0:
@@ -180,16 +205,22 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
             found.append(np.concatenate(margins))
         base = own.parts()[0]
         two = base.two_covariances(*SHRINKAGE)
-        centre, samples = (two.rotated(x) for x in (base.means.mean(axis=0), base.transform(fold.samples)))
+        centre, means, samples = map(two.rotated, (base.means.mean(axis=0), base.means, base.transform(fold.samples)))
+        of_base = rotated_ratios(two.ratios, centre, means, fold.base.counts.astype(samples.dtype), samples).max(axis=1)
         rng = np.random.default_rng([number, len(scored)])
-        return found, [_fits_and_scores(two.ratios, centre, samples, fold.labels, k, n, rng) for n, k in scored]
+        return found, [
+            _fits_and_scores(two.ratios, centre, samples, fold.labels, of_base, k, n, rng) for n, k in scored
+        ]
 
     with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
         margins, fits = zip(*pool.map(of_fold, range(len(folds))), strict=True)
     temperatures = [fit_temperature(np.concatenate(parts)) for parts in zip(*margins, strict=True)]
     moving = [_moving_scores(parts, k) for parts, (_, k) in zip(zip(*fits, strict=True), scored, strict=True)]
-    arrays = (np.reshape(x, (len(ways), len(SCORED_SHOTS), *np.shape(x[0]))) for x in zip(*moving, strict=True))
-    return Confidence(ways, SHOTS, np.reshape(temperatures, (len(ways), -1)), *arrays)
+    usual, moves, scores, best_base = (
+        np.reshape(x, (len(ways), len(SCORED_SHOTS), *np.shape(x[0]))) for x in zip(*moving, strict=True)
+    )
+    moves, scores = np.moveaxis(moves, 2, 0), np.moveaxis(scores, 2, 0)
+    return Confidence(ways, SHOTS, np.reshape(temperatures, (len(ways), -1)), usual, moves, scores, best_base)
 
 
 def _fits_and_scores(
@@ -197,13 +228,15 @@ def _fits_and_scores(
     centre: np.ndarray,
     samples: np.ndarray,
     labels: np.ndarray,
+    of_base: np.ndarray,
     shots: int,
     ways: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit of the support of tasks of one size (tasks,), and scores of their queries (tasks, Q).
+    """Fit of the support of tasks of one size (tasks,), and both scores of their queries (2, tasks, Q).
 
-    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``rotated_ratios``.
+    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``rotated_ratios``. The scores of samples
+    ``of_base`` (n,) are those of their best base class.
     """
     tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
     support, queries = (samples[np.stack(rows)] for rows in zip(*((t.support, t.query) for t in tasks), strict=True))
@@ -211,20 +244,27 @@ def _fits_and_scores(
     means, sizes = class_targets(support, np.tile(own, (len(tasks), 1)), ways)
     fits = support_fits(ratios, centre, means[:, own], sizes[:, own], support)
     scores = rotated_ratios(ratios, centre, means, sizes, queries).max(axis=2)
-    return fits.mean(axis=1).astype(np.float64), scores.astype(np.float64)
+    beside = np.maximum(scores, of_base[np.stack([task.query for task in tasks])])
+    return fits.mean(axis=1).astype(np.float64), np.stack([scores, beside]).astype(np.float64)
 
 
-def _moving_scores(parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int) -> tuple[np.ndarray, float, np.ndarray]:
-    """``usual``, ``moves`` and ``scores`` of tasks of one size; see ``Confidence``."""
-    fits, means = np.concatenate([fits for fits, _ in parts]), np.concatenate([x.mean(axis=1) for _, x in parts])
+def _moving_scores(
+    parts: Sequence[tuple[np.ndarray, np.ndarray]], shots: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """``usual``, ``moves``, ``scores`` and ``best_base`` of tasks of one size; see ``Confidence``."""
+    fits = np.concatenate([fits for fits, _ in parts])
     usual = np.array([fits.mean(), max(fits.std(), SMALLEST_DEVIATION)])
     deviations = (fits - usual[0]) / usual[1]
     # With more shots the shift is not reduced by the correlation: a deviation shared by all new classes is not noise.
-    move = float(means.std() if shots > 1 else np.mean(deviations * (means - means.mean())))
-    moved = move * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS)
-    scores = [scores for _, part in parts for scores in part]
-    still = np.concatenate([own - shift for own, shift in zip(scores, moved, strict=True)])
-    return usual, move, np.quantile(still, LEVELS)
+    both = np.concatenate([scores for _, scores in parts], axis=1)
+    means = both.mean(axis=2)
+    moves = means.std(axis=1) if shots > 1 else np.mean(deviations * (means - means.mean(axis=1)[:, None]), axis=1)
+    still = both - (moves[:, None] * np.clip(deviations, -MOST_DEVIATIONS, MOST_DEVIATIONS))[..., None]
+    of_base = both[1] > both[0]
+    # Where no query is of a kind, all stand for it.
+    kinds = still[0], still[1][~of_base], still[1][of_base]
+    scores = np.stack([np.quantile(x if x.size else still[1], LEVELS) for x in kinds])
+    return usual, moves, scores, of_base.mean()
 
 
 def fit_temperature(margins: np.ndarray) -> float:

@@ -229,37 +229,37 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
         self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
-            self._learn_alarm_scores(confidence, shots)
+            self._learn_alarm_scores(confidence, shots, None if is_new.all() else self._old_classes(bank, base, method))
             if is_new.all():
                 self.probability_temperature_ = confidence.temperature(
                     len(shots), float(shots.mean()), self.support_deviation_
                 )
-        if not is_new.all():
-            self._learn_alarm_scores_of_base(self._old_classes(bank, base, method))
         if not getattr(self, "calibrate_probabilities", False):
             self.probability_temperature_ = 1.0
 
-    def _learn_alarm_scores(self, confidence: Confidence, shots: np.ndarray) -> None:
-        """Set the scores below which samples fit no class, for new classes with these numbers of shots."""
+    def _learn_alarm_scores(self, confidence: Confidence, shots: np.ndarray, old: OldClasses | None) -> None:
+        """Set the scores below which samples fit no class: of new classes with these shots, and of old ones, if any."""
         rows, ways = evenly_spaced(len(self.support_), SCORED_QUERIES), len(shots)
         labels = np.searchsorted(self.classes_, self.support_labels_[rows])
         fits = self.known_.support_fits(self.transform_(self.support_[rows]), labels)
         deviation = self.support_deviation_ = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
-        least = 2 if shots.max() > 1 else 1
-        self.alarm_scores_ = np.stack([confidence.scores_at(ways, k, deviation, least) for k in shots])
-
-    def _learn_alarm_scores_of_base(self, old: OldClasses) -> None:
-        """Set the scores below which samples fit no class, for base classes, from their held-out samples."""
-        of_new = self.alarm_scores_
-        if of_new is None or not len(old.held_out):
+        sizes = [(ways, k, deviation, 2 if shots.max() > 1 else 1) for k in shots]
+        if old is None:
+            self.alarm_scores_ = np.stack([confidence.scores_at(*size) for size in sizes])
             return
+        of_base = self._scores_of_old(old)
+        of_new, of_old = zip(*(confidence.scores_with_base(*size, of_base) for size in sizes), strict=True)
+        self.alarm_scores_ = np.tile(np.min(of_old, axis=0), (len(self.classes_), 1))
+        self.alarm_scores_[self.is_new_] = of_new
+
+    def _scores_of_old(self, old: OldClasses) -> np.ndarray:
+        """Quantiles (levels,) of the largest ratio of held-out samples of old classes."""
         some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
         held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
         ratios = self.known_.ratios(held_out)
         # The mean of a class includes its held-out samples: each is left out for its own score.
         ratios[np.arange(len(ratios)), places] = self.known_.support_fits(held_out, places)
-        self.alarm_scores_ = np.tile(np.quantile(ratios.max(axis=1), LEVELS), (len(self.classes_), 1))
-        self.alarm_scores_[self.is_new_] = of_new
+        return np.asarray(np.quantile(ratios.max(axis=1), LEVELS))
 
 
 def _shifted(rows: np.ndarray, shift: float) -> np.ndarray:
