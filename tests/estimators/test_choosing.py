@@ -78,10 +78,10 @@ def test_banks_seen_in_training_choose_the_power_alone():
     assert {**choice.settings, "power": None} == {**CONSTANTS, "power": None}
 
 
-def directions(shared, seed=0):
+def directions(shared, per_class=220, seed=0):
     """Classes that differ along a few axes which all share, or each along an axis of its own."""
     rng = np.random.default_rng(seed)
-    n_classes, width, per_class = 24, 32, 20
+    n_classes, width = 24, 32
     means = np.zeros((n_classes, width))
     if shared:
         means[:, :8] = 2 * rng.normal(size=(n_classes, 8))
