@@ -29,6 +29,7 @@ def rows_of(path, columns=BY_NAME):
         ("semicolons.csv", "Question;Category\none, two;x\nthree;y\n"),
         ("a.jsonl", '{"text": "one, two", "label": "x"}\n\n{"label": "y", "text": "three"}\n'),
         ("bom.csv", '\ufeffid,sentence,intent\r\n7,"one, two",x\r\n8,three,y\r\n'),
+        ("late.csv", '\n\ntext,label\n\n"one, two",x\n\nthree,y\n'),
         ("named.csv", 'what,kind,more\n"one, two",x,1\nthree,y,2\n'),
     ],
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotshot.cli.images import Kind, SkipCorrupt, counting, decoded_splits, needs_images
-from hotshot.cli.inputs import RESUME, Device, Force, Json, number
+from hotshot.cli.inputs import RESUME, Device, Force, Json, number, refuse_overwriting
 from hotshot.cli.models import Id, Label, Text
 from hotshot.cli.terminal import Console, bar, print_notes
 from hotshot.errors import InputError, InterruptedRunError, ParameterError
@@ -215,6 +215,7 @@ def _is_done(path: Path, about: dict[str, Any], encoder: Encoder, force: bool, c
     from hotshot.files import open_features
     from hotshot.images.extraction import part_of
 
+    refuse_overwriting(path, encoder.name.rpartition("@")[2])
     if force or not path.exists():
         return False
     found, own = open_features(path).about, loads(dumps(about))

@@ -76,7 +76,7 @@ def predict(
         format_of,
         in_place,
         writing,
-    )  # fmt: skip
+    )
     from hotshot.inputs.rows import Columns
 
     form = format_of(out, form)
@@ -109,10 +109,9 @@ def predict(
             wrong += len(rows.errors)
             rejected += sum(p is None for p in readable["probability"])
             if rows.labels is not None:
-                triples = zip(rows.labels, answers[CLASS], answers[ERROR], strict=True)
-                pairs = [(own, str(given)) for own, given, error in triples if own and error is None]
+                pairs = [(own, x) for own, x in zip(rows.labels, answers[CLASS], strict=True) if own and x is not None]
                 labelled += len(pairs)
-                right += sum(own == given for own, given in pairs)
+                right += sum(own == str(given) for own, given in pairs)
                 # Names of folders need not be labels.
                 is_label = is_label or any(own in classes for own, _ in pairs)
     print_notes(console, progress.notes)

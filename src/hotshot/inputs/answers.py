@@ -66,11 +66,11 @@ def answer(
 
 def in_place(answers: Columns, rows: Rows) -> Columns:
     """The answers to the readable rows, in the places of these; the last column says why others have no answer."""
-    placed: Columns = {name: [None] * len(rows) for name in answers}
-    for name, values in answers.items():
-        for row, value in zip(rows.readable, values, strict=True):
-            placed[name][row] = value
-    return {**placed, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
+    if rows.errors:
+        places = np.full(len(rows), -1)
+        places[rows.readable] = np.arange(len(rows.readable))
+        answers = {name: [None if i < 0 else own[i] for i in places.tolist()] for name, own in answers.items()}
+    return {**answers, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
 
 
 def answer_columns(model: Any, prefix: str = "") -> list[str]:

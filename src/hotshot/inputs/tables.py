@@ -153,14 +153,15 @@ def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Rows, tuple[str
 
 
 def _cells(lines: Iterator[str], separator: str, name: str) -> Rows:
-    reader, columns = cell_reader(lines, separator), None
+    reader = cell_reader(lines, separator)
+    columns: list[str] = []
     while True:
         start = reader.line_num
         try:
             row = next(reader, None)
         except csv.Error as error:
             # Where a quoted cell goes over several lines, nobody knows which rows are lost.
-            if columns is None or reader.line_num > start + 1:
+            if not columns or reader.line_num > start + 1:
                 reason = str(error).replace("\t", "\\t")
                 raise InputError(
                     f"{name} is not a valid table, {reason} at line {reader.line_num}: repair this line."
@@ -169,13 +170,13 @@ def _cells(lines: Iterator[str], separator: str, name: str) -> Rows:
             continue
         if row is None:
             return
-        if columns is None:
+        if not columns:
             columns = [column.strip() for column in row]
             _check_columns(columns, name)
         elif row:
+            missing = len(columns) - len(row)
             wrong = f"its line {reader.line_num} has {len(row)} cells, but the first line has {len(columns)}"
-            cells = [*row, *[""] * len(columns)]
-            yield dict(zip(columns, cells, strict=False)), "" if len(row) == len(columns) else wrong
+            yield dict(zip(columns, row + [""] * missing, strict=False)), wrong if missing else ""
 
 
 def _check_columns(columns: list[str], name: str) -> None:
