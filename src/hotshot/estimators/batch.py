@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from hotshot.errors import ParameterError
 from hotshot.estimators.confidence import LEVELS
+from hotshot.estimators.state import snapshot
 from hotshot.method.batch import BatchSolution, joint_inference
 from hotshot.method.familiarity import KnownClasses
 
@@ -44,7 +45,8 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         --------
         predict_batch : The most probable class of each sample.
         """
-        return np.asarray(self._solved(self._checked(X)).probabilities[0])
+        model = snapshot(self)
+        return np.asarray(model._solved(model._checked(X)).probabilities[0])
 
     def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
         """Predict the most probable class of each sample of a batch, jointly; see ``predict_proba_batch``.
@@ -63,12 +65,12 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         array (samples,)
             Labels.
         """
-        X = self._checked(X)
-        answers = np.asarray(self.classes_[self._solved(X).probabilities[0].argmax(axis=1)])
-        if reject is not None:
-            answers = answers.astype(object)
-            answers[self._outliers(self._in_space(X), reject)[1]] = unknown
-        return answers
+        model = snapshot(self)
+        X = model._checked(X)
+        answers = np.asarray(model.classes_[model._solved(X).probabilities[0].argmax(axis=1)])
+        if reject is None:
+            return answers
+        return replaced(answers, model._outliers(model._in_space(X), reject)[1], unknown)
 
     def _solved(self, X: np.ndarray) -> BatchSolution:
         """Joint inference over checked samples; a batch of one task."""
@@ -100,3 +102,11 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return np.array(
             [np.interp(own, scores[place, : len(levels)], weights) for own, place in zip(fit, best, strict=True)]
         )
+
+
+def replaced(answers: np.ndarray, rejected: np.ndarray, unknown: Any) -> np.ndarray:
+    """Answers as objects, with `unknown`, whatever it is, where they are rejected."""
+    answers = answers.astype(object)
+    for row in np.flatnonzero(rejected):
+        answers[row] = unknown
+    return answers

@@ -22,13 +22,14 @@ from hotshot.base import BaseClasses, PreparedBase, Space
 from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
-from hotshot.estimators.batch import JointPredictions
+from hotshot.estimators.batch import JointPredictions, replaced
 from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.fields import VALID
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OPTIONAL_ATTRIBUTES, OpenWorld
+from hotshot.estimators.open_world import OpenWorld
+from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.estimators.suggesting import Suggesting
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
@@ -81,7 +82,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self._validate_params()
         except InvalidParameterError as error:
             raise ParameterError(str(error)) from None
-        self._learn(*self._validated(X, y, reset=True))
+        fitted = unfitted(self)
+        fitted._learn(*fitted._validated(X, y, reset=True))
+        assign(self, fitted)
         return self
 
     def _learn(self, X: np.ndarray, y: np.ndarray) -> None:
@@ -151,7 +154,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         array (samples, classes) or (samples,)
             Logits; with two classes, logit of the second minus logit of the first.
         """
-        logits = self._checked_logits(X)
+        logits = snapshot(self)._checked_logits(X)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -167,7 +170,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         array (samples, classes)
             Probabilities, in the order of ``classes_``.
         """
-        return self._probabilities(self._checked_logits(X))
+        model = snapshot(self)
+        return model._probabilities(model._checked_logits(X))
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         tempered = logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0)
@@ -205,8 +209,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         array (samples,)
             Labels.
         """
-        best = np.argmax(self._checked_logits(X), axis=1)
-        return np.asarray(self.classes_[best])
+        model = snapshot(self)
+        best = np.argmax(model._checked_logits(X), axis=1)
+        return np.asarray(model.classes_[best])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier, without its base classes, to a folder of JSON and safetensors files.
@@ -333,8 +338,6 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         return base, method
 
     def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        for name in OPTIONAL_ATTRIBUTES:
-            self.__dict__.pop(name, None)
         if self.base is None:
             self._fit_without_base(X, labels)
             return
@@ -401,11 +404,11 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         array (samples,)
             Labels.
         """
-        answers = super().predict(X)
-        if reject is not None:
-            answers = answers.astype(object)
-            answers[self._outliers(self._in_space(self._validated(X)), reject)[1]] = unknown
-        return answers
+        model = snapshot(self)
+        answers = super(CalibratedClassifier, model).predict(X)
+        if reject is None:
+            return answers
+        return replaced(answers, model._outliers(model._in_space(model._validated(X)), reject)[1], unknown)
 
     @NO_OVERFLOW_WARNINGS
     def answers(
@@ -431,15 +434,16 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         rejected : array (samples,)
             Whether each sample is rejected.
         """
-        X = self._checked(X)
-        placed = self._in_space(X)
+        model = snapshot(self)
+        X = model._checked(X)
+        placed = model._in_space(X)
         if batch:
-            probabilities = np.asarray(self._solved(X).probabilities[0])
+            probabilities = np.asarray(model._solved(X).probabilities[0])
         else:
-            probabilities = self._probabilities(_finite(placed @ self.coef_.T + self.intercept_, X))
-        if self.base is None and reject is None:
+            probabilities = model._probabilities(_finite(placed @ model.coef_.T + model.intercept_, X))
+        if model.base is None and reject is None:
             return probabilities, None, np.zeros(len(X), dtype=bool)
-        return probabilities, *self._outliers(placed, reject)
+        return probabilities, *model._outliers(placed, reject)
 
     def _in_space(self, X: np.ndarray) -> np.ndarray:
         """Samples in the space of the model (samples, axes)."""
@@ -520,10 +524,11 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             with ``plot()`` and converted with ``to_dict()``.
         """
         check_is_fitted(self)
+        model = snapshot(self)
         if X is not None:
-            X = cast(self._validated(X), self.coef_.dtype)
-            self._finite_logits(X)
-        return explain_model(self, X, names, queries=queries)
+            X = cast(model._validated(X), model.coef_.dtype)
+            model._finite_logits(X)
+        return explain_model(model, X, names, queries=queries)
 
 
 def _one_line(error: Exception) -> str:

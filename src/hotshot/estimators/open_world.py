@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +14,11 @@ from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, Confidence, fit_temperature
+from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
-
-# Fitted attributes that not every fit sets.
-OPTIONAL_ATTRIBUTES = (
-    "is_new_", "balance_", "base_head_", "beside_", "known_", "alarm_scores_", "support_deviation_",
-    "probability_temperature_",
-)  # fmt: skip
 
 
 class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
@@ -32,22 +27,23 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     classes_: np.ndarray
     known_: KnownClasses
     alarm_scores_: np.ndarray | None
-    # While classes are added: initial rows of new classes, by class, and rows of base classes, by `base_head_`.
-    _rows: dict[Any, np.ndarray] | None = None
-    _old_rows: dict[tuple[float, ...], np.ndarray] | None = None
+    # While classes are added: the model before.
+    _before: OpenWorld | None = None
 
     def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Outlier scores of samples in the space of the model, and whether each is rejected at this rate."""
         best, fit = self._best_fit(placed)
         if reject is None:
             return -fit, np.zeros(len(fit), dtype=bool)
-        if not (isinstance(reject, (int, float)) and LEVELS[0] <= reject <= LEVELS[-1]):
+        if not (isinstance(reject, Real) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         scores = getattr(self, "alarm_scores_", None)
         if scores is None:
+            sampled = self.settings().get("head") == "sampled"
+            needs = "another head than 'sampled'" if sampled else "a bank of at least 20 classes with 10 samples each"
             raise ParameterError(
-                "reject needs a bank of at least 20 classes with 10 samples each: pass such a bank, or choose a "
-                "threshold for outlier_score yourself."
+                f"reject needs {needs}, on which thresholds are learned: pass it, or choose a threshold for "
+                "outlier_score yourself."
             )
         self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
@@ -84,7 +80,8 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         array (samples,)
             Scores.
         """
-        return -self._best_fit(self._in_space(self._validated(X)))[1]
+        model = snapshot(self)
+        return -model._best_fit(model._in_space(model._validated(X)))[1]
 
     def _best_fit(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the class that each sample in the space of the model fits best, and its log-likelihood ratio."""
@@ -162,17 +159,22 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     def _relearn(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Fit to other support samples; if the fit fails, the model does not change."""
-        grown = copy(self)
-        if getattr(self, "is_new_", None) is not None:
-            theta = np.concatenate([self.coef_, self.intercept_[:, None]], axis=1)
-            grown._old_rows = {tuple(getattr(self, "base_head_", ())): theta[~self.is_new_]}
-            theta[:, -1] -= self.balance_
-            grown._rows = dict(zip(self.classes_[self.is_new_].tolist(), theta[self.is_new_], strict=True))
+        grown = unfitted(self, same_features=True)
+        grown._before = snapshot(self)
         grown._learn(X, y)
-        for name in ("_rows", "_old_rows"):
-            grown.__dict__.pop(name, None)
-        self.__dict__.update(grown.__dict__)
+        del grown._before
+        assign(self, grown)
         return self
+
+    def _rows_before(self, is_new: bool) -> dict[Any, np.ndarray]:
+        """Rows of new classes, or of base classes, by class, of the model before classes were added to it."""
+        before = self._before
+        if before is None or getattr(before, "is_new_", None) is None:
+            return {}
+        rows = np.concatenate([before.coef_, before.intercept_[:, None]], axis=1)
+        rows[before.is_new_, -1] -= before.balance_
+        some = before.is_new_ == is_new
+        return dict(zip(before.classes_[some].tolist(), rows[some], strict=True))
 
     def _fit_with_base(
         self, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
@@ -182,9 +184,10 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         _check_include_base(bank, method, names, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
         old, start = self._old_classes(bank, base, method), None
-        if self._rows is not None:
+        rows_before = self._rows_before(is_new=True)
+        if rows_before:
             nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
-            start = np.stack([self._rows.get(name, nothing) for name in names.tolist()])
+            start = np.stack([rows_before.get(name, nothing) for name in names.tolist()])
         new = train_new(base, old, gaussians, support[0], labels, method, start)
         self.beside_ = new.beside
         # What new classes take from old ones is measured on samples that no row was trained on.
@@ -211,10 +214,14 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         kept: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
         key: tuple[Any, ...] = float(method.n_generated), float(method.C)
         self.base_head_ = np.array(key)
-        rows = (self._old_rows or {}).get(key)
-        if rows is None or len(rows) != len(bank.names) or not base.transform.same_as(self.transform_):
-            rows = None
-        elif key not in kept:
+        known, before, rows = self._rows_before(is_new=False), self._before, None
+        if (
+            known.keys() == set(bank.names.tolist())
+            and tuple(getattr(before, "base_head_", ())) == key
+            and base.transform.same_as(getattr(before, "transform_", None))
+        ):
+            rows = np.stack([known[name] for name in bank.names.tolist()])
+        if rows is not None and key not in kept:
             # Rows from a file are used only by the model of that file.
             key = *key, array_hash(rows)
         if key not in kept:

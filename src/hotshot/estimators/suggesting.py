@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from hotshot.arrays import LIMITS, cast, check_number, slices
 from hotshot.errors import ParameterError
 from hotshot.estimators.confidence import LEVELS
+from hotshot.estimators.state import snapshot
 from hotshot.estimators.suggestions import GROUP, INFORMATIVE, OUTSIDE, TYPICAL, Suggestion, Suggestions
 from hotshot.method.familiarity import ROWS_AT_ONCE, KnownClasses
 from hotshot.method.suggestion import Labelled, Pool, choose, similar_groups
@@ -62,6 +63,7 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         >>> sorted(suggestion.label for suggestion in suggestions)
         [np.str_('new'), np.str_('newer')]
         """
+        self = snapshot(self)
         X = cast(self._checked(X), self.support_.dtype)
         check_number("n", n, *LIMITS["number"])
         if getattr(self, "known_", None) is None:

@@ -129,7 +129,8 @@ def joint_inference(
         counted = weights[:, :, None] * assigned * assigned
         counts = xp.sum(counted, axis=1)
         prior = PRIOR_SAMPLES + evenness * (EVEN_PRIOR_SAMPLES - PRIOR_SAMPLES)
-        worth = prior[:, None] / ratio + shots
+        # If base means do not differ at all, means hardly move.
+        worth = prior[:, None] / max(ratio, LEAST_SHARE) + shots
         sums = worth[:, :, None] * means + xp.matrix_transpose(counted) @ queries
         change = _scores_without_own(queries, sums, worth + counts, counted) - scores
         moved_logits = logits + scale[:, None, None] * change
