@@ -3,7 +3,7 @@
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -247,73 +247,6 @@ def cast(array: np.ndarray, dtype: np.dtype, name: str = "X") -> np.ndarray:
         array = array.astype(dtype)
     check_finite(array, f"{name} as {dtype}")
     return array
-
-
-def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Check labels.
-
-    Parameters
-    ----------
-    y : array (samples,)
-        Labels of any sortable type.
-    n_samples : int
-        Required number of labels.
-    name : str
-        Name of the labels in error messages.
-
-    Returns
-    -------
-    classes : array (classes,)
-        Distinct labels, sorted.
-    members : array (samples,)
-        Index of the label of each sample in ``classes``.
-
-    Examples
-    --------
-    >>> classes, members = check_labels(["wren", "kite", "wren"], 3)
-    >>> classes.tolist(), members.tolist()
-    (['kite', 'wren'], [1, 0, 1])
-    """
-    array = _label_array(y, name)
-    if array.ndim != 1 or len(array) != n_samples:
-        raise InputError(f"{name} must hold one label per sample ({n_samples}), got shape {array.shape}.")
-    not_finite = array.dtype.kind == "f" and not np.isfinite(array).all()
-    if not_finite or (array.dtype.kind == "O" and any(map(_is_missing, array))):
-        raise InputError(f"{name} holds NaN or infinity: give every sample a label.")
-    try:
-        classes, members = np.unique(array, return_inverse=True)
-    except TypeError:
-        raise _unsortable(name) from None
-    return classes, members
-
-
-def _label_array(y: Any, name: str) -> np.ndarray:
-    if hasattr(y, "to_numpy"):
-        return y.to_numpy()
-    if hasattr(y, "dtype"):
-        return to_numpy(y)
-    if isinstance(y, (str, bytes)) or not isinstance(y, Iterable):
-        raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.")
-    y = list(y)
-    # NumPy would turn 1 and "1" into the same string.
-    if len({isinstance(label, str) for label in y}) > 1:
-        raise _unsortable(name)
-    try:
-        return np.asarray(y)
-    except ValueError:
-        raise InputError(f"{name} must hold one label per sample, got lists of different lengths.") from None
-
-
-def _is_missing(label: Any) -> bool:
-    """Whether a label is missing: NaN differs from itself, and pandas' NA raises."""
-    try:
-        return bool(label != label)
-    except TypeError:
-        return True
-
-
-def _unsortable(name: str) -> InputError:
-    return InputError(f"{name} mixes labels that cannot be sorted, such as strings and numbers: use one type.")
 
 
 # Beyond them a number that a user passes, to the library or on the command line, is a slip that would take all memory

@@ -42,6 +42,10 @@ class SharedClassWarning(HotshotWarning):
     """Novel classes have the names of base classes."""
 
 
+class SimilarClassWarning(HotshotWarning):
+    """Classes have names that differ only in case or blanks."""
+
+
 class FeatureSpaceWarning(HotshotWarning):
     """Novel samples differ from those of the base classes, as if scaled, normalised or extracted differently."""
 

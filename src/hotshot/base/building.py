@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, check_labels, one_thread, slices
+from hotshot.arrays import check_features, one_thread, slices
 from hotshot.base.covariances import Dense, Diagonal, repeat_pooled
 from hotshot.base.space import (
     ROWS_AT_ONCE,
@@ -25,6 +25,7 @@ from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
+from hotshot.labels import check_labels
 
 SPOOL = "arrived.raw"
 # A part of the features: a feature file, or a function that returns batches (or one batch) of features and labels.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import array_hash, check_features, check_labels, one_thread, slices
+from hotshot.arrays import array_hash, check_features, one_thread, slices
 from hotshot.base import views
 from hotshot.base.building import Partition, gather_statistics, prepare_statistics, spool_samples
 from hotshot.base.covariances import COVARIANCE_FORMS
@@ -36,6 +36,7 @@ from hotshot.base.store import DESCRIPTION, StoredBank, check_about, read_bank, 
 from hotshot.base.streaming import FORMS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, replace_folder
+from hotshot.labels import check_labels, joined_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,8 +107,8 @@ class BaseClasses:
         self._lock, self.choosing = RLock(), RLock()
         # Settings chosen on these classes, as JSON, by estimator.
         self.choices: dict[str, Any] = dict(stored.choices)
-        if stored.fingerprint:
-            self.__dict__["fingerprint"] = stored.fingerprint
+        if stored.content_hash:
+            self.__dict__["content_hash"] = stored.content_hash
         if stored.feature_space is not None:
             self.__dict__["feature_space"] = stored.feature_space
 
@@ -325,9 +326,9 @@ class BaseClasses:
         for power in {1.0, *(space.power for space in spaces)}:
             if self.samples is not None or power in self._centres:
                 self.centre(power)
-        fingerprint = self.fingerprint
+        content_hash = self.content_hash
         if reduced:
-            fingerprint = hashlib.sha256(f"{fingerprint} {sorted(map(repr, spaces))}".encode()).hexdigest()
+            content_hash = hashlib.sha256(f"{content_hash} {sorted(map(repr, spaces))}".encode()).hexdigest()
         stored = StoredBank(
             names=self.names,
             counts=self.counts,
@@ -337,12 +338,46 @@ class BaseClasses:
             n_features=self.n_features,
             dtype=self.dtype,
             smallest=self._smallest,
-            fingerprint=fingerprint,
+            content_hash=content_hash,
             about=self.about,
             choices=self.choices,
             feature_space=self.feature_space,
         )
         write_bank(folder, stored)
+
+    def with_samples(self, X: Any, y: Any) -> BaseClasses:
+        """A bank with more samples of the same classes.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Further samples.
+        y : array (samples,)
+            Their labels; all must be classes of the bank.
+
+        Returns
+        -------
+        BaseClasses
+            A new bank, without the settings chosen on this one.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
+        >>> base.with_samples(np.random.rand(1, 4), ["dog"]).counts
+        array([10, 11])
+        """
+        samples, X = self._needed_samples("a sample more"), check_features(X)
+        names, members = check_labels(y, len(X))
+        joined_labels(self.names, names)
+        strange = np.setdiff1d(names, self.names)
+        if len(strange):
+            raise InputError(f"'{strange[0]}' is not a class of this bank: pass samples of its classes.")
+        if X.shape[1] != self.n_features:
+            raise InputError(f"X has {X.shape[1]} features and the bank has {self.n_features}: pass as many.")
+        labels = np.concatenate([self.labels, np.searchsorted(self.names, names)[members]])
+        together = np.concatenate([samples, X.astype(samples.dtype)])[np.argsort(labels, kind="stable")]
+        return BaseClasses(_of_samples(together, np.bincount(labels), self.names, self.about))
 
     def transform(self, f: Any) -> BaseClasses:
         """Apply a transform to the samples, as it is applied to novel samples.
@@ -405,7 +440,7 @@ class BaseClasses:
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly computed again is left out.
         kept = (
-            "samples", "counts", "names", "n_features", "dtype", "about", "fingerprint", "choices",
+            "samples", "counts", "names", "n_features", "dtype", "about", "content_hash", "choices",
             "feature_space", "_centres", "_smallest",
         )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
@@ -426,14 +461,18 @@ class BaseClasses:
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
     @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the samples, or of the statistics of a bank without samples; a loaded bank has it from its file."""
+        if self.samples is not None:
+            return array_hash(self.samples)
+        parts = [array_hash(p.means) + array_hash(p.spectrum) + repr(key) for key, p in self._stored.items()]
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of samples, counts and names; banks with equal fingerprints give equal results."""
-        names = json.dumps([str(name) for name in self.names])
-        if self.samples is None:
-            arrays = [array_hash(p.means) + array_hash(p.spectrum) + repr(k) for k, p in self._stored.items()]
-        else:
-            arrays = [array_hash(self.samples)]
-        return hashlib.sha256("".join([*arrays, array_hash(self.counts), names]).encode()).hexdigest()
+        names = json.dumps(self.names.tolist(), default=repr)
+        return hashlib.sha256("".join([self.content_hash, array_hash(self.counts), names]).encode()).hexdigest()
 
     @cached_property
     def means(self) -> np.ndarray:

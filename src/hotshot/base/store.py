@@ -31,7 +31,7 @@ from hotshot.files.objects import file_in_folder, from_json, need, read_json_doc
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
-WHAT, VERSION = "bank", 1
+WHAT, VERSION = "bank", 2
 DESCRIPTION, SAMPLES, FEATURES = "bank.json", "samples.safetensors", "features.safetensors"
 REMEDY = "make one with BaseClasses.save or hotshot convert"
 # How far the mass of a class may be from 1, in single precision.
@@ -51,7 +51,7 @@ class StoredBank:
     smallest: float
     spaces: dict[Space, PreparedBase] = field(default_factory=dict)
     centres: dict[float, np.ndarray] = field(default_factory=dict)
-    fingerprint: str = ""
+    content_hash: str = ""
     about: dict[str, Any] = field(default_factory=dict)
     choices: dict[str, Any] = field(default_factory=dict)
     feature_space: FeatureSpace | None = None
@@ -84,7 +84,7 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "dtype": str(bank.dtype),
         "smallest": float(bank.smallest),
         "samples": None if bank.samples is None else SAMPLES,
-        "fingerprint": bank.fingerprint,
+        "content_hash": bank.content_hash,
         "spaces": spaces,
         "centres": {repr(float(power)): centre.tolist() for power, centre in bank.centres.items()},
         "about": bank.about,
@@ -148,7 +148,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         n_features=width,
         dtype=dtype,
         smallest=float(description["smallest"]),
-        fingerprint=description["fingerprint"],
+        content_hash=description["content_hash"],
         about=description["about"],
         choices=description.get("choices", {}),
         feature_space=feature_space,
@@ -175,7 +175,7 @@ def _check_description(found: dict[str, Any]) -> None:
     need(type(found.get("choices", {})) is dict, "choices is not of type dict")
     need(found["dtype"] in ("float32", "float64"), "dtype is neither float32 nor float64")
     need(_is_number(found["smallest"]), "smallest is not a number")
-    need(bool(re.fullmatch("[0-9a-f]{64}", found["fingerprint"])), "fingerprint is not a SHA-256")
+    need(bool(re.fullmatch("[0-9a-f]{64}", found["content_hash"])), "content_hash is not a SHA-256")
     need(all(map(math.isfinite, map(float, centres))), "the power of a centre is not a number")
     vectors = (isinstance(c, list) and len(c) == width and all(map(_is_number, c)) for c in centres.values())
     need(all(vectors), "a centre has the wrong length")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, check_labels, unit_vectors
+from hotshot.arrays import check_features, unit_vectors
 from hotshot.base.space import FeatureTransform
 from hotshot.errors import InputError, ParameterError
+from hotshot.labels import check_labels
 
 FORMS = ("dense", "diagonal", "pooled")
 

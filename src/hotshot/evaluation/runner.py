@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from hotshot.arrays import array_hash, check_features, check_labels, check_numbers, one_thread
+from hotshot.arrays import array_hash, check_features, check_numbers, one_thread
 from hotshot.base import BaseClasses
 from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import InputError, ParameterError, RunError
@@ -39,6 +39,7 @@ from hotshot.evaluation.tasks import (
 )
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import refuse_file, write_json
+from hotshot.labels import check_labels
 from hotshot.version import __version__
 
 # Called with every record, with whether it was found in the run folder, and with the total number of chunks.

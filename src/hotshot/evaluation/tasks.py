@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import LIMITS, check_labels, check_number, check_numbers
+from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.held_out import Task
 from hotshot.files.objects import need
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import did_you_mean
+from hotshot.labels import check_labels
 
 FILE_FORMAT = "hotshot tasks 1"
 # How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.

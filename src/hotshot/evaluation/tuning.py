@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
-from hotshot.arrays import LIMITS, array_hash, check_features, check_labels, check_number, check_numbers
+from hotshot.arrays import LIMITS, array_hash, check_features, check_number, check_numbers
 from hotshot.base import BaseClasses, Space
 from hotshot.base.feature_space import warn_of_shared_classes
 from hotshot.errors import ParameterError
@@ -29,6 +29,7 @@ from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runn
 from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
 from hotshot.intervals import Estimate, mean_interval
+from hotshot.labels import check_labels
 from hotshot.version import __version__
 
 DEFAULT_GRID: dict[str, list[Any]] = {

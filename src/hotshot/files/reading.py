@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import check_features, check_labels
+from hotshot.arrays import check_features
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.kept import Kept
 from hotshot.files.matlab import open_matlab, write_matlab
@@ -22,6 +22,7 @@ from hotshot.files.tensors import LONGEST_HEADER
 from hotshot.files.text import open_text, shortest_floats, write_table
 from hotshot.files.torch_files import TORCH_MAGIC, open_torch
 from hotshot.formatting import quoted
+from hotshot.labels import check_labels
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import as_array, check_labels, to_numpy
+from hotshot.arrays import as_array, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
 from hotshot.files.kept import Kept
 from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
 from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array, is_text
 from hotshot.formatting import quoted
+from hotshot.labels import check_labels
 
 _LABEL_TYPES = {"U": "str", "i": "int", "u": "int", "b": "bool", "f": "float"}
 _UNLABELLED = "The features have no labels: pass one per sample."
