@@ -28,6 +28,10 @@ class Examples:
     y: np.ndarray
     shown: Previews
 
+    def __add__(self, other: Examples) -> Examples:
+        X, y = (np.concatenate(pair) for pair in ((self.X, other.X), (self.y, other.y)))
+        return Examples(X, y, self.shown + other.shown)
+
 
 @dataclass(frozen=True)
 class InputExplanation:
