@@ -210,7 +210,7 @@ def test_files_of_another_model_are_refused(fitted, saved, tmp_path, part):
         file.seek(-1, os.SEEK_END)
         file.write(b"\0")
     shutil.copy(tmp_path / "other.model" / part, saved / part)
-    with pytest.raises(InputError, match="birds.model is not a valid model"):
+    with pytest.raises(InputError, match=r"birds\.model is not a valid model"):
         load(saved)
 
 
@@ -221,7 +221,7 @@ def test_another_bank_is_refused(fitted, saved, folder, tmp_path):
     other.save(tmp_path / "other.model")
     shutil.rmtree(saved / "base.bank")
     shutil.copytree(tmp_path / "other.model" / "base.bank", saved / "base.bank")
-    with pytest.raises(InputError, match="base.bank/bank.json was not written with it"):
+    with pytest.raises(InputError, match=r"base\.bank/bank\.json was not written with it"):
         load(saved)
     # It is compared again when it is read.
     with pytest.raises(InputError, match="was fitted with other base classes"):

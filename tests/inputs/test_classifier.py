@@ -90,7 +90,7 @@ def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path)
 def test_a_failed_addition_changes_nothing(fitted, tmp_path):
     before = fitted.predict_proba(["Kite1"]), fitted.support
     write_table(tmp_path / "clash.csv", [*labelled(["wren"], 1), *labelled([OLD[0]], 1)])
-    with pytest.raises(InputError, match="sample of 'wren' already.* sample of 'olda' already; correct or remove"):
+    with pytest.raises(InputError, match=r"sample of 'wren' already.* sample of 'olda' already; correct or remove"):
         fitted.add(tmp_path / "clash.csv")
     np.testing.assert_array_equal(fitted.predict_proba(["Kite1"]), before[0])
     assert fitted.support is before[1]
