@@ -8,6 +8,9 @@ code 0 and leave exactly the files of the undisturbed run, byte for byte. The un
 faults: a file that is written under its final name, a file that gets its final name before fsync, and a name that is
 missing for a while.
 
+Last, two processes add classes to one model and are killed at random moments and started again, while a third loads
+it ("shared model"): every load must give a whole model, and no class may be lost.
+
 Each run is a fork of this process, which has imported everything; set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1.
 Clocks are replaced by counters, so that dates and seconds are the same in every run.
 """
@@ -41,7 +44,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from hotshot import BaseClasses, HOTClassifier
+from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.cli import convert, extract, main
 from hotshot.files import atomic
 from hotshot.images import training
@@ -501,12 +504,79 @@ def without_exchange(scenario: Scenario) -> None:
     scenario.run()
 
 
+SHARED = "shared model"
+WRITERS, ADDED, KILLS = 2, 12, 12
+
+
+def add_classes(writer: int) -> None:
+    """Add classes to the model one by one; a writer that was killed goes on after those that the model has."""
+    rng = np.random.default_rng(writer)
+    for number in range(ADDED):
+        X = np.abs(rng.normal(size=(2, 6))).astype(np.float32)
+        name = f"writer {writer} class {number}"
+        with suppress(Same), InputClassifier.change("new.model") as model:
+            if name in model.new_classes:
+                raise Same
+            model.add(X, [name] * 2)
+
+
+class Same(Exception):  # noqa: N818 - it is no error
+    """There is nothing to change."""
+
+
+def load_again_and_again() -> None:
+    """Load the model until all classes are there; raise if a load fails, or if a class is gone again."""
+    X, _ = features()
+    seen: set[str] = set()
+    while len(seen) < 4 + WRITERS * ADDED:
+        model = InputClassifier.load("new.model")
+        shapes = len(model.predict_proba(X)[0]), len(model.support.ids)
+        if shapes != (len(model.classes), len(model.model.support_labels_)) or not seen <= {*model.new_classes}:
+            raise RuntimeError(f"a mixed model: {shapes}, classes gone: {sorted(seen - {*model.new_classes})}")
+        seen = {*model.new_classes}
+
+
+def share(root: Path) -> tuple[int, int, list[str]]:
+    """Kill writers of one model at random moments while it is read; returns additions, kills, findings."""
+    box, rng = root / "box", np.random.default_rng(0)
+    box.mkdir(parents=True)
+    if in_fork(prepare_answers, box, root / "log"):
+        return 0, 0, [f"{SHARED} cannot be prepared: {last_line(root / 'log')}"]
+
+    def start(work: Callable[[], None], name: str) -> int:
+        process = os.fork()
+        if process:
+            return process
+        code = in_fork(work, box, root / name)
+        os._exit(code if code >= 0 else 2)
+
+    works = {"reader": load_again_and_again, **{f"writer {w}": partial(add_classes, w) for w in range(WRITERS)}}
+    running = {name: start(work, name) for name, work in works.items()}
+    findings, kills = [], 0
+    while running:
+        time.sleep(rng.uniform(0.02, 0.4))
+        name = str(rng.choice(list(works)[1:]))
+        if kills < KILLS and name in running:
+            for child in Path(f"/proc/{running[name]}/task/{running[name]}/children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            kills += 1
+        for name in list(running):
+            process, status = os.waitpid(running[name], os.WNOHANG)
+            if process and os.waitstatus_to_exitcode(status) == 2 and name != "reader":
+                running[name] = start(works[name], name)
+            elif process:
+                del running[name]
+                if status:
+                    findings.append(f"{SHARED}, {name}: {last_line(root / name)}, or it took too long")
+    return WRITERS * ADDED, kills, findings
+
+
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return " ".join(lines[-3:])[:300] if lines else "no output"
 
 
-def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
+def run_all(scenarios: list[Scenario | None], most: int | None, jobs: int) -> int:
     """Test several commands at a time; returns the number of findings."""
     # Small values, for several batches and short runs.
     writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
@@ -521,7 +591,10 @@ def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
                 process = os.fork()
                 if not process:
                     try:
-                        result.write_text(json.dumps(crash(scenario, root / str(number), most)))
+                        place = root / str(number)
+                        result.write_text(
+                            json.dumps(share(place) if scenario is None else crash(scenario, place, most))
+                        )
                     except BaseException:
                         traceback.print_exc()
                     finally:
@@ -530,7 +603,8 @@ def run_all(scenarios: list[Scenario], most: int | None, jobs: int) -> int:
             process, _ = os.wait()
             scenario, result = running.pop(process)
             points, kills, findings = json.loads(result.read_text()) if result.exists() else (0, 0, ["failed"])
-            print(f"{scenario.name}: {points} operations, {kills} kills, {len(findings)} findings", flush=True)
+            name = SHARED if scenario is None else scenario.name
+            print(f"{name}: {points} operations, {kills} kills, {len(findings)} findings", flush=True)
             for finding in findings:
                 print(f"  {finding}", flush=True)
             total, killed, found = total + points, killed + kills, found + len(findings)
@@ -550,9 +624,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 if __name__ == "__main__":
     given = parse()
-    unknown = set(given.commands) - {scenario.name for scenario in SCENARIOS}
+    names = [*(scenario.name for scenario in SCENARIOS), SHARED]
+    unknown = set(given.commands) - set(names)
     if unknown:
-        known = "; ".join(scenario.name for scenario in SCENARIOS)
+        known = "; ".join(names)
         sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {known}.")
-    wanted = [scenario for scenario in SCENARIOS if not given.commands or scenario.name in given.commands]
+    known_scenarios = dict(zip(names, (*SCENARIOS, None), strict=True))
+    wanted = [scenario for name, scenario in known_scenarios.items() if not given.commands or name in given.commands]
     sys.exit(1 if run_all(wanted, given.most, given.jobs) else 0)

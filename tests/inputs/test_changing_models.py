@@ -111,7 +111,7 @@ def test_a_sample_is_removed_by_its_text_or_id(saved, hotshot):
     assert load(saved).contents()["kite"] == rest
     assert len(load(saved).contents()["wren"]) == 2
     for wrong, said in (
-        (["--sample", text + "x"], "is no sample of this model"),
+        (["--sample", text + "x"], "is the name of no sample of this model"),
         (["kit"], "Did you mean 'kite'"),
         ([], "Nothing to"),
     ):

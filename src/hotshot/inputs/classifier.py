@@ -330,7 +330,8 @@ class InputClassifier:
         given = _of_one_class(self._labelled(inputs, labels, columns), inputs)
         new = grown._distinct(self.encoded(given, watch), self._known())
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
-        grown.model, grown.support = copy(self.model).add(new.X, new.y), self.previews() + new.shown[~is_old]
+        grown.model = copy(self.model).add(new.X, new.y)
+        grown.support = self.previews().joined(new.shown[~is_old])
         if is_old.any():
             more = new.of(is_old).examples()
             grown.old = more if self.old is None else self.old + more
@@ -394,16 +395,18 @@ class InputClassifier:
             The fitted model.
         """
         model, shown = copy(self.model), self.previews()
-        known = {name: i for own in (shown.texts, shown.ids) for i, name in enumerate(own)}
-        for given, valid, what in ((names, self.new_classes.tolist(), "new class"), (samples, list(known), "sample")):
-            for name in given:
-                if name not in valid:
-                    close = did_you_mean(str(name), list(map(str, valid)))
-                    raise InputError(
-                        f"{quoted(name)} is no {what} of this model: name one that hotshot inspect lists.{close}"
-                    )
         kept = ~np.isin(model.support_labels_, names)
-        kept[[known[name] for name in samples]] = False
+        for name in samples:
+            places = [i for i, own in enumerate(shown.ids) if name in (own, *shown.texts[i : i + 1])]
+            if len(places) != 1:
+                which = "several samples of this model" if places else "no sample of this model"
+                close = did_you_mean(name, [*shown.ids, *shown.texts])
+                raise InputError(f"{quoted(name)} is the name of {which}: pass the id or text of one.{close}")
+            kept[places] = False
+        for name in names:
+            if name not in self.new_classes:
+                close = did_you_mean(str(name), list(map(str, self.new_classes)))
+                raise InputError(f"{quoted(name)} is not a new class of this model: name one of those.{close}")
         if not kept.any():
             raise InputError("No new class would be left: remove fewer classes or samples.")
         grown = copy(self)

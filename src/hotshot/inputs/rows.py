@@ -7,8 +7,9 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from itertools import count as count_from
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -48,6 +49,14 @@ class Previews:
     def contents(self, X: np.ndarray) -> list[Any]:
         """What tells the inputs with these features (n, V) apart: texts, thumbnails or the features themselves."""
         return [text.strip() for text in self.texts] or list(self.thumbnails) or [row.tobytes() for row in X]
+
+    def joined(self, other: Previews) -> Previews:
+        """Both; where ids of the others are taken, they get a number."""
+        ids: list[str] = []
+        for name in other.ids:
+            numbered = (f"{name} ({i})" for i in count_from(2))
+            ids.append(next(one for one in chain([name], numbered) if one not in (*self.ids, *ids)))
+        return self + replace(other, ids=tuple(ids))
 
     def __add__(self, other: Previews) -> Previews:
         # Texts and thumbnails of some inputs only would be those of others.
