@@ -63,11 +63,42 @@ def test_a_loaded_model_predicts_and_explains_like_the_saved_one(fitted, saved):
 def test_explanations_quote_the_samples(fitted):
     of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
     assert any(f'"{text}"' in of_new for text in sentences("kite", 3))
-    assert "Most similar examples" in of_new
-    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 5))
+    assert "Closest examples of `kite`" in of_new
+    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 12))
     page = fitted.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
     assert "<script>alert" not in page
     assert "<b>" not in page
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loaded):
+    model = InputClassifier.load(saved) if loaded else fitted
+    for name in OLD[:4]:
+        texts = sentences(name, 12)
+        # The last sample of the class is the input itself.
+        explained = model.explain(texts[-1:])
+        assert explained.explanation.reasons[0].label == name
+        (shown, *_) = (row for row in explained.to_dict()["reasons"][0]["old_examples"] if row["label"] == name)
+        assert (shown["name"], shown["similarity"]) == (f'"{texts[-1]}"', pytest.approx(1, abs=1e-5))
+        assert f'"{texts[-1]}" (similarity 1.00)' in str(explained)
+        assert texts[-1] in explained.to_html("x").split("Likeliest class")[1]
+
+
+def test_explanations_reject_what_predictions_reject(fitted, folder):
+    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
+    answers = fitted.predict(texts, reject=0.05, unknown="none")
+    explained = fitted.explain(texts, reject=0.05)
+    reasons = explained.to_dict()["reasons"]
+    assert [reason["rejected"] for reason in reasons] == (answers == "none").tolist()
+    assert 0 < sum(answers == "none") < len(texts)
+    np.testing.assert_allclose([r["outlier_score"] for r in reasons], fitted.outlier_score(texts), atol=1e-4)
+    words, cards = str(explained).split("\n\n"), explained.to_html("x").split("<article>")[1:]
+    for reason, paragraph, card in zip(reasons, words, cards, strict=True):
+        assert reason["rejected"] == (reason["outlier_score"] > reason["limit"])
+        assert ("none of these" in paragraph, "none of these" in card) == (reason["rejected"],) * 2
+        assert f"limit of {reason['limit']:.2f}" in paragraph
+        assert f"limit of {reason['limit']:.2f}" in card
+    assert "limit" not in str(fitted.explain(texts[:1]))
 
 
 def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path):

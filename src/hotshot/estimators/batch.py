@@ -70,7 +70,8 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         answers = np.asarray(model.classes_[model._solved(X).probabilities[0].argmax(axis=1)])
         if reject is None:
             return answers
-        return replaced(answers, model._outliers(model._in_space(X), reject)[1], unknown)
+        scores, limits = model._outliers(model._in_space(X), reject)
+        return replaced(answers, scores > limits, unknown)
 
     def _solved(self, X: np.ndarray) -> BatchSolution:
         """Joint inference over checked samples; a batch of one task."""

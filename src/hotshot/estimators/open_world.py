@@ -31,10 +31,10 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     _before: OpenWorld | None = None
 
     def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
-        """Outlier scores of samples in the space of the model, and whether each is rejected at this rate."""
+        """Outlier scores of samples in the space of the model, and the limits above which they are rejected."""
         best, fit = self._best_fit(placed)
         if reject is None:
-            return -fit, np.zeros(len(fit), dtype=bool)
+            return -fit, np.full(len(fit), np.inf)
         if not (isinstance(reject, Real) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         scores = getattr(self, "alarm_scores_", None)
@@ -47,7 +47,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             )
         self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
-        return -fit, fit < limits[best]
+        return -fit, -limits[best]
 
     def _warn_of_false_alarms(self, reject: float) -> None:
         """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""

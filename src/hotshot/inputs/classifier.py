@@ -23,7 +23,6 @@ from hotshot.estimators.models import DESCRIPTION, write_model
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
-from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import quoted
 from hotshot.images.datasets.entries import is_image
 from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
@@ -46,12 +45,12 @@ from hotshot.inputs.suggesting import InputSuggestions
 from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 
 # Files of a model, in addition to those of its classifier.
-INPUTS, OLD, BANK = "inputs.json", "old.safetensors", "base.bank"
+INPUTS, BANK = "inputs.json", "base.bank"
 WHAT, VERSION = "model of inputs", 1
 # Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
-# Samples of each old class that are saved for explanations.
-MOST_SHOWN = 5
+# Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
+MOST_THUMBNAILS = 50
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -60,23 +59,17 @@ Watch = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Labelled inputs as features (samples, V), with previews of the samples at `places`."""
+    """Labelled inputs as features (samples, V), with previews."""
 
     X: np.ndarray
     y: np.ndarray
-    places: np.ndarray
     shown: Previews
     about: dict[str, Any] = field(default_factory=dict)
     unlabelled: int = 0
 
     def of(self, some: np.ndarray) -> Encoded:
         """The samples where a boolean array is true."""
-        places = np.cumsum(some)[self.places[some[self.places]]] - 1
-        return replace(self, X=self.X[some], y=self.y[some], places=places, shown=self.shown[some[self.places]])
-
-    def examples(self) -> Examples:
-        """The samples that have previews."""
-        return Examples(self.X[self.places], self.y[self.places], self.shown)
+        return replace(self, X=self.X[some], y=self.y[some], shown=self.shown[some])
 
 
 class InputClassifier:
@@ -155,7 +148,7 @@ class InputClassifier:
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         self._loaded: Encoder | None = None
-        # Some samples of old classes, to be shown.
+        # Labels and previews of the samples of the bank, those of a class in its order.
         self.old: Examples | None = None
         # Where the bank of a loaded model is.
         self._bank: Path | None = None
@@ -223,7 +216,7 @@ class InputClassifier:
         """
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
-        both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_SHOWN))
+        both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_THUMBNAILS))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         is_new = (counts <= few)[members]
         if not is_new.any() or is_new.all():
@@ -235,8 +228,8 @@ class InputClassifier:
         return self._fit(self._bank_of(both.of(~is_new)), both.of(is_new))
 
     def _bank_of(self, old: Encoded) -> BaseClasses:
-        """The bank of old classes; some samples are saved for explanations."""
-        self.old = old.examples()
+        """The bank of old classes; previews of its samples are kept for explanations."""
+        self.old = Examples(old.y, old.shown)
         return BaseClasses.from_samples(old.X, old.y, about=old.about)
 
     def _fit(self, base: BaseClasses | None, new: Encoded) -> Self:
@@ -362,7 +355,7 @@ class InputClassifier:
         """
         return self.model.outlier_score(self.features(inputs))
 
-    def explain(self, inputs: Any, most: int | None = None) -> InputExplanation:
+    def explain(self, inputs: Any, most: int | None = None, *, reject: float | None = None) -> InputExplanation:
         """Explain predictions; samples are shown by their texts or ids.
 
         Parameters
@@ -371,11 +364,14 @@ class InputClassifier:
             A file, a folder, or a list of texts, paths of images or features.
         most : int, optional
             Number of inputs to explain, from the first; by default all.
+        reject : float, optional
+            As in ``predict``.
 
         Returns
         -------
         InputExplanation
-            It can be printed, and converted with ``to_html(title)``.
+            It can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of the
+            difference between the two logits.
         """
         queries, found = Previews(), []
         for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
@@ -384,7 +380,8 @@ class InputClassifier:
             found.append(X[: len(some)])
             if len(queries.ids) == most:
                 break
-        return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old)
+        bank = None if self.old is None else self._with_bank().base
+        return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old, bank, reject)
 
     def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
         """Suggest which unlabelled inputs to label next; see ``HOTClassifier.suggest``.
@@ -474,14 +471,14 @@ class InputClassifier:
         inputs, watch
             As in ``batches``.
         most : int, optional
-            Number of inputs of each class to keep previews of; by default all.
+            Number of images of each class to make thumbnails of; by default all.
 
         Returns
         -------
         Encoded
             Features, labels and previews.
         """
-        found, places, shown, unlabelled = [], [], Previews(), 0
+        found, shown, unlabelled = [], Previews(), 0
         labels: list[str] = []
         counts: dict[str, int] = {}
         for rows, X in self.batches(inputs, watch, strict=self.strict):
@@ -491,21 +488,19 @@ class InputClassifier:
                 raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
             readable = rows.readable
             labelled = [place for place, row in enumerate(readable) if rows.labels[row]]
-            wanted = []
+            small = []
             for row in readable[labelled]:
                 label = rows.labels[row]
                 counts[label] = counts.get(label, 0) + 1
-                if most is None or counts[label] <= most:
-                    wanted.append(row)
-                    places.append(len(labels))
+                small.append(most is None or counts[label] <= most)
                 labels.append(label)
             unlabelled += len(readable) - len(labelled)
             found.append(X[labelled])
-            shown = shown + rows.previews(np.array(wanted, dtype=int))
+            shown = shown + rows.previews(readable[labelled], small)
         if not labels:
             raise InputError(f"{inputs.name} has no label in any row: label some rows.")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return Encoded(np.concatenate(found), np.array(labels), np.array(places, dtype=int), shown, about, unlabelled)
+        return Encoded(np.concatenate(found), np.array(labels), shown, about, unlabelled)
 
     def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
         """Open inputs for this model.
@@ -590,7 +585,7 @@ class InputClassifier:
             self._check_extractor("The bank", base.about)
         if base is None or isinstance(base, BaseClasses):
             return base
-        return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_SHOWN))
+        return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_THUMBNAILS))
 
     def _with_bank(self) -> HOTClassifier:
         """A copy of the classifier with its bank, to which classes can be added."""
@@ -623,8 +618,6 @@ class InputClassifier:
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
             write_model(self.model, folder)
             write_json(folder / INPUTS, content)
-            if self.old is not None:
-                write_tensors(folder / OLD, {"X": self.old.X}, {})
             if isinstance(self.model.base, BaseClasses):
                 self.model.base.save(folder / BANK)
             elif self._bank is not None:
@@ -657,10 +650,8 @@ class InputClassifier:
                 raise ValueError("its kind of inputs is unknown")
             found.support = Previews.from_json(content["support"], len(model.support_labels_))
             if content["old"] is not None:
-                X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
-                found.old = Examples(X, y, Previews.from_json(content["old"], len(y)))
-                if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
-                    raise ValueError("its old samples are not valid features")
+                labels = np.array(list(map(str, content["old"]["labels"])))
+                found.old = Examples(labels, Previews.from_json(content["old"], len(labels)))
         found._bank = folder / BANK if is_bank(folder / BANK) else None
         return found
 

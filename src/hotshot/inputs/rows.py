@@ -34,7 +34,7 @@ SMALL = 64
 
 @dataclass(frozen=True)
 class Previews:
-    """What explanations show of inputs: their ids, and their texts or thumbnails, if any."""
+    """What explanations show of inputs: their ids, and their texts or thumbnails, if any; some thumbnails may be b""."""
 
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
@@ -93,15 +93,20 @@ class Rows:
         """Indices of the rows that can be read."""
         return np.array([row for row in range(len(self)) if row not in self.errors], dtype=int)
 
-    def previews(self, some: np.ndarray) -> Previews:
-        """Previews of the inputs with these indices; thumbnails of images are made now."""
+    def previews(self, some: np.ndarray, small: Sequence[bool] | None = None) -> Previews:
+        """Previews of the inputs with these indices; thumbnails, made now, of those where `small` is true, or of all."""
         ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
+        small = [True] * len(ids) if small is None else small
         if content and isinstance(content[0], EncodedImage):
-            return Previews(ids, thumbnails=tuple(thumbnails(decode(content, SMALL)[0])))
+            pixels, errors = decode([image for image, wanted in zip(content, small, strict=True) if wanted], SMALL)
+            places = np.delete(np.flatnonzero(small), list(errors))
+            made = dict(zip(places.tolist(), thumbnails(pixels), strict=True))
+            return Previews(ids, thumbnails=tuple(made.get(i, b"") for i in range(len(ids))))
         if content and isinstance(content[0], str):
             return Previews(ids, tuple(content))
         kept = Kept(ids) if self.kept is None else self.kept[some]
-        return Previews(ids, tuple(kept.texts or ()), tuple(kept.thumbnails or ()))
+        stored = zip(kept.thumbnails or (), small, strict=False)
+        return Previews(ids, tuple(kept.texts or ()), tuple(image if wanted else b"" for image, wanted in stored))
 
     def __len__(self) -> int:
         return len(self.ids)
