@@ -11,6 +11,7 @@ import pytest
 from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
+from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files import FeatureFile, Kept, write_features
 
@@ -200,6 +201,46 @@ def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
     write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
     with pytest.raises(InputError, match="is a base class and a new class"):
         InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "clash.csv")
+
+
+@pytest.fixture
+def n_encoded(monkeypatch):
+    """The numbers of inputs that were encoded together."""
+    found, encode = [], Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda self, content: found.append(len(content)) or encode(self, content))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (labelled(OLD, 12), [("one", OLD[3])], f"'{OLD[3]}' is a base class and a new class"),
+        (labelled(OLD, 12), [("one", "")], "new.csv has no label in any row"),
+        (labelled(OLD, 12), [("one",)], "new.csv has no column of labels"),
+        ([("one",)], labelled(NEW, 1), "old.csv has no column of labels"),
+        ([("one", "")], labelled(NEW, 1), "old.csv has no label in any row"),
+        (labelled(OLD, 12), [*labelled(NEW, 1), ("", "wren")], r"1 of 4 inputs of .*new.csv cannot be read: row 4"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_encoded(folder, tmp_path, n_encoded, old, new, said):
+    for name, rows in (("old.csv", old), ("new.csv", new)):
+        write_table(tmp_path / name, rows, header=("text", "label")[: len(rows[0])])
+    with pytest.raises(InputError, match=said):
+        InputClassifier(f"{folder}/words.py:embed", base=tmp_path / "old.csv", strict=True).fit(tmp_path / "new.csv")
+    # One and two inputs are those that the encoder is probed with.
+    assert n_encoded in ([], [1, 2])
+
+
+def test_the_few_of_one_file_are_counted_before_anything_is_encoded(folder, tmp_path, n_encoded):
+    write_table(tmp_path / "all.csv", [*labelled(OLD, 12), *labelled(NEW, 3)])
+    with pytest.raises(InputError, match="no class with at most 2"):
+        InputClassifier(f"{folder}/words.py:embed").fit_together(tmp_path / "all.csv", few=2)
+    assert n_encoded == []
+
+
+def test_the_support_is_encoded_before_the_base(folder, n_encoded):
+    InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+    assert n_encoded[2] == 9
 
 
 @pytest.mark.parametrize("field", ["encoder", "kind", "about", "probe", "support", "old", "version", "format"])

@@ -25,7 +25,9 @@ def explain(
     ] = None,
     rows: Annotated[int, inputs.number("Maximum number of inputs to explain.")] = 5,
     reject: Annotated[float | None, inputs.number("As in hotshot predict: say which inputs fit no class.")] = None,
-    numbers: Annotated[bool, typer.Option("--numbers", help="Add the parts of the difference between the two logits.")] = False,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Add the parts of the difference between the two logits.")
+    ] = False,
     html: Annotated[Path | None, typer.Option(help="File for an HTML page with inputs and examples.")] = None,
     text: models.Text = None,
     label: models.Label = None,

@@ -28,7 +28,7 @@ from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.fields import VALID
 from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OpenWorld
+from hotshot.estimators.open_world import OpenWorld, check_names
 from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.estimators.suggesting import Suggesting
 from hotshot.method.calibration import class_targets, own_parts
@@ -341,6 +341,9 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         if self.base is None:
             self._fit_without_base(X, labels)
             return
+        if getattr(self, "include_base", False):
+            # Before settings are chosen, which takes long.
+            check_names(self.base.names, self.classes_)
         X = cast(X, self.base.dtype)
         base, method = self.parts()
         if not base.transform.unit:

@@ -16,6 +16,8 @@ from hotshot.method.attribution import TrainedOn
 from hotshot.method.heads.problem import symmetric_penalty
 from hotshot.transport.costs import cosine
 
+# Names and similarities of samples, by class.
+Stored = Mapping[Any, Sequence[tuple[str, float]]]
 # Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
 
@@ -173,14 +175,14 @@ class Reason:
         """Contribution of the lent means to the gap."""
         return sum(lender.contribution for lender in self.lenders)
 
-    def in_words(self, *, numbers: bool = False, stored: Mapping[Any, Sequence[tuple[str, float]]] | None = None) -> str:
+    def in_words(self, *, numbers: bool = False, stored: Stored | None = None) -> str:
         """A few sentences: the answer, the examples that it resembles, the runner-up, and the lenders.
 
         Parameters
         ----------
         numbers : bool
             Whether to add the parts of the gap.
-        stored : dict of class to sequence of (name, similarity), optional
+        stored : dict of base class to sequence of (name, similarity), optional
             Samples of base classes.
 
         Returns
@@ -223,7 +225,7 @@ class Reason:
         fits = "above the limit of {:.2f}: it fits no class" if self.rejected else "within the limit of {:.2f}"
         return f"The outlier score of {self.outlier_score:.2f} is {fits.format(self.limit)}."
 
-    def _closest(self, label: Any, stored: Mapping[Any, Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
+    def _closest(self, label: Any, stored: Stored) -> list[tuple[str, float]]:
         """Names and similarities of the samples of a class, the closest first."""
         own = [(e.name, e.similarity) for e in self.examples if e.label == label]
         return sorted(own or stored.get(label, ()), key=lambda pair: -pair[1])
@@ -322,7 +324,9 @@ def explain_model(
         )
         for i, row in enumerate(weights)
     )
-    return Explanation(tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries, outliers))
+    return Explanation(
+        tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries, outliers)
+    )
 
 
 def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:

@@ -181,7 +181,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     ) -> FittedTasks:
         """Rows of base and new classes in the order of ``classes_``, which gains the base classes; a batch of one."""
         names = self.classes_
-        _check_include_base(bank, method, names, self.power_on_base)
+        _check_include_base(bank, method, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
         old, start = self._old_classes(bank, base, method), None
         rows_before = self._rows_before(is_new=True)
@@ -283,14 +283,13 @@ def _temperature(old: OldClasses, new: np.ndarray) -> float:
     return fit_temperature(margins - margins[np.arange(len(some)), old.labels[some]][:, None])
 
 
-def _check_include_base(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+def _check_include_base(bank: BaseClasses, method: Method, power_on_base: bool) -> None:
     """Raise unless base and new classes can be predicted together."""
     require_samples(bank)
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
         )
-    check_names(bank, names)
 
 
 def require_samples(bank: BaseClasses) -> np.ndarray:
@@ -300,15 +299,15 @@ def require_samples(bank: BaseClasses) -> np.ndarray:
     return bank.samples
 
 
-def check_names(bank: BaseClasses, names: np.ndarray) -> None:
+def check_names(base_names: np.ndarray, names: np.ndarray) -> None:
     """Raise unless base and new classes (N,) have names of one type, without a name in common."""
-    kinds = {array.dtype.kind for array in (bank.names, names)}
+    kinds = {array.dtype.kind for array in (base_names, names)}
     if len(kinds) > 1 and not kinds <= set("iufb"):
         raise InputError(
             "include_base needs names of one type for base and new classes, got text and numbers: convert one of them."
         )
-    both = np.intersect1d(bank.names, names)
+    both = np.intersect1d(base_names, names)
     if len(both):
         raise InputError(
-            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave it out of the bank."
+            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave out one of them."
         )

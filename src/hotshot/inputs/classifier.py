@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -20,6 +21,7 @@ from hotshot.encoders import Encoder, encoder_kind, load_encoder
 from hotshot.errors import InputError, LeftOutWarning, ParameterError
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.models import DESCRIPTION, write_model
+from hotshot.estimators.open_world import check_names
 from hotshot.files.atomic import replace_folder, write_json
 from hotshot.files.objects import read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
@@ -42,7 +44,7 @@ from hotshot.inputs.rows import (
     unreadable,
 )
 from hotshot.inputs.suggesting import InputSuggestions
-from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
+from hotshot.inputs.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 
 # Files of a model, in addition to those of its classifier.
 INPUTS, BANK = "inputs.json", "base.bank"
@@ -51,6 +53,7 @@ WHAT, VERSION = "model of inputs", 1
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
 # Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
 MOST_THUMBNAILS = 50
+NO_LABEL = "has no label in any row: label some rows."
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -192,8 +195,15 @@ class InputClassifier:
         self
             The fitted model.
         """
-        base = self._base_classes(base_columns or columns, watch)
-        return self._fit(base, self.encoded(self._labelled(support, labels, columns), watch))
+        # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
+        new, old = self._labelled(support, labels, columns), self._opened_base(base_columns or columns)
+        new_names = np.array([*_label_counts(new)])
+        old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
+        self._check_names(old_names, new_names)
+        encoded = self.encoded(new, watch)
+        self._check_names(old_names, encoded.y)
+        base = self._bank_of(self.encoded(old, watch, most=MOST_THUMBNAILS)) if isinstance(old, Inputs) else old
+        return self._fit(base, encoded)
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -216,21 +226,23 @@ class InputClassifier:
         """
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
-        both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_THUMBNAILS))
+        opened = self.opened(path, None, columns)
+        _check_few([*_label_counts(opened).values()], few, opened.name)
+        both = self.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
+        _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
-        if not is_new.any() or is_new.all():
-            which = "no class" if not is_new.any() else "only classes"
-            raise InputError(
-                f"{path} has {which} with at most {few} samples, which count as new: change few (in the shell --few), "
-                "or pass old and new classes in two files."
-            )
         return self._fit(self._bank_of(both.of(~is_new)), both.of(is_new))
 
     def _bank_of(self, old: Encoded) -> BaseClasses:
         """The bank of old classes; previews of its samples are kept for explanations."""
         self.old = Examples(old.y, old.shown)
         return BaseClasses.from_samples(old.X, old.y, about=old.about)
+
+    def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Raise if a class is old and new, unless only new ones are predicted."""
+        if len(old) and len(new) and not self.new_only:
+            check_names(old, new)
 
     def _fit(self, base: BaseClasses | None, new: Encoded) -> Self:
         include = base is not None and not self.new_only
@@ -482,15 +494,12 @@ class InputClassifier:
         labels: list[str] = []
         counts: dict[str, int] = {}
         for rows, X in self.batches(inputs, watch, strict=self.strict):
-            if rows.labels is None:
-                by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
-                remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
-                raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
+            row_labels = _labels(rows, inputs)
             readable = rows.readable
-            labelled = [place for place, row in enumerate(readable) if rows.labels[row]]
+            labelled = [place for place, row in enumerate(readable) if row_labels[row]]
             small = []
             for row in readable[labelled]:
-                label = rows.labels[row]
+                label = row_labels[row]
                 counts[label] = counts.get(label, 0) + 1
                 small.append(most is None or counts[label] <= most)
                 labels.append(label)
@@ -498,7 +507,7 @@ class InputClassifier:
             found.append(X[labelled])
             shown = shown + rows.previews(readable[labelled], small)
         if not labels:
-            raise InputError(f"{inputs.name} has no label in any row: label some rows.")
+            raise InputError(f"{inputs.name} {NO_LABEL}")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
         return Encoded(np.concatenate(found), np.array(labels), shown, about, unlabelled)
 
@@ -577,15 +586,13 @@ class InputClassifier:
         squares, errors = decode(content, size)
         return replace(rows, errors=rows.errors | {int(readable[i]): error for i, error in errors.items()}), squares
 
-    def _base_classes(self, columns: Columns, watch: Watch | None) -> BaseClasses | None:
+    def _opened_base(self, columns: Columns) -> BaseClasses | Inputs | None:
         base = self.base
         if isinstance(base, (str, Path)) and is_bank(base):
             base = BaseClasses.load(base)
         if isinstance(base, BaseClasses):
             self._check_extractor("The bank", base.about)
-        if base is None or isinstance(base, BaseClasses):
-            return base
-        return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_THUMBNAILS))
+        return base if base is None or isinstance(base, BaseClasses) else self.opened(base, None, columns)
 
     def _with_bank(self) -> HOTClassifier:
         """A copy of the classifier with its bank, to which classes can be added."""
@@ -659,6 +666,38 @@ class InputClassifier:
 def has_features(path: str | Path) -> bool:
     """Whether a file holds features, by its suffix; tables hold texts."""
     return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def _labels(rows: Rows, inputs: Inputs) -> list[str]:
+    """Labels of rows; raise if they have none."""
+    if rows.labels is None:
+        by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
+        remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
+        raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
+    return rows.labels
+
+
+def _label_counts(inputs: Inputs) -> Counter[str]:
+    """How often each label occurs, before anything is encoded; empty if that means to read all or is impossible."""
+    found: Counter[str] = Counter()
+    if inputs.kind == FEATURES or inputs.name == STDIN_NAME:
+        return found
+    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
+        for rows in inputs.batches(AT_ONCE[FEATURES]):
+            found.update(label for label in _labels(rows, inputs) if label)
+    if not found:
+        raise InputError(f"{inputs.name} {NO_LABEL}")
+    return found
+
+
+def _check_few(counts: Sequence[int] | np.ndarray, few: int, name: str) -> None:
+    """Raise unless some classes have at most so many samples, and some more."""
+    are_new = {bool(n <= few) for n in counts}
+    if len(are_new) == 1:
+        raise InputError(
+            f"{name} has {'only classes' if are_new == {True} else 'no class'} with at most {few} samples, which count "
+            "as new: change few (in the shell --few), or pass old and new classes in two files."
+        )
 
 
 def _check_features(path: Path) -> None:

@@ -34,7 +34,7 @@ SMALL = 64
 
 @dataclass(frozen=True)
 class Previews:
-    """What explanations show of inputs: their ids, and their texts or thumbnails, if any; some thumbnails may be b""."""
+    """What explanations show of inputs: their ids, and their texts or thumbnails, if any (b"" for none)."""
 
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class Rows:
         return np.array([row for row in range(len(self)) if row not in self.errors], dtype=int)
 
     def previews(self, some: np.ndarray, small: Sequence[bool] | None = None) -> Previews:
-        """Previews of the inputs with these indices; thumbnails, made now, of those where `small` is true, or of all."""
+        """Previews of the inputs with these indices; thumbnails of those where `small` is true are made now."""
         ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
         small = [True] * len(ids) if small is None else small
         if content and isinstance(content[0], EncodedImage):
