@@ -77,7 +77,8 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Joint inference over checked samples; a batch of one task."""
         if getattr(self, "known_", None) is None:
             raise ParameterError(
-                f"{type(self).__name__} without base classes cannot predict a batch jointly: pass base, or use predict."
+                f"{type(self).__name__} without base classes cannot predict a batch jointly: pass base (in the shell "
+                "--base), or predict one by one."
             )
         placed = self._in_space(X).astype(np.float64)
         logits = self._finite_logits(X).astype(np.float64) / self.probability_temperature_

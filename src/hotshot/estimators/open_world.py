@@ -40,10 +40,10 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         scores = getattr(self, "alarm_scores_", None)
         if scores is None:
             sampled = self.settings().get("head") == "sampled"
-            needs = "another head than 'sampled'" if sampled else "a bank of at least 20 classes with 10 samples each"
+            needs = "another head than 'sampled'" if sampled else "at least 20 base classes with 10 samples each"
             raise ParameterError(
-                f"reject needs {needs}, on which thresholds are learned: pass it, or choose a threshold for "
-                "outlier_score yourself."
+                f"reject needs {needs}, on which thresholds are learned: fit with these, or choose a threshold for "
+                "the outlier scores yourself."
             )
         self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
@@ -86,7 +86,9 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _best_fit(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the class that each sample in the space of the model fits best, and its log-likelihood ratio."""
         if getattr(self, "known_", None) is None:
-            raise ParameterError(f"{type(self).__name__} without base classes has no outlier scores: pass base.")
+            raise ParameterError(
+                f"{type(self).__name__} without base classes has no outlier scores: pass base (in the shell --base)."
+            )
         return self.known_.best(placed)
 
     def add_classes(self, X: Any, y: Any) -> Self:

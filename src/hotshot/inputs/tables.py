@@ -137,7 +137,7 @@ def _format(path: Path, first: list[str], name: str, text: str | None) -> str:
     if text is not None:
         return next((sign for sign, names in heads.items() if text in names), ",")
     words = {sign: {name.lower() for name in names} for sign, names in heads.items()}
-    return next((sign for sign, names in words.items() if len(names) > 1 and names & set(TEXT_NAMES)), "lines")
+    return next((sign for sign, names in words.items() if names & set(TEXT_NAMES)), "lines")
 
 
 def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Rows, tuple[str, ...]]:
