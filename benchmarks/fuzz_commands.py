@@ -83,7 +83,7 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     ],
     "bank merge": [(["base.bank", "novel.bank"], ["--out", "merged.bank"])],
     "bank compact": [(["base.bank"], ["-o", "small.bank"])],
-    "export": [(["one.model", "one.onnx"], []), (["one.model", "one.json"], [])],
+    "export": [(["one.model", "one.onnx"], [])],
     "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "add": ("grow", "Add new classes to a model, or samples to its new classes.",
                 ("hotshot add intents.model more.csv",)),
         "remove": ("grow", "Remove new classes from a model.", ('hotshot remove intents.model "lost card"',)),
-        "export": ("export", "Export a model as ONNX or JSON, to use it without hotshot.",
+        "export": ("export", "Export a model as ONNX, to use it without hotshot.",
                    ("hotshot export intents.model intents.onnx",)),
     },
     "Measure": {
