@@ -343,7 +343,7 @@ SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--job
 EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--save-tasks", "tasks.safetensors")
 TUNE = ("tune", "--base", "base.npz", "--val", "novel.npz", "--grid", "epsilon=0.01,0.05", *SIZE)
 TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3", "--batch-size", "4", "--out", "net")
-EXTRACT = ("extract", "pictures", "--checkpoint", "best", "--out", "features")
+EXTRACT = ("extract", "pictures", "--encoder", "./best", "--out", "features")
 CONVERT = ("convert", "--force", "base.npz")
 REPRODUCE = ("reproduce", "histogram", *FILES, "--tasks", "20", "--ways", "3", "--queries", "3")
 PREDICT, SUGGEST = ("predict", "new.model", "more.npz"), ("suggest", "new.model", "more.npz", "-n", "3")

@@ -72,10 +72,10 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
         (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4", "--out", "backbone"]),
     ],
     "extract": [
-        (["images"], ["--checkpoint", "backbone/best"]),
-        (["images"], ["--weights", "weights.pt", "--backbone", "conv4", "--size", "16"]),
-        (["images"], ["--network", "network.py:make", "--size", "16"]),
-        (["images"], ["--network", "network.onnx", "--size", "16"]),
+        (["images"], ["--encoder", "backbone/best"]),
+        (["images"], ["--encoder", "conv4@weights.pt", "--size", "16"]),
+        (["images"], ["--encoder", "network.py:make", "--size", "16"]),
+        (["images"], ["--encoder", "network.onnx", "--size", "16"]),
     ],
     "reproduce": [
         (["costs"], [*FILES, *FEW, "--jobs", "1"]),
