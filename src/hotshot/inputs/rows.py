@@ -28,6 +28,7 @@ TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
 PATH, LABEL = "path", "label"
 DECODING_THREADS = 4
+HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
 # Side of thumbnails, in pixels.
 SMALL = 64
 
@@ -42,7 +43,7 @@ class Previews:
 
     def names(self) -> list[str]:
         """Names for explanations: texts in quotes, or else ids."""
-        return [f'"{text}"' for text in self.texts] or list(self.ids)
+        return [f'"{text}"' for text in self.texts] or [f"id {one}" if one.isdecimal() else one for one in self.ids]
 
     def __add__(self, other: Previews) -> Previews:
         # Texts and thumbnails of some inputs only would be those of others.
@@ -309,7 +310,10 @@ def _images(path: Path) -> Inputs:
     others: Counter[str] = Counter()
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
         if not is_image(path.name):
-            raise InputError(f"{path} is not an image: pass an image, a folder of images, or a .txt file of paths.")
+            remedy = (
+                HEIC if path.suffix.lower() in HEIC_SUFFIXES else "pass an image, a folder, or a .txt file of paths"
+            )
+            raise InputError(f"{path} is not an image: {remedy}.")
         found, labels = {str(path): _image_file(path)}, None
     else:
         files = open_tree(path).files
@@ -317,7 +321,7 @@ def _images(path: Path) -> Inputs:
         labels = _folders(found)
         others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in found)
     listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
-    remedy = ": convert .heic to .jpg first" if {".heic", ".heif"} & set(others) else ""
+    remedy = f": {HEIC}" if HEIC_SUFFIXES & set(others) else ""
     if not found:
         held = f", only other files ({listed})" if others else ""
         raise InputError(f"{path} contains no images{held}{remedy or ': pass a folder of images'}.")
@@ -325,8 +329,10 @@ def _images(path: Path) -> Inputs:
 
     def batches(size: int) -> Iterator[Rows]:
         if others:
-            sentence = f"{path} has {count(others.total(), 'file')} that are not images and were left out ({listed})"
-            warnings.warn(f"{sentence}{remedy}.", LeftOutWarning, stacklevel=2)
+            files = count(others.total(), "file")
+            warnings.warn(
+                f"{path} holds {files} other than images, left out ({listed}){remedy}.", LeftOutWarning, stacklevel=2
+            )
         for some in slices(len(names), size):
             own = names[some]
             known: dict[str, list[Any]] = {PATH: own}
