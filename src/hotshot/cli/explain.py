@@ -24,7 +24,7 @@ def explain(
         ),
     ] = None,
     rows: Annotated[int, inputs.number("Maximum number of inputs to explain.")] = 5,
-    reject: Annotated[float | None, inputs.number("As in hotshot predict: say which inputs fit no class.")] = None,
+    reject: Annotated[float | None, inputs.number("Reject inputs that fit no class, as hotshot predict does.")] = None,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Add the parts of the difference between the two logits.")
     ] = False,
@@ -37,7 +37,7 @@ def explain(
     force: inputs.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Explain predictions: closest examples, and evidence from the base classes."""
+    """Explain predictions: the closest examples, the runner-up, and what is borrowed from old classes."""
     from hotshot.files.atomic import write_text
     from hotshot.inputs.rows import Columns
 

@@ -123,10 +123,11 @@ def explain_inputs(
     """Explain the answers to features X (queries, V), with the closest samples of old classes that have previews."""
     found = model.explain(X, names=support.names(), queries=queries.names(), reject=reject)
     samples = None if old is None else getattr(bank, "samples", None)
-    if old is None or bank is None or samples is None:
+    if old is None or bank is None or samples is None or bank.n_features != model.n_features_in_:
         return InputExplanation(found, queries, support, Previews(), tuple({} for _ in found.reasons))
     ends, placed = np.cumsum(bank.counts), model._in_space(X)
-    is_new = set(model.support_labels_.tolist())
+    # Not those of other names: the folder of a model may hold another bank.
+    old_names = set(bank.names.tolist()) - set(model.support_labels_.tolist())
 
     @cache
     def similar(name: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +142,7 @@ def explain_inputs(
     for i, reason in enumerate(found.reasons):
         closest = {}
         for name in (reason.label, reason.rival):
-            if name not in is_new:
+            if name in old_names:
                 own, all_similar = similar(name)
                 order = np.argsort(-all_similar[i], kind="stable")[:MOST_ON_PAGE]
                 closest[name] = [(int(own[j]), float(all_similar[i, j])) for j in order]
