@@ -37,7 +37,7 @@ def explain(
     force: inputs.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Explain predictions: the closest examples, the runner-up, and what is borrowed from old classes."""
+    """Explain predictions: the closest examples, the runner-up, and the lenders."""
     from hotshot.files.atomic import write_text
     from hotshot.inputs.rows import Columns
 
