@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -77,10 +79,14 @@ def make_bank(n_classes=6, per_class=20, width=8, seed=0, dtype=np.float64, spre
 
 @pytest.fixture
 def hotshot(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty folder; returncode, stdout and stderr as of a process."""
+    """Run a command in an empty folder; returncode, stdout and stderr as of a process.
+
+    The encoders of the models of tests are Python code: the command names the one that the model has.
+    """
 
     def run(*arguments):
         monkeypatch.chdir(tmp_path)
+        arguments = [*arguments, *named_encoder(arguments)]
         monkeypatch.setattr(sys, "argv", ["hotshot", *map(str, arguments)])
         capsys.readouterr()
         try:
@@ -92,6 +98,17 @@ def hotshot(monkeypatch, capsys, tmp_path):
         return SimpleNamespace(returncode=code, stdout=written.out, stderr=written.err)
 
     return run
+
+
+def named_encoder(arguments):
+    """`--encoder` with the Python code that a model names as its encoder, if a command encodes inputs with it."""
+    command, model, *rest = (*arguments, None, None)
+    if command not in ("predict", "explain", "suggest", "add") or "--encoder" in rest:
+        return []
+    with suppress(OSError, ValueError, TypeError, LookupError):
+        encoder = json.loads(Path(model, "inputs.json").read_bytes())["encoder"]
+        return ["--encoder", encoder] if ".py:" in encoder else []
+    return []
 
 
 @pytest.fixture(autouse=True)

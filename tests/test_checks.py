@@ -7,6 +7,7 @@ import pytest
 
 from hotshot.arrays import check_features
 from hotshot.errors import InputError
+from hotshot.labels import check_labels
 
 GOOD = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
 

@@ -56,6 +56,8 @@ def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, n
 
 def label_array(y: Any, name: str = "y") -> np.ndarray:
     """Labels as an array of texts or numbers; raise if one is missing, or if texts and numbers are mixed."""
+    if hasattr(y, "__array__") and not hasattr(y, "dtype"):
+        y = np.asarray(y)
     if isinstance(y, (str, bytes)) or not (isinstance(y, Iterable) or hasattr(y, "dtype")):
         raise InputError(f"{name} must hold one label per sample, got {type(y).__name__}.")
     if hasattr(y, "to_numpy"):
@@ -100,7 +102,7 @@ def as_text(label: Any) -> str:
         return ""
     if isinstance(label, bytes):
         label = label.decode("utf-8", "replace")
-    if isinstance(label, (float, np.floating)) and float(label).is_integer() and abs(label) < _LARGEST_WHOLE:
+    if isinstance(label, (float, np.floating)) and float(label).is_integer() and abs(float(label)) < _LARGEST_WHOLE:
         label = int(label)
     return str(label).strip()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import pickle
 import shutil
@@ -15,7 +16,8 @@ from bounded import at_most
 from conftest import make_bank
 from few_shot_problems import plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier, evaluate
-from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.errors import InputError
+from hotshot.files.objects import file_digest
 
 
 def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
@@ -43,16 +45,34 @@ def test_loading_takes_no_memory_for_the_samples(tmp_path):
     assert loaded.samples.nbytes == X.nbytes
 
 
-def test_samples_are_not_read_before_they_are_needed(tmp_path):
-    path = tmp_path / "one.bank"
-    bank = ragged_bank()
-    expected = probabilities(bank)
-    bank.save(path)
-    # Spoilt numbers in an otherwise sound file: nobody notices who does not look at them.
-    samples = map_tensors(path / "samples.safetensors").tensors["samples"]
-    write_tensors(path / "samples.safetensors", {"samples": np.full_like(samples, np.nan)}, {})
-    loaded = BaseClasses.load(path)
-    np.testing.assert_array_equal(probabilities(loaded), expected)
+@pytest.mark.parametrize("file", ["bank.json", "samples.safetensors", "space-0.safetensors"])
+def test_files_of_another_bank_are_refused(tmp_path, file):
+    one, other = (ragged_bank(seed=seed) for seed in (0, 1))
+    for name, bank in (("one.bank", one), ("other.bank", other)):
+        bank.save(tmp_path / name)
+    shutil.copy(tmp_path / "other.bank" / file, tmp_path / "one.bank" / file)
+    with pytest.raises(InputError, match=r"one\.bank is not a valid bank \(.*was not written with it"):
+        BaseClasses.load(tmp_path / "one.bank")
+
+
+def test_an_edited_description_is_refused(tmp_path):
+    ragged_bank().save(tmp_path / "one.bank")
+    file = tmp_path / "one.bank" / "bank.json"
+    found = json.loads(file.read_text())
+    file.write_text(json.dumps({**found, "names": found["names"][::-1]}))
+    with pytest.raises(InputError, match="its description was changed"):
+        BaseClasses.load(tmp_path / "one.bank")
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**16, 2**24, 2**24 + 1, 2**25 + 12345])
+def test_the_digest_of_a_file_tells_files_apart_that_differ_at_either_end_or_in_size(tmp_path, size):
+    content = np.random.default_rng(size).bytes(size)
+    contents = {content, content + b"x", *({content[:-1] + b"?", b"?" + content[1:]} if size else ())}
+    digests = set()
+    for name, some in enumerate(contents):
+        (tmp_path / str(name)).write_bytes(some)
+        digests.add(file_digest(tmp_path / str(name)))
+    assert len(digests) == len(contents)
 
 
 def test_a_bank_that_nobody_may_write_is_loaded(tmp_path):

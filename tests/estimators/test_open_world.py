@@ -138,8 +138,8 @@ def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
     before = model.predict_proba(X)
     with pytest.raises(InputError, match="'class 24' is a class of this model already: use add_samples"):
         model.add_classes(X[:2], y[:2])
-    with pytest.raises(InputError, match="'class 00' is not a new class of this model: use add_classes"):
-        model.add_samples(X[:2], ["class 00"] * 2)
+    with pytest.raises(InputError, match="'class 40' is not a class of this model: use add_classes"):
+        model.add_samples(X[:2], ["class 40"] * 2)
     with pytest.raises(InputError, match="'class 00' is not a new class"):
         model.remove_classes("class 00")
     with pytest.raises(InputError, match="No new class would be left"):
@@ -155,7 +155,9 @@ def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
 def test_shared_and_unlike_names_are_refused():
     X, _ = samples(NEW, 2, seed=1)
     model = HOTClassifier(bank(), include_base=True, **SET)
-    with pytest.raises(InputError, match="names of one type"):
+    with pytest.raises(
+        InputError, match="Labels must be of one type, got text such as 'class 00' and numbers such as 0"
+    ):
         model.fit(X, np.repeat(range(6), 2))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import suppress
+from copy import copy
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_it_equals_hot_on_the_features_of_the_encoder(fitted, folder):
 
 
 def test_a_loaded_model_predicts_and_explains_like_the_saved_one(fitted, saved):
-    loaded, texts = InputClassifier.load(saved), sentences("wren", 3, seed=2)
+    loaded, texts = InputClassifier.load(saved, trust=True), sentences("wren", 3, seed=2)
     np.testing.assert_array_equal(loaded.predict_proba(texts), fitted.predict_proba(texts))
     np.testing.assert_array_equal(loaded.outlier_score(texts), fitted.outlier_score(texts))
     assert str(loaded.explain(texts)) == str(fitted.explain(texts))
@@ -73,7 +74,7 @@ def test_explanations_quote_the_samples(fitted):
 
 @pytest.mark.parametrize("loaded", [False, True])
 def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loaded):
-    model = InputClassifier.load(saved) if loaded else fitted
+    model = InputClassifier.load(saved, trust=True) if loaded else fitted
     for name in OLD[:4]:
         texts = sentences(name, 12)
         # The last sample of the class is the input itself.
@@ -83,6 +84,15 @@ def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loa
         assert (shown["name"], shown["similarity"]) == (f'"{texts[-1]}"', pytest.approx(1, abs=1e-5))
         assert f'"{texts[-1]}" (similarity 1.00)' in str(explained)
         assert texts[-1] in explained.to_html("x").split("Likeliest class")[1]
+
+
+def test_a_sample_added_to_an_old_class_is_among_the_closest_if_all_are_known(fitted, folder):
+    bank = InputClassifier(fitted.encoder, base=fitted.model.base).fit(folder / "new.csv")
+    (text,) = sentences(OLD[0], 1, seed=7)
+    for model, known in ((fitted, True), (bank, False)):
+        grown = copy(model).add([text], [OLD[0]])
+        assert (f'"{text}" (similarity 1.00)' in str(grown.explain([text]))) == known
+        assert ("not at hand" in str(grown.explain([text]))) != known
 
 
 def test_explanations_reject_what_predictions_reject(fitted, folder):
@@ -105,13 +115,13 @@ def test_explanations_reject_what_predictions_reject(fitted, folder):
 def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path):
     more = labelled(["kite", "gull"], 3, seed=3)
     write_table(tmp_path / "more.csv", more)
-    grown = InputClassifier.load(saved).add(tmp_path / "more.csv").remove(["lark"])
+    grown = InputClassifier.load(saved, trust=True).add(tmp_path / "more.csv").remove(["lark"])
     grown.save(saved, overwrite=True)
     rows = [(row["text"], row["label"]) for row in read_table(folder / "new.csv") if row["label"] != "lark"]
     write_table(tmp_path / "all.csv", [*rows, *more])
     fresh = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "all.csv")
     texts = sentences("gull", 4, seed=4)
-    loaded = InputClassifier.load(saved)
+    loaded = InputClassifier.load(saved, trust=True)
     np.testing.assert_allclose(loaded.predict_proba(texts), fresh.predict_proba(texts), atol=5e-3)
     assert sorted(loaded.support.texts) == sorted(fresh.support.texts)
     # Names stay with their samples.
@@ -122,7 +132,7 @@ def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path)
 def test_a_failed_addition_changes_nothing(fitted, tmp_path):
     before = fitted.predict_proba(["Kite1"]), fitted.support
     write_table(tmp_path / "clash.csv", [*labelled(["wren"], 1), *labelled([OLD[0]], 1)])
-    with pytest.raises(InputError, match="is a class of this model already"):
+    with pytest.raises(InputError, match=r"sample of 'wren' already.* sample of 'olda' already; correct or remove"):
         fitted.add(tmp_path / "clash.csv")
     np.testing.assert_array_equal(fitted.predict_proba(["Kite1"]), before[0])
     assert fitted.support is before[1]
@@ -177,7 +187,7 @@ def test_a_model_of_features_needs_no_encoder(fitted, folder, tmp_path):
 
 def test_an_encoder_that_changed_is_refused(saved, folder, tmp_path):
     (tmp_path / "words.py").write_text((folder / "words.py").read_text(encoding="utf-8").replace("64", "65"))
-    loaded = InputClassifier.load(saved)
+    loaded = InputClassifier.load(saved, trust=True)
     loaded.encoder = f"{tmp_path}/words.py:embed"
     with pytest.raises(InputError, match="other features than when this model was fitted"):
         loaded.predict(["Wren0"])
@@ -258,7 +268,7 @@ def test_a_damaged_model_is_refused_or_harmless(saved, field):
 
 def test_a_model_without_its_bank_predicts_but_adds_no_classes(saved):
     shutil.rmtree(saved / "base.bank")
-    loaded = InputClassifier.load(saved)
+    loaded = InputClassifier.load(saved, trust=True)
     assert loaded.predict(["Wren0 wren1"]).tolist() == ["wren"]
     with pytest.raises(ParameterError, match="without its base classes"):
         loaded.add(["Gull0"], ["gull"])

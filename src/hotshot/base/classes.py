@@ -355,7 +355,7 @@ class BaseClasses:
         Returns
         -------
         BaseClasses
-            A new bank, without the settings chosen on this one.
+            A new bank; it keeps the settings that were chosen on this one, which a few samples do not change.
 
         Examples
         --------
@@ -374,7 +374,9 @@ class BaseClasses:
             raise InputError(f"X has {X.shape[1]} features and the bank has {self.n_features}: pass as many.")
         labels = np.concatenate([self.labels, np.searchsorted(self.names, names)[members]])
         together = np.concatenate([samples, X.astype(samples.dtype)])[np.argsort(labels, kind="stable")]
-        return BaseClasses(_of_samples(together, np.bincount(labels), self.names, self.about))
+        bank = BaseClasses(_of_samples(together, np.bincount(labels), self.names, self.about))
+        bank.choices, bank.chosen_on = self.choices, self.chosen_on
+        return bank
 
     def transform(self, f: Any) -> BaseClasses:
         """Apply a transform to the samples, as it is applied to novel samples.
@@ -428,7 +430,7 @@ class BaseClasses:
         # What is large and quickly computed again is left out.
         kept = (
             "samples", "counts", "names", "n_features", "dtype", "about", "content_hash", "choices",
-            "feature_space", "_centres", "_smallest",
+            "chosen_on", "feature_space", "_centres", "_smallest",
         )  # fmt: skip
         own = {name: x for name, x in self.__dict__.items() if name in kept}
         return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
@@ -449,7 +451,7 @@ class BaseClasses:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of the samples, or of the statistics of a bank without samples; a loaded bank has it from its file."""
+        """SHA-256 of the samples, or of the statistics of a bank without samples; loaded banks have it from a file."""
         if self.samples is not None:
             return array_hash(self.samples)
         parts = [array_hash(p.means) + array_hash(p.spectrum) + repr(key) for key, p in self._stored.items()]
@@ -460,6 +462,11 @@ class BaseClasses:
         """SHA-256 of samples, counts and names; banks with equal fingerprints give equal results."""
         names = json.dumps(self.names.tolist(), default=repr)
         return hashlib.sha256("".join([self.content_hash, array_hash(self.counts), names]).encode()).hexdigest()
+
+    @cached_property
+    def chosen_on(self) -> str:
+        """Fingerprint of the bank that the ``choices`` were made on: this one, or the one before samples were added."""
+        return self.fingerprint
 
     @cached_property
     def means(self) -> np.ndarray:

@@ -26,8 +26,17 @@ from hotshot.base.low_rank import LowRank
 from hotshot.base.space import FeatureTransform, PreparedBase, Space
 from hotshot.base.statistics import Bucket
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import write_json
-from hotshot.files.objects import file_in_folder, from_json, need, read_json_document, refuse_damage, to_json
+from hotshot.files.objects import (
+    check_sealed,
+    file_in_folder,
+    from_json,
+    need,
+    read_folder,
+    read_json_document,
+    refuse_damage,
+    to_json,
+    write_sealed,
+)
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.version import __version__
 
@@ -94,7 +103,8 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
         "names": bank.names.tolist(),
     }
     check_about(bank.about)
-    write_json(folder / DESCRIPTION, description)
+    files = {SAMPLES: bank.samples is not None, FEATURES: features, **{str(entry["file"]): True for entry in spaces}}
+    write_sealed(folder, DESCRIPTION, description, [file for file, is_there in files.items() if is_there])
 
 
 def check_about(about: dict[str, Any] | None) -> None:
@@ -108,9 +118,15 @@ def check_about(about: dict[str, Any] | None) -> None:
 def read_bank(path: str | Path) -> StoredBank:
     """A bank from its folder; its large arrays are views of the files."""
     folder = Path(path)
-    description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
-    with refuse_damage(folder, WHAT):
-        return _stored(folder, description)
+
+    def read() -> StoredBank:
+        description = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
+        with refuse_damage(folder, WHAT):
+            bank = _stored(folder, description)
+            check_sealed(folder, description)
+        return bank
+
+    return read_folder(folder, read)
 
 
 def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:

@@ -29,7 +29,7 @@ COLOURS |= {"refused": "bold red", "with care": "yellow", "fine": "green"}
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="Feature file of any format, FILE:PART, or a bank.")],
+    file: Annotated[Path, typer.Argument(help="Feature file of any format, FILE:PART, a bank, or a model.")],
     novel: Annotated[
         Path | None,
         typer.Argument(help="Features of the novel classes, if FILE holds the base classes.", show_default=False),
@@ -39,14 +39,18 @@ def inspect(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Inspect feature files: contents, problems, and advice for each method.
+    """Inspect feature files: contents, problems, and advice for each method; or a model: its classes and samples.
 
     Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
     from hotshot.base import is_bank
     from hotshot.evaluation.inspection import document, inspect_sources
     from hotshot.evaluation.tables import choice_table
+    from hotshot.inputs.classifier import INPUTS
 
+    if (file / INPUTS).exists():
+        inspect_model(file, json)
+        return
     console = Console(stderr=json)
     paths = [file] if novel is None else [file, novel]
     with reading(console) as begin:
@@ -64,6 +68,21 @@ def inspect(
                 console.print(note, markup=False)
     if not found.ok:
         sys.exit(FAULTY)
+
+
+def inspect_model(folder: Path, json: bool) -> None:
+    """Print the classes of a model: of new ones the samples, of old ones how many they have."""
+    from hotshot.inputs import InputClassifier
+
+    model = InputClassifier.load(folder)
+    if json:
+        print(dumps({"encoder": model.encoder, "classes": model.contents()}, indent=2, ensure_ascii=False))
+        return
+    console = Console()
+    console.print(Text(repr(model), style="bold"), soft_wrap=True)
+    for name, samples in model.contents().items():
+        listed = "".join(f"\n    {sample}" for sample in samples) if isinstance(samples, list) else f"{samples} samples"
+        console.print(f"  {name}: {listed}", markup=False, soft_wrap=True)
 
 
 def settings_of(base: Path, console: Console) -> Choice | None:

@@ -10,7 +10,7 @@ import typer
 from rich.progress import TaskID
 
 from hotshot.cli.terminal import Console, ProgressWithNotes, bar
-from hotshot.errors import LeftOutWarning, ParameterError
+from hotshot.errors import LeftOutWarning
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
@@ -26,19 +26,16 @@ Id = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse inputs that cannot be read, such as empty texts or corrupt images.")
 ]
-Encoder = Annotated[str | None, typer.Option(help="New name of the model's encoder, if its files have moved.")]
+Encoder = Annotated[
+    str | None, typer.Option(help="The model's encoder, if its files have moved or it is Python code of yours.")
+]
 
 
 def load(model: Path, device: str, encoder: str | None = None) -> InputClassifier:
     """A saved model; `encoder` is the new name of its encoder, if given."""
     from hotshot.inputs import InputClassifier
 
-    found = InputClassifier.load(model, device=device)
-    if encoder is not None:
-        if found.encoder is None:
-            raise ParameterError(f"{model} takes feature files and has no encoder: leave --encoder out.")
-        found.encoder = encoder
-    return found
+    return InputClassifier.load(model, device=device, encoder=encoder)
 
 
 def opened(model: InputClassifier, data: str, columns: Columns) -> Inputs:

@@ -55,6 +55,30 @@ def encoder_kind(name: str) -> str:
     return TEXTS if plain == MINILM or plain.startswith("st:") else IMAGES
 
 
+def runs_code(name: str) -> bool:
+    """Whether loading an encoder of this name runs Python code that the name leads to.
+
+    Folders of sentence-transformers may name any Python class.
+
+    Parameters
+    ----------
+    name : str
+        Name of the encoder, as in ``load_encoder``.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+
+    Examples
+    --------
+    >>> runs_code("minilm"), runs_code("my_encoder.py:embed")
+    (False, True)
+    """
+    plain, _ = _without_size(name)
+    return _family(plain) == "object" or (plain.startswith("st:") and os.path.isdir(plain.removeprefix("st:")))
+
+
 def load_encoder(name: str, device: str = "cpu", size: int | None = None) -> Encoder:
     r"""Load an encoder by name; nothing is downloaded.
 

@@ -27,10 +27,11 @@ from hotshot.estimators.choosing import Choice, choice_on
 from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.fields import VALID
-from hotshot.estimators.models import UnloadedBase, load_model, save_model
-from hotshot.estimators.open_world import OpenWorld, check_names
+from hotshot.estimators.models import load_model, loaded, save_model
+from hotshot.estimators.open_world import OpenWorld, check_base, check_names
 from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.estimators.suggesting import Suggesting
+from hotshot.labels import label_array, warn_of_similar
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
@@ -96,14 +97,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2 and not getattr(self, "include_base", False):
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
-        base = getattr(self, "base", None)
-        _check_base(base, X.shape[1])
+        base = loaded(getattr(self, "base", None))
+        check_base(base, X.shape[1])
+        if base is not None:
+            self.base = base
         if getattr(self, "include_base", False) and base is None:
             raise ParameterError("include_base needs base classes: pass base.")
         self._warn_of_mismatch(X)
         if isinstance(base, BaseClasses):
             self.chosen_ = self.choice().settings
         self._fit(X, labels)
+        warn_of_similar(self.classes_)
         self._finite_logits(X)
 
     def settings(self) -> dict[str, Any]:
@@ -189,6 +193,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             X = X.detach().cpu().numpy()
         if hasattr(X, "dtype") and X.dtype == np.float16:
             X = X.astype(np.float32)
+        if y is not None and not isinstance(y, str):
+            y = label_array(y)
         try:
             checked = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
         except ValueError as error:
@@ -548,25 +554,6 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def _check_base(base: Any, width: int) -> None:
-    """Raise unless ``base`` is None or a bank of features of this width."""
-    if base is None:
-        return
-    if isinstance(base, UnloadedBase):
-        raise ParameterError(
-            "This classifier was loaded without its base classes and cannot be fitted: pass base to load."
-        )
-    if not isinstance(base, BaseClasses):
-        raise ParameterError(
-            f"base must be a BaseClasses or None, got {type(base).__name__}: "
-            "make one with BaseClasses.from_samples(X_base, y_base)."
-        )
-    if base.n_features != width:
-        raise InputError(
-            f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
-        )
 
 
 def head_seed(random_state: Any) -> int:

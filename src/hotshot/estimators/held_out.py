@@ -125,7 +125,7 @@ def kept(base: BaseClasses, key: str) -> Any:
 
 def _origin(base: BaseClasses) -> str:
     """Hash of a bank and of the code that learns on it."""
-    return sha256(f"{_code_hash()} {base.fingerprint} {base.seen_in_training}".encode()).hexdigest()
+    return sha256(f"{_code_hash()} {base.chosen_on} {base.seen_in_training}".encode()).hexdigest()
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +17,42 @@ from hotshot.base.space import FeatureTransform
 from hotshot.base.statistics import TwoCovariances
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.confidence import LEVELS
-from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.objects import file_in_folder, from_json, read_json_document, refuse_damage, to_json
+from hotshot.files.atomic import replace_folder
+from hotshot.files.objects import (
+    check_sealed,
+    file_in_folder,
+    from_json,
+    read_folder,
+    read_json_document,
+    refuse_damage,
+    to_json,
+    write_sealed,
+)
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.method.familiarity import KnownClasses
 from hotshot.transport import Status
 from hotshot.version import __version__
 
-WHAT, VERSION = "model", 1
+WHAT, VERSION = "model", 2
 DESCRIPTION, NUMBERS = "model.json", "model.safetensors"
 REMEDY = "write one with save"
 
 
 class UnloadedBase:
-    """Placeholder for the base classes of a model that was loaded without them, which cannot be fitted again."""
+    """Placeholder for the base classes of a model that was loaded without them; ``folder`` is their bank, if known."""
 
-    def __init__(self, fingerprint: str) -> None:
-        self.fingerprint = fingerprint
+    def __init__(self, fingerprint: str, folder: Path | None = None) -> None:
+        self.fingerprint, self.folder = fingerprint, folder
+
+    def load(self) -> BaseClasses:
+        """The base classes; raise if it is unknown where they are, or if others are there."""
+        if self.folder is None:
+            raise ParameterError(
+                "This classifier was loaded without its base classes and cannot be fitted: pass base to load."
+            )
+        base = BaseClasses.load(self.folder)
+        _check_base(base, self.fingerprint, self.folder.parent)
+        return base
 
     def __repr__(self) -> str:
         return f"UnloadedBase({self.fingerprint[:12]!r})"
@@ -40,14 +61,22 @@ class UnloadedBase:
         return self
 
 
+def loaded(base: Any) -> Any:
+    """Base classes, which are loaded now if a model was loaded without them."""
+    return base.load() if isinstance(base, UnloadedBase) else base
+
+
 def save_model(model: Any, path: str | Path, overwrite: bool) -> None:
     """Write a fitted classifier to a folder of its own."""
     with replace_folder(path, DESCRIPTION, overwrite) as folder:
         write_model(model, folder)
 
 
-def write_model(model: Any, folder: Path) -> None:
-    """Write a fitted classifier into a folder, with only the fingerprint of its base classes."""
+def write_model(model: Any, folder: Path, beside: Iterable[str] = ()) -> str:
+    """Write a fitted classifier into a folder, with only the fingerprint of its base classes; the digest of all files.
+
+    `beside` names files that are in the folder already and belong to the model.
+    """
     base = getattr(model, "base", None)
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
@@ -65,14 +94,23 @@ def write_model(model: Any, folder: Path) -> None:
         "fitted": {name: to_json(value, name, tensors) for name, value in fitted.items()},
     }
     write_tensors(folder / NUMBERS, tensors, {})
-    write_json(folder / DESCRIPTION, content)
+    return write_sealed(folder, DESCRIPTION, content, (NUMBERS, *beside))
+
+
+def digest_of(folder: Path) -> str:
+    """The digest of a saved model: it changes with every file of the model."""
+    with refuse_damage(folder, WHAT):
+        return str(read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)["digest"])
 
 
 def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
     """Load a saved classifier of this class, with ``base`` if it is the bank it was fitted with."""
     if base is not None and not isinstance(base, BaseClasses):
         raise ParameterError(f"base must be a BaseClasses or None, got {type(base).__name__}.")
-    folder = Path(path)
+    return read_folder(Path(path), partial(_read_model, kind, Path(path), base))
+
+
+def _read_model(kind: type, folder: Path, base: BaseClasses | None) -> Any:
     content = read_json_document(folder, DESCRIPTION, WHAT, REMEDY, VERSION)
     with refuse_damage(folder, WHAT):
         if content["class"] != kind.__name__:
@@ -104,6 +142,7 @@ def load_model(kind: type, path: str | Path, base: BaseClasses | None) -> Any:
         if content["statuses"] is not None:
             model.status_counts_ = {Status[name]: int(count) for name, count in content["statuses"].items()}
         _check(model, tensors)
+        check_sealed(folder, content)
     return model
 
 

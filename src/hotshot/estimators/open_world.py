@@ -14,7 +14,9 @@ from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.base import BaseClasses, PreparedBase
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.estimators.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, Confidence, fit_temperature
+from hotshot.estimators.models import loaded
 from hotshot.estimators.state import assign, snapshot, unfitted
+from hotshot.labels import joined_labels
 from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
@@ -113,17 +115,19 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         known = np.intersect1d(y, self.classes_)
         if len(known):
             raise InputError(f"'{known[0]}' is a class of this model already: use add_samples, or another name.")
-        return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
+        return self.add(X, y)
 
     def add_samples(self, X: Any, y: Any) -> Self:
-        """Add support samples of new classes of the model; it is then that of a fit to all samples at once.
+        """Add samples of classes of the model, new or old; it is then that of a fit to all samples at once.
+
+        Samples of old classes, with ``include_base``, go into the bank: ``base`` becomes a bank that holds them too.
 
         Parameters
         ----------
         X : array (samples, V)
-            Further support samples.
+            Further samples.
         y : array (samples,)
-            Their labels; all must be new classes of the model.
+            Their labels; all must be classes of the model.
 
         Returns
         -------
@@ -131,10 +135,34 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             The classifier.
         """
         X, y = self._validated(X, y)
-        unknown_names = np.setdiff1d(y, self.support_labels_)
+        unknown_names = np.setdiff1d(y, self.classes_)
         if len(unknown_names):
-            raise InputError(f"'{unknown_names[0]}' is not a new class of this model: use add_classes to add it.")
-        return self._relearn(np.concatenate([self.support_, X]), np.concatenate([self.support_labels_, y]))
+            raise InputError(f"'{unknown_names[0]}' is not a class of this model: use add_classes to add it.")
+        return self.add(X, y)
+
+    def add(self, X: Any, y: Any) -> Self:
+        """Add samples of any classes, of the model or not, as ``add_classes`` and ``add_samples`` do.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Further samples.
+        y : array (samples,)
+            Their labels.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        X, y = self._validated(X, y)
+        joined_labels(self.classes_, y)
+        is_old = np.isin(y, self.classes_[~getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))])
+        base = loaded(self.base)
+        if is_old.any():
+            base = base.with_samples(X[is_old], y[is_old])
+        labels = np.concatenate([self.support_labels_, y[~is_old]])
+        return self.learn_again(np.concatenate([self.support_, X[~is_old]]), labels, base)
 
     def remove_classes(self, names: Any) -> Self:
         """Remove new classes; the model is then that of a fit without them.
@@ -157,21 +185,36 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         kept = ~np.isin(self.support_labels_, names)
         if not kept.any():
             raise InputError("No new class would be left: remove fewer classes.")
-        return self._relearn(self.support_[kept], self.support_labels_[kept])
+        return self.learn_again(self.support_[kept], self.support_labels_[kept], self.base)
 
-    def _relearn(self, X: np.ndarray, y: np.ndarray) -> Self:
-        """Fit to other support samples; if the fit fails, the model does not change."""
+    def learn_again(self, X: np.ndarray, y: np.ndarray, base: Any) -> Self:
+        """Fit to other support samples, or another bank, from the current weights; a fit that fails changes nothing.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            All support samples.
+        y : array (samples,)
+            Their labels.
+        base : BaseClasses or None
+            The bank.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
         grown = unfitted(self, same_features=True)
-        grown._before = snapshot(self)
+        grown.base, grown._before = base, snapshot(self)
         grown._learn(X, y)
         del grown._before
         assign(self, grown)
         return self
 
-    def _rows_before(self, is_new: bool) -> dict[Any, np.ndarray]:
-        """Rows of new classes, or of base classes, by class, of the model before classes were added to it."""
+    def _rows_before(self, bank: BaseClasses, is_new: bool) -> dict[Any, np.ndarray]:
+        """Rows of new classes, or of base classes, by class, of the model before it grew; none if its bank grew."""
         before = self._before
-        if before is None or getattr(before, "is_new_", None) is None:
+        if before is None or getattr(before, "is_new_", None) is None or before.base.fingerprint != bank.fingerprint:
             return {}
         rows = np.concatenate([before.coef_, before.intercept_[:, None]], axis=1)
         rows[before.is_new_, -1] -= before.balance_
@@ -186,7 +229,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         _check_include_base(bank, method, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
         old, start = self._old_classes(bank, base, method), None
-        rows_before = self._rows_before(is_new=True)
+        rows_before = self._rows_before(bank, is_new=True)
         if rows_before:
             nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
             start = np.stack([rows_before.get(name, nothing) for name in names.tolist()])
@@ -216,7 +259,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         kept: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
         key: tuple[Any, ...] = float(method.n_generated), float(method.C)
         self.base_head_ = np.array(key)
-        known, before, rows = self._rows_before(is_new=False), self._before, None
+        known, before, rows = self._rows_before(bank, is_new=False), self._before, None
         if (
             known.keys() == set(bank.names.tolist())
             and tuple(getattr(before, "base_head_", ())) == key
@@ -294,6 +337,21 @@ def _check_include_base(bank: BaseClasses, method: Method, power_on_base: bool) 
         )
 
 
+def check_base(base: Any, width: int) -> None:
+    """Raise unless ``base`` is None or a bank of features of this width."""
+    if base is None:
+        return
+    if not isinstance(base, BaseClasses):
+        raise ParameterError(
+            f"base must be a BaseClasses or None, got {type(base).__name__}: "
+            "make one with BaseClasses.from_samples(X_base, y_base)."
+        )
+    if base.n_features != width:
+        raise InputError(
+            f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
+        )
+
+
 def require_samples(bank: BaseClasses) -> np.ndarray:
     """The samples of a bank (samples, V); raise if it has none."""
     if bank.samples is None:
@@ -303,11 +361,7 @@ def require_samples(bank: BaseClasses) -> np.ndarray:
 
 def check_names(base_names: np.ndarray, names: np.ndarray) -> None:
     """Raise unless base and new classes (N,) have names of one type, without a name in common."""
-    kinds = {array.dtype.kind for array in (base_names, names)}
-    if len(kinds) > 1 and not kinds <= set("iufb"):
-        raise InputError(
-            "include_base needs names of one type for base and new classes, got text and numbers: convert one of them."
-        )
+    joined_labels(base_names, names)
     both = np.intersect1d(base_names, names)
     if len(both):
         raise InputError(

@@ -117,7 +117,8 @@ def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[P
             yield temporary
             # Check again: filling may have taken hours.
             _check_replaceable(path, marker, overwrite)
-            _sync_names(temporary)
+            for inside, _, _ in os.walk(temporary):
+                _sync_names(Path(inside))
             _put_in_place(temporary, place)
             _sync_names(place.parent)
         finally:
@@ -197,6 +198,32 @@ def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
             raise RunError(f"The {what} {folder} cannot be written: {error.strerror or error}.") from None
         hold(file, f"the {what} {folder}")
         yield folder
+
+
+@contextmanager
+def one_at_a_time(path: str | Path) -> Iterator[None]:
+    """Other processes and threads that use this on the same folder wait until the end, also while it is replaced."""
+    while True:
+        with ExitStack() as stack:
+            # Without the folder, or on systems without locks, nothing is locked.
+            with suppress(OSError):
+                descriptor = os.open(recover(path), os.O_RDONLY)
+                stack.callback(os.close, descriptor)
+                if fcntl is not None:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                    continue
+            yield
+            return
+
+
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Hard-link a file that is never changed, or copy it to the disk if that is impossible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        with open(source, "rb") as content, replace_file(target) as file:
+            shutil.copyfileobj(content, file)
 
 
 def hold(file: BinaryIO, what: str) -> None:

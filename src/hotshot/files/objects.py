@@ -1,20 +1,25 @@
 """Objects as JSON and tensors: frozen dataclasses, tuples, arrays and plain values, written and read without pickle."""
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import recover
+from hotshot.files.atomic import recover, write_json
 from hotshot.files.source import json_object, opened
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
 LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300
+# Of a file, what enters its digest: all of it, or of a larger one so many blocks of so many bytes.
+_BLOCKS, _BLOCK = 256, 2**16
+Found = TypeVar("Found")
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, OSError)
 
 
@@ -97,6 +102,61 @@ def file_in_folder(folder: Path, name: str) -> Path:
     if path.exists() and not path.is_file():
         raise ValueError(f"{name} is not a file")
     return path
+
+
+def write_sealed(folder: Path, name: str, content: Mapping[str, Any], files: Iterable[str]) -> str:
+    """Write the JSON document of a folder, with digests that tie it to these other files of the folder; its digest."""
+    sealed = {**content, "files": {file: file_digest(folder / file) for file in files}}
+    digest = _document_digest(sealed)
+    write_json(folder / name, {**sealed, "digest": digest})
+    return digest
+
+
+def check_sealed(folder: Path, content: Mapping[str, Any]) -> None:
+    """Raise unless the document of a folder, and the files that it names, are those that were written together."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    need(content["digest"] == _document_digest(rest), "its description was changed")
+    for file, digest in content["files"].items():
+        place = folder / file
+        need(not Path(file).is_absolute() and ".." not in Path(file).parts, f"file {file!r:.100} is not in the folder")
+        # What is in a folder of its own, such as the bank of a model, may be left out.
+        if place.exists() or place.parent == folder:
+            need(place.is_file() and file_digest(place) == digest, f"{file} was not written with it")
+
+
+def _document_digest(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of the size and the content of a file; of a large one, of blocks at even distances."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        digest = sha256(str(size).encode())
+        evenly = [(size - _BLOCK) * i // (_BLOCKS - 1) for i in range(_BLOCKS)]
+        for start in range(0, size, _BLOCK) if size <= _BLOCKS * _BLOCK else evenly:
+            file.seek(start)
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
+
+
+def read_folder(path: Path, read: Callable[[], Found]) -> Found:
+    """What `read` returns; it reads again if another process has replaced the folder meanwhile."""
+    while True:
+        before = _identity(path)
+        try:
+            return read()
+        except InputError:
+            if _identity(path) == before:
+                raise
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+        return facts.st_ino, facts.st_ctime_ns
+    except (OSError, ValueError):
+        return None
 
 
 def need(condition: Any, what: str) -> None:

@@ -5,28 +5,34 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from shutil import copyfile, copytree
+from shutil import copytree, rmtree
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
 from hotshot.base import BaseClasses
 from hotshot.base.classes import EXTRACTOR, is_bank
-from hotshot.encoders import Encoder, encoder_kind, load_encoder
-from hotshot.errors import InputError, LeftOutWarning, ParameterError
+from hotshot.base.store import DESCRIPTION as BANK_DESCRIPTION
+from hotshot.encoders import Encoder, encoder_kind, load_encoder, runs_code
+from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.estimators.hot import HOTClassifier
-from hotshot.estimators.models import DESCRIPTION, write_model
+from hotshot.estimators.models import DESCRIPTION, UnloadedBase, digest_of, write_model
 from hotshot.estimators.open_world import check_names
-from hotshot.files.atomic import replace_folder, write_json
-from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.estimators.state import assign, snapshot
+from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
+from hotshot.files.objects import read_folder, read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
-from hotshot.formatting import quoted
+from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.formatting import count, did_you_mean, listing, quoted
 from hotshot.images.datasets.entries import is_image
+from hotshot.inputs.answers import NONE
 from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
 from hotshot.inputs.rows import (
     BY_NAME,
@@ -45,10 +51,13 @@ from hotshot.inputs.rows import (
 )
 from hotshot.inputs.suggesting import InputSuggestions
 from hotshot.inputs.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
+from hotshot.labels import as_text
 
 # Files of a model, in addition to those of its classifier.
-INPUTS, BANK = "inputs.json", "base.bank"
-WHAT, VERSION = "model of inputs", 1
+INPUTS, OLD, BANK, PREVIOUS = "inputs.json", "old.safetensors", "base.bank", "previous"
+WHAT, VERSION = "model of inputs", 2
+# Changes of a model in a folder that can be undone.
+MOST_UNDONE = 20
 # Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
 # Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
@@ -56,6 +65,9 @@ MOST_THUMBNAILS = 50
 NO_LABEL = "has no label in any row: label some rows."
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
+
+# Threads load encoders one after another.
+_LOADING = Lock()
 
 Watch = Callable[[str, int, int | None], None]
 
@@ -73,6 +85,10 @@ class Encoded:
     def of(self, some: np.ndarray) -> Encoded:
         """The samples where a boolean array is true."""
         return replace(self, X=self.X[some], y=self.y[some], shown=self.shown[some])
+
+    def examples(self) -> Examples:
+        """The samples for explanations."""
+        return Examples(self.X, self.y, self.shown)
 
 
 class InputClassifier:
@@ -146,15 +162,26 @@ class InputClassifier:
         self.encoder, self.base, self.new_only, self.device = encoder, base, new_only, device
         self.strict, self.settings = strict, settings
         self.kind = FEATURES if encoder is None else encoder_kind(encoder)
+        # Whether code that the name of the encoder leads to may be run: the user named it.
+        self.trust = True
         self.about: dict[str, Any] = {}
         self.probe: tuple[float, ...] = ()
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         self._loaded: Encoder | None = None
-        # Labels and previews of the samples of the bank, those of a class in its order.
+        # The samples of old classes, to be shown.
         self.old: Examples | None = None
-        # Where the bank of a loaded model is.
-        self._bank: Path | None = None
+        # Where the model was loaded from or saved to, and the digest of its files then.
+        self._place: tuple[Path, str] | None = None
+        # The bank in that folder.
+        self._bank: UnloadedBase | None = None
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "model"):
+            return f"InputClassifier({self.encoder!r}, not fitted)"
+        old, new = len(self.classes) - len(self.new_classes), count(len(self.new_classes), "new class", "new classes")
+        samples = count(len(self.model.support_labels_), "sample")
+        return f"InputClassifier({self.encoder!r}, {old} old classes, {new} with {samples})"
 
     @property
     def classes(self) -> np.ndarray:
@@ -196,14 +223,18 @@ class InputClassifier:
             The fitted model.
         """
         # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
-        new, old = self._labelled(support, labels, columns), self._opened_base(base_columns or columns)
+        fitted = copy(self)
+        fitted.old = None
+        new, old = fitted._labelled(support, labels, columns), fitted._opened_base(base_columns or columns)
         new_names = np.array([*_label_counts(new)])
         old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
-        self._check_names(old_names, new_names)
-        encoded = self.encoded(new, watch)
-        self._check_names(old_names, encoded.y)
-        base = self._bank_of(self.encoded(old, watch, most=MOST_THUMBNAILS)) if isinstance(old, Inputs) else old
-        return self._fit(base, encoded)
+        fitted._check_names(old_names, new_names)
+        encoded = fitted.encoded(new, watch)
+        fitted._check_names(old_names, encoded.y)
+        base = fitted._bank_of(fitted.encoded(old, watch, most=MOST_THUMBNAILS)) if isinstance(old, Inputs) else old
+        fitted._fit(base, encoded)
+        assign(self, fitted)
+        return self
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
@@ -232,11 +263,14 @@ class InputClassifier:
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
-        return self._fit(self._bank_of(both.of(~is_new)), both.of(is_new))
+        fitted = copy(self)
+        fitted._fit(fitted._bank_of(both.of(~is_new)), both.of(is_new))
+        assign(self, fitted)
+        return self
 
     def _bank_of(self, old: Encoded) -> BaseClasses:
         """The bank of old classes; previews of its samples are kept for explanations."""
-        self.old = Examples(old.y, old.shown)
+        self.old = old.examples()
         return BaseClasses.from_samples(old.X, old.y, about=old.about)
 
     def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
@@ -244,11 +278,42 @@ class InputClassifier:
         if len(old) and len(new) and not self.new_only:
             check_names(old, new)
 
-    def _fit(self, base: BaseClasses | None, new: Encoded) -> Self:
+    def _fit(self, base: BaseClasses | None, new: Encoded) -> None:
         include = base is not None and not self.new_only
+        new = self._distinct(new, {})
         self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
         self.support, self.about, self.unlabelled = new.shown, new.about, new.unlabelled
-        return self
+        self._place = self._bank = None
+
+    def _distinct(self, new: Encoded, known: Mapping[Any, Any]) -> Encoded:
+        """Without samples that the model knows (labels by content), that repeat another, or that have several labels.
+
+        Samples labelled "none of these" are left out too: that is an answer and not a class.
+        """
+        labels: dict[Any, set[str]] = {key: {label} for key, label in known.items()}
+        contents = new.shown.contents(new.X)
+        for content, label in zip(contents, new.y.tolist(), strict=True):
+            labels.setdefault(content, set()).add(label)
+        wrong, seen = [], set(known)
+        for place, (content, label) in enumerate(zip(contents, new.y.tolist(), strict=True)):
+            name = new.shown.names()[place]
+            if label == NONE:
+                wrong.append(f"{name} is labelled '{NONE}', which is no class")
+            elif len(labels[content]) > 1:
+                wrong.append(f"{name} has the labels {listing(map(quoted, sorted(labels[content])))}")
+            elif content in seen:
+                wrong.append(f"{name} is a sample of {quoted(label)} already")
+            else:
+                wrong.append("")
+            seen.add(content)
+        if not any(wrong):
+            return new
+        kept = np.array([not reason for reason in wrong])
+        sentence = f"{count(int((~kept).sum()), 'sample')} cannot be used: {listing(filter(None, wrong))}"
+        if self.strict or not kept.any():
+            raise InputError(f"{sentence}; correct or remove them.")
+        warnings.warn(f"{sentence}. Left out.", LeftOutWarning, stacklevel=2)
+        return new.of(kept)
 
     def add(
         self,
@@ -258,7 +323,9 @@ class InputClassifier:
         columns: Columns = BY_NAME,
         watch: Watch | None = None,
     ) -> Self:
-        """Add new classes, or samples to new classes; the result equals a fresh fit to all samples.
+        """Add samples of new classes, of old ones, or of classes that the model does not know yet.
+
+        The result is that of a fresh fit to all samples. A sample that the model has already is left out.
 
         Parameters
         ----------
@@ -270,31 +337,90 @@ class InputClassifier:
         self
             The fitted model.
         """
-        new = self.encoded(self._labelled(inputs, labels, columns), watch)
-        known = np.isin(new.y, self.new_classes)
-        model, support = self._with_bank(), self.support
-        for some, learn in ((known, model.add_samples), (~known, model.add_classes)):
-            if some.any():
-                learn(new.X[some], new.y[some])
-                support = support + new.shown[some]
-        self.model, self.support = model, support
+        grown = copy(self)
+        given = _of_one_class(self._labelled(inputs, labels, columns), inputs)
+        new = grown._distinct(self.encoded(given, watch), self._known())
+        is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
+        grown.model, grown.support = copy(self.model).add(new.X, new.y), self.previews() + new.shown[~is_old]
+        if is_old.any():
+            more = new.of(is_old).examples()
+            grown.old = more if self.old is None else self.old + more
+        assign(self, grown)
         return self
 
-    def remove(self, names: Sequence[str]) -> Self:
-        """Remove new classes; the result equals a fresh fit without them.
+    def _known(self) -> dict[Any, Any]:
+        """Labels of the samples of the model, by content, as far as these are stored."""
+        stored = [Examples(self.model.support_, self.model.support_labels_, self.previews())]
+        stored += [] if self.old is None else [self.old]
+        return {
+            content: label
+            for some in stored
+            for content, label in zip(some.shown.contents(some.X), some.y.tolist(), strict=True)
+        }
+
+    def previews(self) -> Previews:
+        """Ids, texts and thumbnails of the support samples; of samples added to ``model`` itself, a number.
+
+        Returns
+        -------
+        Previews
+            One for each of ``model.support_labels_``.
+        """
+        shown, n_samples = self.support, len(self.model.support_labels_)
+        if len(shown.ids) == n_samples:
+            return shown
+        return shown[np.arange(min(n_samples, len(shown.ids)))] + Previews(
+            tuple(f"sample {i + 1}" for i in range(len(shown.ids), n_samples))
+        )
+
+    def contents(self) -> dict[str, list[str] | int]:
+        """What the model holds.
+
+        Returns
+        -------
+        dict
+            For each new class the texts or ids of its samples, for each old class the number of its samples.
+        """
+        labels, shown = self.model.support_labels_, self.previews()
+        new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
+        for label, name in zip(labels.tolist(), shown.texts or shown.ids, strict=True):
+            new[str(label)].append(name)
+        sizes = self.model.known_.sizes if hasattr(self.model, "known_") else np.zeros(0)
+        old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
+        return {**new, **old}
+
+    def remove(self, names: Sequence[str] = (), *, samples: Sequence[str] = ()) -> Self:
+        """Remove new classes, or single samples of them; the result is that of a fresh fit without them.
 
         Parameters
         ----------
         names : sequence of str
             Labels of new classes.
+        samples : sequence of str
+            Ids or texts of samples of new classes.
 
         Returns
         -------
         self
             The fitted model.
         """
-        kept = ~np.isin(self.model.support_labels_, names)
-        self.model, self.support = self._with_bank().remove_classes(names), self.support[kept]
+        model, shown = copy(self.model), self.previews()
+        known = {name: i for own in (shown.texts, shown.ids) for i, name in enumerate(own)}
+        for given, valid, what in ((names, self.new_classes.tolist(), "new class"), (samples, list(known), "sample")):
+            for name in given:
+                if name not in valid:
+                    close = did_you_mean(str(name), list(map(str, valid)))
+                    raise InputError(
+                        f"{quoted(name)} is no {what} of this model: name one that hotshot inspect lists.{close}"
+                    )
+        kept = ~np.isin(model.support_labels_, names)
+        kept[[known[name] for name in samples]] = False
+        if not kept.any():
+            raise InputError("No new class would be left: remove fewer classes or samples.")
+        grown = copy(self)
+        grown.model = model.learn_again(model.support_[kept], model.support_labels_[kept], model.base)
+        grown.support = shown[kept]
+        assign(self, grown)
         return self
 
     def features(self, inputs: Any) -> np.ndarray:
@@ -392,8 +518,8 @@ class InputClassifier:
             found.append(X[: len(some)])
             if len(queries.ids) == most:
                 break
-        bank = None if self.old is None else self._with_bank().base
-        return explain_inputs(self.model, np.concatenate(found), queries, self.support, self.old, bank, reject)
+        model = snapshot(self)
+        return explain_inputs(model.model, np.concatenate(found), queries, model.previews(), model.old, reject)
 
     def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
         """Suggest which unlabelled inputs to label next; see ``HOTClassifier.suggest``.
@@ -556,15 +682,21 @@ class InputClassifier:
         """The encoder; for a loaded model it must return the same features as when the model was fitted."""
         if self.encoder is None:
             raise ParameterError("This model has no encoder and takes only features: fit a model with an encoder.")
-        if self._loaded is None:
-            loaded = load_encoder(self.encoder, self.device)
-            if self.probe and not loaded.same_as(self.probe):
-                raise InputError(
-                    f"The encoder {self.encoder} returns other features than when this model was fitted: use the same "
-                    "weights and version, or fit the model again."
-                )
-            self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
-        return self._loaded
+        if not self.trust and runs_code(self.encoder):
+            raise InputError(
+                "The encoder that the file of this model names is Python code, which runs only if you name it: pass "
+                f"encoder={self.encoder!r} to load (in the shell --encoder {self.encoder}), or trust=True."
+            )
+        with _LOADING:
+            if self._loaded is None:
+                loaded = load_encoder(self.encoder, self.device)
+                if self.probe and not loaded.same_as(self.probe):
+                    raise InputError(
+                        f"The encoder {self.encoder} returns other features than when this model was fitted: use the "
+                        "same weights and version, or fit the model again."
+                    )
+                self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
+            return self._loaded
 
     def _decoded(self, inputs: Inputs, rows: Rows) -> tuple[Rows, Any]:
         """The rows with all errors, and of the others texts, pixels or features."""
@@ -592,14 +724,13 @@ class InputClassifier:
             base = BaseClasses.load(base)
         if isinstance(base, BaseClasses):
             self._check_extractor("The bank", base.about)
-        return base if base is None or isinstance(base, BaseClasses) else self.opened(base, None, columns)
-
-    def _with_bank(self) -> HOTClassifier:
-        """A copy of the classifier with its bank, to which classes can be added."""
-        model = copy(self.model)
-        if self._bank is not None:
-            model.base = BaseClasses.load(self._bank)
-        return model
+        if isinstance(base, BaseClasses):
+            if base.samples is None or base.names.dtype.kind in "UO":
+                return base
+            # Raw inputs have labels of text.
+            names = np.array([as_text(name) for name in base.names.tolist()])
+            return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
+        return None if base is None else self.opened(base, None, columns)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the model to a self-contained folder: classifier, bank, and previews of the samples.
@@ -611,6 +742,10 @@ class InputClassifier:
         overwrite : bool
             Whether to replace a model of that name.
         """
+        self._save(Path(path), overwrite)
+
+    def _save(self, path: Path, overwrite: bool, previous: bool = False) -> None:
+        """Save the model; with `previous` the model before stays in its folder."""
         content = {
             "format": f"hotshot {WHAT}",
             "version": VERSION,
@@ -619,19 +754,94 @@ class InputClassifier:
             "new_only": self.new_only,
             "about": self.about,
             "probe": list(self.probe),
-            "support": self.support.to_json(),
+            "support": self.previews().to_json(),
             "old": None if self.old is None else {"labels": self.old.y.tolist(), **self.old.shown.to_json()},
         }
+        parts, base = [INPUTS], self.model.base
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            write_model(self.model, folder)
+            if self._place is not None and self._place[0] == real(path) and self._place[1] != digest_of(path):
+                raise RunError(f"{path} was changed since this model was loaded from it: load it again first.")
             write_json(folder / INPUTS, content)
-            if isinstance(self.model.base, BaseClasses):
-                self.model.base.save(folder / BANK)
-            elif self._bank is not None:
-                copytree(self._bank, folder / BANK, copy_function=_link)
+            if self.old is not None:
+                write_tensors(folder / OLD, {"X": self.old.X}, {})
+                parts.append(OLD)
+            has_bank = isinstance(base, BaseClasses) or getattr(base, "folder", None) is not None
+            if has_bank:
+                self._save_bank(base, folder / BANK)
+                parts.append(f"{BANK}/{BANK_DESCRIPTION}")
+            if previous:
+                copytree(path, folder / PREVIOUS, copy_function=link_or_copy)
+                rmtree(folder.joinpath(*[PREVIOUS] * (MOST_UNDONE + 1)), ignore_errors=True)
+            digest = write_model(self.model, folder, parts)
+        self._place = real(path), digest
+        self._bank = UnloadedBase(base.fingerprint, path / BANK) if base is not None and has_bank else None
+
+    def _save_bank(self, base: Any, place: Path) -> None:
+        """Write the bank; if its files are in the folder that the model is from, link them."""
+        stored = base if isinstance(base, UnloadedBase) else self._bank
+        with suppress(InputError) if isinstance(base, BaseClasses) else nullcontext():
+            if stored is not None and stored.load().fingerprint == base.fingerprint:
+                copytree(str(stored.folder), place, copy_function=link_or_copy)
+                return
+        base.save(place)
 
     @classmethod
-    def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
+    @contextmanager
+    def change(cls, path: str | Path, **how: Any) -> Iterator[Self]:
+        """Load a model and save it after the block; other processes that change it wait.
+
+        The model before stays inside its folder, for ``undo``.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the model.
+        **how
+            As in ``load``.
+
+        Yields
+        ------
+        InputClassifier
+            The model.
+
+        Examples
+        --------
+        Add samples to a saved model::
+
+            with InputClassifier.change("questions.model") as model:
+                model.add("more.csv")
+        """
+        with one_at_a_time(path):
+            model = cls.load(path, **how)
+            yield model
+            model._save(Path(path), overwrite=True, previous=True)
+
+    @classmethod
+    def undo(cls, path: str | Path) -> Self:
+        """Put back the model that was in a folder before its last ``change``.
+
+        Parameters
+        ----------
+        path : path
+            Folder of the model.
+
+        Returns
+        -------
+        InputClassifier
+            The model as it was.
+        """
+        path = Path(path)
+        with one_at_a_time(path):
+            read_json_document(path, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
+            if not (path / PREVIOUS).is_dir():
+                raise InputError(f"{path} holds no earlier model: nothing was added or removed, or all is undone.")
+            cls.load(path / PREVIOUS)
+            with replace_folder(path, DESCRIPTION, overwrite=True) as folder:
+                copytree(path / PREVIOUS, folder, copy_function=link_or_copy, dirs_exist_ok=True)
+            return cls.load(path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "cpu", encoder: str | None = None, trust: bool = False) -> Self:
         """Load a saved model; its bank is only read when classes are added or removed.
 
         Parameters
@@ -640,26 +850,42 @@ class InputClassifier:
             Folder of the model.
         device : str
             PyTorch device of the encoder, such as "cpu" or "cuda".
+        encoder : str, optional
+            Name of its encoder, if that has moved, or is Python code: code that only the file names is not run.
+        trust : bool
+            Whether to run Python code that the file names as its encoder.
 
         Returns
         -------
         InputClassifier
             The model.
         """
-        folder = Path(path)
-        model = HOTClassifier.load(folder)
+        return read_folder(Path(path), partial(cls._read, Path(path), device, encoder, trust))
+
+    @classmethod
+    def _read(cls, folder: Path, device: str, encoder: str | None, trust: bool) -> Self:
+        digest, model = digest_of(folder), HOTClassifier.load(folder)
         content = read_json_document(folder, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
+        if encoder is not None and content.get("encoder") is None:
+            raise ParameterError(f"{folder} takes features and has no encoder: leave encoder (--encoder) out.")
         with refuse_damage(folder, WHAT):
-            found = cls(content["encoder"], new_only=bool(content["new_only"]), device=device)
+            found = cls(new_only=bool(content["new_only"]), device=device)
+            found.encoder, found.trust = encoder or content["encoder"], trust or encoder is not None
             found.model, found.kind = model, content["kind"]
             found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
-            if found.kind not in AT_ONCE:
-                raise ValueError("its kind of inputs is unknown")
+            if found.kind not in AT_ONCE or not isinstance(found.encoder, (str, type(None))):
+                raise ValueError("its kind of inputs or its encoder is unknown")
             found.support = Previews.from_json(content["support"], len(model.support_labels_))
             if content["old"] is not None:
-                labels = np.array(list(map(str, content["old"]["labels"])))
-                found.old = Examples(labels, Previews.from_json(content["old"], len(labels)))
-        found._bank = folder / BANK if is_bank(folder / BANK) else None
+                X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
+                found.old = Examples(X, y, Previews.from_json(content["old"], len(y)))
+                if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
+                    raise ValueError("its old samples are not valid features")
+            if digest_of(folder) != digest:
+                raise ValueError("it was replaced")
+        found._place = real(folder), digest
+        if isinstance(model.base, UnloadedBase) and is_bank(folder / BANK):
+            found._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
         return found
 
 
@@ -713,9 +939,12 @@ def _check_features(path: Path) -> None:
         )
 
 
-def _link(source: str, target: str) -> None:
-    """Hard-link a file that is never changed, or copy it if that is impossible."""
-    try:
-        os.link(source, target)
-    except OSError:
-        copyfile(source, target)
+def _of_one_class(images: Inputs, path: Any) -> Inputs:
+    """Images that lie in a folder themselves, and not in folders in it, get its name as label."""
+
+    def batches(size: int) -> Iterator[Rows]:
+        for rows in images.batches(size):
+            yield replace(rows, labels=[Path(path).resolve().name] * len(rows)) if rows.labels is None else rows
+
+    is_folder = images.kind == IMAGES and isinstance(path, (str, Path)) and os.path.isdir(path)
+    return replace(images, batches=batches) if is_folder else images

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.base import BaseClasses
 from hotshot.estimators.explanation import Explanation, Reason
 from hotshot.formatting import shortened, whole_percentage, with_interval
 from hotshot.inputs.rows import Previews
@@ -24,10 +23,15 @@ LONGEST_TITLE = 80
 
 @dataclass(frozen=True)
 class Examples:
-    """Labels (n,) and previews of samples."""
+    """Samples (n, V) with labels (n,) and previews."""
 
+    X: np.ndarray
     y: np.ndarray
     shown: Previews
+
+    def __add__(self, other: Examples) -> Examples:
+        X, y = (np.concatenate(pair) for pair in ((self.X, other.X), (self.y, other.y)))
+        return Examples(X, y, self.shown + other.shown)
 
 
 @dataclass(frozen=True)
@@ -112,37 +116,27 @@ class InputExplanation:
 
 
 def explain_inputs(
-    model: Any,
-    X: np.ndarray,
-    queries: Previews,
-    support: Previews,
-    old: Examples | None,
-    bank: BaseClasses | None,
-    reject: float | None,
+    model: Any, X: np.ndarray, queries: Previews, support: Previews, old: Examples | None, reject: float | None
 ) -> InputExplanation:
-    """Explain the answers to features X (queries, V), with the closest samples of old classes that have previews."""
+    """Explain the answers to features X (queries, V), with the closest samples of old classes."""
     found = model.explain(X, names=support.names(), queries=queries.names(), reject=reject)
-    samples = None if old is None else getattr(bank, "samples", None)
-    if old is None or bank is None or samples is None or bank.n_features != model.n_features_in_:
+    if old is None:
         return InputExplanation(found, queries, support, Previews(), tuple({} for _ in found.reasons))
-    ends, placed = np.cumsum(bank.counts), model._in_space(X)
-    # Not those of other names: the folder of a model may hold another bank.
-    old_names = set(bank.names.tolist()) - set(model.support_labels_.tolist())
+    placed, new = model._in_space(X).astype(np.float64), set(model.support_labels_.tolist())
 
     @cache
     def similar(name: Any) -> tuple[np.ndarray, np.ndarray]:
         """Indices in `old` of the samples of a class (n,), and their similarities to the inputs (queries, n)."""
-        (place,) = np.flatnonzero(bank.names == name)
-        own = np.flatnonzero(old.y == str(name))[: bank.counts[place]]
-        first = ends[place] - bank.counts[place]
-        rows = model._in_space(np.asarray(samples[first : first + len(own)]))
-        return own, 1 - cosine(placed.astype(np.float64), rows.astype(np.float64))
+        own = np.flatnonzero(old.y == str(name))
+        # The closest of some samples need not be the closest.
+        own = own if len(own) == model.known_.sizes[np.searchsorted(model.classes_, name)] else own[:0]
+        return own, 1 - cosine(placed, model._in_space(old.X[own]).astype(np.float64))
 
     close = []
     for i, reason in enumerate(found.reasons):
         closest = {}
         for name in (reason.label, reason.rival):
-            if name in old_names:
+            if name not in new:
                 own, all_similar = similar(name)
                 order = np.argsort(-all_similar[i], kind="stable")[:MOST_ON_PAGE]
                 closest[name] = [(int(own[j]), float(all_similar[i, j])) for j in order]

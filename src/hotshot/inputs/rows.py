@@ -23,6 +23,7 @@ from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
 from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
+from hotshot.labels import as_text
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
@@ -44,6 +45,12 @@ class Previews:
     def names(self) -> list[str]:
         """Names for explanations: texts in quotes, or else ids."""
         return [f'"{text}"' for text in self.texts] or [f"id {one}" if one.isdecimal() else one for one in self.ids]
+
+    def contents(self, X: np.ndarray) -> list[Any]:
+        """What tells the inputs with these features (n, V) apart: texts, thumbnails or the features themselves."""
+        features = [row.tobytes() for row in X]
+        small = [image or own for image, own in zip(self.thumbnails, features, strict=False)]
+        return [text.strip() for text in self.texts] or small or features
 
     def __add__(self, other: Previews) -> Previews:
         # Texts and thumbnails of some inputs only would be those of others.
@@ -179,7 +186,7 @@ def _features(path: Path) -> Inputs:
         first = 0
         for X, y in source.batches(size):
             kept = source.kept[first : first + len(X)]
-            labels = None if y is None else [str(one) for one in y.tolist()]
+            labels = None if y is None else [as_text(one) for one in y.tolist()]
             texts = {} if kept.texts is None else {TEXT: list(kept.texts)}
             columns = {name: list(values) for name, values in kept.columns.items()}
             # An id that is made of columns is redundant beside them.
@@ -213,7 +220,7 @@ def _checked_labels(labels: Sequence[Any] | None, n_inputs: int) -> list[str] | 
         return None
     if len(labels) != n_inputs:
         raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label per input.")
-    return [str(label) for label in labels]
+    return [as_text(label) for label in labels]
 
 
 def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -273,7 +280,7 @@ def _rows(
 ) -> Rows:
     """Rows of a table; what is wrong with one is known from its line, or from `problem_of` its content."""
     rows, content = [row for row, _ in some], [content_of(row) for row, _ in some]
-    labels = None if label is None else ["" if row[label] is None else str(row[label]).strip() for row in rows]
+    labels = None if label is None else [as_text(row[label]) for row in rows]
     ids = [str(first + i if key is None else row[key]) for i, row in enumerate(rows)]
     wrong = [error or problem_of(x) for (_, error), x in zip(some, content, strict=True)]
     errors = {i: error for i, error in enumerate(wrong) if error}

@@ -1,0 +1,293 @@
+"""Models in folders: grown, corrected, undone; changed by several processes; files of which belong together."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
+
+from hotshot import InputClassifier
+from hotshot.errors import HotshotError, InputError, LeftOutWarning, ParameterError, RunError
+
+SETTINGS = {"mean_rule": "posterior", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_problem(tmp_path_factory.mktemp("changed"))
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    return InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv", **SETTINGS).fit(folder / "new.csv")
+
+
+@pytest.fixture
+def saved(fitted, tmp_path):
+    fitted.save(tmp_path / "birds.model")
+    return tmp_path / "birds.model"
+
+
+def load(path):
+    return InputClassifier.load(path, trust=True)
+
+
+def test_an_old_class_is_corrected_like_any_other(fitted, saved, folder, tmp_path):
+    # Messages of the class in words that it never used.
+    taught, asked = ([f"{text} zorro{i}" for i, text in enumerate(sentences("vole", 6, seed=s))] for s in (1, 2))
+    assert np.mean(fitted.predict(asked) == OLD[3]) < 0.5
+    write_table(tmp_path / "more.csv", [*((text, OLD[3]) for text in taught), *labelled(["gull"], 2)])
+    with InputClassifier.change(saved, trust=True) as model:
+        model.add(tmp_path / "more.csv")
+    found = load(saved)
+    assert (found.predict(asked) == OLD[3]).all()
+    assert {*found.classes} == {*OLD, *NEW, "gull"}
+    rows = [(row["text"], row["label"]) for row in read_table(folder / "old.csv")]
+    write_table(tmp_path / "all.csv", [*rows, *((text, OLD[3]) for text in taught)])
+    write_table(
+        tmp_path / "new.csv",
+        [*((r["text"], r["label"]) for r in read_table(folder / "new.csv")), *labelled(["gull"], 2)],
+    )
+    fresh = InputClassifier(fitted.encoder, base=tmp_path / "all.csv", **SETTINGS).fit(tmp_path / "new.csv")
+    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
+    np.testing.assert_allclose(found.predict_proba(texts), fresh.predict_proba(texts), atol=5e-3)
+    assert any(text in str(found.explain(asked)) for text in taught)
+
+
+def test_the_classifier_of_a_loaded_model_grows_with_the_bank_beside_it(saved):
+    model = load(saved)
+    model.model.add_samples(model.features(sentences(NEW[0], 2, seed=4)), [NEW[0]] * 2)
+    assert "sample 10" in str(model.explain(sentences(NEW[0], 1, seed=5)).to_dict())
+    model.save(saved, overwrite=True)
+    assert len(load(saved).model.support_labels_) == 11
+
+
+def test_the_same_samples_are_added_once(saved, tmp_path):
+    write_table(tmp_path / "more.csv", [*labelled(["kite"], 3), *labelled(["gull"], 2), *labelled(["gull"], 1)])
+    model = load(saved)
+    with pytest.warns(LeftOutWarning, match=r"4 samples cannot be used: .* is a sample of 'kite' already"):
+        model.add(tmp_path / "more.csv")
+    assert model.contents()["kite"] == sentences("kite", 3)
+    assert len(model.contents()["gull"]) == 2
+    with pytest.raises(InputError, match="6 samples cannot be used"):
+        model.add(tmp_path / "more.csv")
+    with pytest.raises(InputError, match="is a sample of 'olda' already"):
+        model.add(sentences("olda", 1), ["olda"])
+
+
+def test_a_text_with_two_labels_is_left_out(fitted, saved, tmp_path):
+    write_table(
+        tmp_path / "two.csv", [("one gull", "gull"), ("one gull", "tern"), ("two tern", "tern"), ("x tern", "tern")]
+    )
+    model = load(saved)
+    with pytest.warns(LeftOutWarning, match="2 samples .*\"one gull\" has the labels 'gull', 'tern'"):
+        model.add(tmp_path / "two.csv")
+    assert {*model.new_classes} == {*NEW, "tern"}
+    with pytest.raises(InputError, match="has the labels 'kite', 'tern'"):
+        model.add(sentences("kite", 1), ["tern"])
+    with pytest.raises(InputError, match="has the labels"):
+        InputClassifier(fitted.encoder, strict=True).fit(tmp_path / "two.csv")
+
+
+def test_none_of_these_is_not_a_class(saved):
+    model = load(saved)
+    with pytest.warns(LeftOutWarning, match="\"noise\" is labelled 'none of these', which is no class"):
+        model.add(["noise", *sentences("gull", 2)], ["none of these", "gull", "gull"])
+    assert {*model.new_classes} == {*NEW, "gull"}
+    with pytest.raises(InputError, match="which is no class"):
+        model.add(["noise"], ["none of these"])
+
+
+def test_a_sample_is_removed_by_its_text_or_id(saved, hotshot):
+    text, *rest = sentences("kite", 3)
+    found = hotshot("remove", saved, "--sample", text, "--sample", "4")
+    assert found.returncode == 0, found.stderr
+    assert load(saved).contents()["kite"] == rest
+    assert len(load(saved).contents()["wren"]) == 2
+    for wrong, said in (
+        (["--sample", text + "x"], "is no sample of this model"),
+        (["kit"], "Did you mean 'kite'"),
+        ([], "Nothing to"),
+    ):
+        found = hotshot("remove", saved, *wrong)
+        assert found.returncode == 2
+        assert said in " ".join(found.stderr.split())
+
+
+def test_what_a_model_holds_is_shown(saved, hotshot):
+    assert repr(load(saved)).endswith("20 old classes, 3 new classes with 9 samples)")
+    shown = hotshot("inspect", saved).stdout
+    assert all(text in shown for text in (*sentences("kite", 3), "olda: 12 samples", "3 new classes"))
+    assert json.loads(hotshot("inspect", saved, "--json").stdout)["classes"]["kite"] == sentences("kite", 3)
+
+
+def test_changes_are_undone_to_the_bit(saved, hotshot, tmp_path):
+    texts, states = sentences("wren", 3, seed=2), []
+    for step in range(3):
+        states.append(load(saved).predict_proba(texts))
+        write_table(tmp_path / "more.csv", labelled([f"gull{step}"], 2))
+        assert hotshot("add", saved, "more.csv").returncode == 0
+    for before in states[::-1]:
+        assert hotshot("undo", saved).returncode == 0
+        np.testing.assert_array_equal(load(saved).predict_proba(texts), before)
+    found = hotshot("undo", saved)
+    assert found.returncode == 2
+    assert "holds no earlier model" in found.stderr
+
+
+def test_earlier_models_are_kept_up_to_a_number(saved, monkeypatch):
+    monkeypatch.setattr("hotshot.inputs.classifier.MOST_UNDONE", 2)
+    for step in range(4):
+        with InputClassifier.change(saved, trust=True) as model:
+            model.add(sentences(f"gull{step}", 2), [f"gull{step}"] * 2)
+    for _ in range(2):
+        InputClassifier.undo(saved)
+    assert {*load(saved).new_classes} == {*NEW, "gull0", "gull1"}
+    with pytest.raises(InputError, match="holds no earlier model"):
+        InputClassifier.undo(saved)
+
+
+def add_to(path, name):
+    with InputClassifier.change(path, trust=True) as model:
+        model.add(sentences(name, 2), [name] * 2)
+
+
+def test_several_processes_change_one_model_and_lose_nothing(saved):
+    names = [f"gull{i}" for i in range(6)]
+    processes = [get_context("fork").Process(target=add_to, args=(saved, name)) for name in names]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * len(names)
+    assert {*load(saved).new_classes} == {*NEW, *names}
+
+
+def test_a_model_that_others_have_changed_is_not_overwritten(saved):
+    mine, theirs = load(saved), load(saved)
+    theirs.add(sentences("gull", 2), ["gull"] * 2).save(saved, overwrite=True)
+    theirs.remove(["gull"]).save(saved, overwrite=True)
+    with pytest.raises(RunError, match="was changed since this model was loaded from it"):
+        mine.add(sentences("tern", 2), ["tern"] * 2).save(saved, overwrite=True)
+    mine.save(saved.with_name("other.model"))
+    assert {*load(saved.with_name("other.model")).new_classes} == {*NEW, "tern"}
+
+
+def test_a_model_is_read_whole_while_another_replaces_it(fitted, saved, tmp_path):
+    other = load(saved).add(sentences("gull", 2), ["gull"] * 2)
+    texts = sentences("wren", 2, seed=2)
+    valid = [model.predict_proba(texts).tolist() for model in (fitted, other)]
+    done, faults = threading.Event(), []
+
+    def replace():
+        while not done.is_set():
+            for model in (fitted, other):
+                model._place = None
+                model.save(saved, overwrite=True)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    for _ in range(60):
+        try:
+            faults += [found for found in [load(saved).predict_proba(texts).tolist()] if found not in valid]
+        except HotshotError as error:
+            faults.append(error)
+    done.set()
+    writer.join()
+    assert not faults
+
+
+@pytest.mark.parametrize("part", ["model.safetensors", "inputs.json", "old.safetensors", "model.json"])
+def test_files_of_another_model_are_refused(fitted, saved, tmp_path, part):
+    load(saved).add(sentences("kite", 1, seed=8), ["kite"]).save(tmp_path / "other.model")
+    with open(tmp_path / "other.model" / "old.safetensors", "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\0")
+    shutil.copy(tmp_path / "other.model" / part, saved / part)
+    with pytest.raises(InputError, match=r"birds\.model is not a valid model"):
+        load(saved)
+
+
+def test_another_bank_is_refused(fitted, saved, folder, tmp_path):
+    write_table(tmp_path / "other.csv", labelled([name + "x" for name in OLD], 12))
+    other = InputClassifier(fitted.encoder, base=tmp_path / "other.csv", **SETTINGS).fit(folder / "new.csv")
+    model = load(saved)
+    other.save(tmp_path / "other.model")
+    shutil.rmtree(saved / "base.bank")
+    shutil.copytree(tmp_path / "other.model" / "base.bank", saved / "base.bank")
+    with pytest.raises(InputError, match=r"base\.bank/bank\.json was not written with it"):
+        load(saved)
+    # It is compared again when it is read.
+    with pytest.raises(InputError, match="was fitted with other base classes"):
+        model.add(sentences("gull", 2), ["gull"] * 2)
+
+
+@pytest.mark.parametrize("command", ["predict", "explain", "suggest", "add"])
+def test_code_that_a_file_names_runs_only_if_the_user_names_it(
+    fitted, saved, folder, tmp_path, hotshot, command, monkeypatch
+):
+    (saved / "evil.py").write_text(
+        "import pathlib\npathlib.Path('ran').touch()\n" + (folder / "words.py").read_text(), encoding="utf-8"
+    )
+    model = load(saved)
+    name = f"{saved}/evil.py:embed"
+    content = json.loads((saved / "inputs.json").read_text())
+    model.encoder = name
+    model._loaded = None
+    evil = saved.with_name("evil.model")
+    model.save(evil)
+    assert json.loads((evil / "inputs.json").read_text()) == {**content, "encoder": name}
+    write_table(tmp_path / "more.csv", labelled(["gull"], 2))
+    monkeypatch.setattr("conftest.named_encoder", lambda arguments: [])
+    found = hotshot(command, evil, "more.csv")
+    assert found.returncode == 2
+    assert f"runs only if you name it: pass encoder='{name}'" in " ".join(found.stderr.split())
+    assert not (tmp_path / "ran").exists()
+    assert hotshot("inspect", evil).returncode == 0
+    assert not (tmp_path / "ran").exists()
+    found = hotshot(command, evil, "more.csv", "--encoder", name)
+    assert found.returncode == 0, found.stderr
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_folder_of_a_sentence_encoder_may_hold_code_too(saved, tmp_path):
+    (tmp_path / "encoder").mkdir()
+    model = load(saved)
+    model.encoder = f"st:{tmp_path}/encoder"
+    model.save(tmp_path / "other.model")
+    with pytest.raises(InputError, match="runs only if you name it"):
+        InputClassifier.load(tmp_path / "other.model").predict(["a"])
+
+
+def test_a_model_without_an_encoder_takes_none(fitted, tmp_path):
+    X = fitted.features(sentences("kite", 4))
+    InputClassifier().fit(X, ["a", "a", "b", "b"]).save(tmp_path / "plain.model")
+    with pytest.raises(ParameterError, match="has no encoder: leave"):
+        InputClassifier.load(tmp_path / "plain.model", encoder="minilm")
+
+
+def test_a_model_that_is_read_while_it_grows_answers_and_explains(saved):
+    model, texts, faults, done = load(saved), sentences("wren", 2, seed=2), [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            try:
+                str(model.explain(texts))
+                model.predict(texts)
+            except Exception as error:
+                faults.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(5):
+        model.add(sentences("gull", 2), ["gull"] * 2)
+        model.remove(["gull"])
+    done.set()
+    reader.join()
+    assert not faults
