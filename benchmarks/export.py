@@ -55,10 +55,9 @@ def compare_graph(name: str, folder: Path, n_vectors: int, agreement: Any, sizes
     bank = load_bank(name)
     task = Episodes(bank.y_novel, ways=bank.ways, shots=5, queries=1, seed=0)[0]
     model = HOTClassifier(bank.base).fit(bank.X_novel[task.support], task.support_labels)
-    files = {suffix: folder / f"{name}.{suffix}" for suffix in ("model", "onnx", "json", "bank", "compact")}
+    files = {suffix: folder / f"{name}.{suffix}" for suffix in ("model", "onnx", "bank", "compact")}
     model.save(files["model"])
     export_model(model, files["onnx"])
-    export_model(model, files["json"])
     bank.base.save(files["bank"], spaces=[model._space(model.settings())])
     save_compact(bank.base, files["compact"])
     sizes.add_row(name, *(readable_size(size(path)) for path in files.values()))
@@ -119,7 +118,7 @@ def main() -> None:
         f"ONNX graph and model, {options.vectors:,} samples, one thread; relative score differences above 1", "bank",
         "probability difference", "score difference", "model s", "graph s", "ratio",
     )  # fmt: skip
-    sizes = make_table("size on disk", "bank", "model", "ONNX", "JSON", "bank", "compact bank")
+    sizes = make_table("size on disk", "bank", "model", "ONNX", "bank", "compact bank")
     losses = make_table(
         f"accuracy over {options.tasks:,} tasks", "bank", "shots", "samples", "compact", "paired difference, 95%"
     )

@@ -72,10 +72,10 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
         (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4", "--out", "backbone"]),
     ],
     "extract": [
-        (["images"], ["--checkpoint", "backbone/best"]),
-        (["images"], ["--weights", "weights.pt", "--backbone", "conv4", "--size", "16"]),
-        (["images"], ["--network", "network.py:make", "--size", "16"]),
-        (["images"], ["--network", "network.onnx", "--size", "16"]),
+        (["images"], ["--encoder", "backbone/best"]),
+        (["images"], ["--encoder", "conv4@weights.pt", "--size", "16"]),
+        (["images"], ["--encoder", "network.py:make", "--size", "16"]),
+        (["images"], ["--encoder", "network.onnx", "--size", "16"]),
     ],
     "reproduce": [
         (["costs"], [*FILES, *FEW, "--jobs", "1"]),
@@ -83,7 +83,7 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
     ],
     "bank merge": [(["base.bank", "novel.bank"], ["--out", "merged.bank"])],
     "bank compact": [(["base.bank"], ["-o", "small.bank"])],
-    "export": [(["one.model", "one.onnx"], []), (["one.model", "one.json"], [])],
+    "export": [(["one.model", "one.onnx"], [])],
     "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
 }  # fmt: skip
 

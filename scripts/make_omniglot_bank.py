@@ -35,7 +35,7 @@ def main(source: str, work: Path) -> None:
     cache = ["--cache", str(work / "decoded")]
     backbone, features = work / "backbone", work / "features"
     subprocess.run([*hotshot, "train", source, *TRAINING, "--out", str(backbone), *cache], check=True)
-    extract = [*hotshot, "extract", source, "--checkpoint", str(backbone / "best"), "--out", str(features)]
+    extract = [*hotshot, "extract", source, "--encoder", str(backbone / "best"), "--out", str(features)]
     subprocess.run([*extract, *cache, "--force"], check=True)
     parts = []
     for split, most in (("base", BASE_SAMPLES), ("novel", NOVEL_SAMPLES)):

@@ -10,7 +10,6 @@ import pytest
 
 from few_shot_problems import drawn_classes
 from hotshot import BaseClasses
-from hotshot.base.views import separations
 from hotshot.errors import InputError
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.tables import accuracy_table
@@ -97,30 +96,3 @@ def test_a_bank_shows_what_it_is():
         assert text in shown.texts
     uneven = BaseClasses.from_samples(np.random.default_rng(0).normal(size=(9, 2)), [0] * 4 + [1] * 5)
     assert "9, 4 to 5 per class" in Cells(uneven._repr_html_()).texts
-
-
-def test_separations_are_distances_of_means_by_the_deviation_of_a_class():
-    rng = np.random.default_rng(1)
-    means = rng.normal(size=(30, 5))
-    X = means[np.repeat(np.arange(30), 50)] + 0.3 * rng.normal(size=(1500, 5))
-    own = BaseClasses.from_samples(X, np.repeat(np.arange(30), 50))
-    unit = X - X.mean(axis=0)
-    unit = (unit / np.linalg.norm(unit, axis=1, keepdims=True)).reshape(30, 50, 5)
-    distances = np.linalg.norm(unit.mean(axis=1)[:, None] - unit.mean(axis=1), axis=2) + 9 * np.eye(30)
-    expected = distances.min(axis=1) / np.sqrt(unit.var(axis=1, ddof=1).sum(axis=1))
-    nearest, separation = separations(own)
-    np.testing.assert_array_equal(nearest, distances.argmin(axis=1))
-    # All but a few hundredths of the variance is kept.
-    np.testing.assert_allclose(separation, expected, rtol=0.05)
-
-
-def test_a_bank_plots_its_closest_classes():
-    figure = bank().plot()
-    assert figure._repr_png_().startswith(b"\x89PNG")
-    closest = figure.axes[1]
-    labels = [label.get_text() for label in closest.get_yticklabels()]
-    assert labels[0] == r"<script>$x$\x1b[2J – b"
-    widths = [patch.get_width() for patch in closest.patches]
-    assert widths == sorted(widths)
-    with pytest.raises(InputError, match="add more classes"):
-        BaseClasses.from_samples(np.eye(3), [0] * 3).plot()

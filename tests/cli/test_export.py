@@ -22,7 +22,7 @@ def model(tmp_path):
     return tmp_path / "one.model"
 
 
-@pytest.mark.parametrize("name", ["one.onnx", "one.JSON"])
+@pytest.mark.parametrize("name", ["one.onnx", "one.ONNX"])
 def test_the_output_is_summarised_and_overwritten_only_by_force(hotshot, model, name):
     pytest.importorskip("onnx")
     run = hotshot("export", "one.model", name)
@@ -51,9 +51,9 @@ def of_another_kind(folder):
     [
         (newer, "a.onnx", "one.model is a model of version 2, but this hotshot reads version 1: use the hotshot that"),
         (of_another_kind, "a.onnx", "one.model holds a 'CentroidClassifier': load it with that class."),
-        (lambda folder: None, "a.pt", "a.pt must end in .onnx or .json, got '.pt'"),
-        (lambda folder: None, ".", "must end in .onnx or .json"),
-        (lambda folder: (folder / "model.json").unlink(), "a.json", "one.model is not a model, it has no model.json"),
+        (lambda folder: None, "a.pt", "a.pt must end in .onnx, got '.pt'"),
+        (lambda folder: None, ".", "must end in .onnx"),
+        (lambda folder: (folder / "model.json").unlink(), "a.onnx", "one.model is not a model, it has no model.json"),
     ],
     ids=["newer", "another kind", "suffix", "folder", "no model"],
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1] / "inputs"))
-from sentences import NEW, labelled, read_table, sentences, write_problem, write_table
+from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
 
 from hotshot import InputClassifier
 from hotshot.files import FeatureFile, write_features
@@ -51,6 +51,24 @@ def test_three_commands_and_a_reason(hotshot, here):
     assert np.mean(right) > 0.7
     explained = hotshot("explain", "birds.model", sentences("wren", 1, seed=9)[0])
     assert any(f'"{text}"' in explained.stdout for text in sentences("wren", 3))
+
+
+@pytest.mark.parametrize("n_old", [0, 3, 20])
+def test_fit_says_what_is_off_without_enough_old_classes(hotshot, here, n_old):
+    write_table(here / "few.csv", labelled(OLD[:n_old], 12))
+    base = ("--base", "few.csv") if n_old else ()
+    fitted = hotshot("fit", *base, "--support", "new.csv", "--encoder", "words.py:embed", "-o", "a.model")
+    said = " ".join(fitted.stderr.split())
+    assert ("pass at least 20 old classes with 10 samples each" in said) == (n_old < 20)
+    for line, off in (("predict --reject", n_old < 20), ("--batch", n_old == 0), ("suggest", n_old == 0)):
+        assert (line in said) == off
+    for command, refused in (
+        ("predict a.model inbox.csv --reject 0.05", n_old < 20),
+        ("suggest a.model inbox.csv", not n_old),
+    ):
+        found = hotshot(*command.split())
+        assert (found.returncode == 2) == refused
+        assert not refused or "base" in found.stderr
 
 
 def test_classes_are_added_and_removed(hotshot, here):
@@ -122,7 +140,7 @@ MISTAKES = [
     ("predict newer.model inbox.csv", "newer.model is a model of version 99"),
     ("predict birds.model inbox.csv --encoder missing.py:embed", "There is no file"),
     ("explain birds.model Kite --html old.csv", "exists: pass --force"),
-    ("explain birds.model --html page.html", "--html needs inputs"),
+    ("explain birds.model --html page.html", "--html and --reject need inputs"),
     ("fit --base old.csv --support new.csv", "features"),
     ("fit --base old.csv", "Pass --base OLD and --support NEW"),
     ("fit all.csv --base old.csv", "Pass --base OLD and --support NEW"),

@@ -30,7 +30,7 @@ def test_train_extract_and_evaluate_on_synthetic_characters(hotshot, few_glyphs,
     assert trained.returncode == 0, trained.stderr
     assert "160 images of 8 base classes, 160 of 8 validation classes" in trained.stdout
     assert "epoch 2 of 2: loss" in trained.stdout
-    extracted = hotshot("extract", "--checkpoint", "backbone/best")
+    extracted = hotshot("extract", "--encoder", "backbone/best")
     assert extracted.returncode == 0, extracted.stderr
     assert "of the time in the network" not in " ".join(extracted.stdout.split())
     found = read_features(tmp_path / "features" / "novel.safetensors")
@@ -48,7 +48,7 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
     state = create("conv4").state_dict()
     theirs = {name.replace("blocks.", "feature.trunk."): x for name, x in state.items()}
     torch.save({"epoch": 1, "state": theirs}, tmp_path / "best_model.tar")
-    run = hotshot("extract", "--weights", "best_model.tar", "--backbone", "conv4", "--size", "20")
+    run = hotshot("extract", "--encoder", "conv4@best_model.tar", "--size", "20")
     assert run.returncode == 0, run.stderr
     assert "24 tensors matched, from feature.trunk.0.conv.bias -> blocks.0.conv.bias" in " ".join(run.stdout.split())
     found = read_features(tmp_path / "features" / "val.safetensors")
@@ -58,7 +58,7 @@ def test_published_weights_are_matched_and_used(hotshot, few_glyphs, tmp_path):
 
 def test_an_interrupted_extraction_resumes_with_the_next_split(hotshot, few_glyphs, tmp_path, monkeypatch):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
-    flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
+    flags = ["extract", "--encoder", "conv4@w.pt", "--size", "20"]
     with monkeypatch.context() as patched:
         whole = extraction.extract_split
 
@@ -192,7 +192,7 @@ def test_a_folder_of_images_is_trained_on(hotshot, tmp_path):
     trained = hotshot("train", "pictures", "--size", "20", "--epochs", "1")
     assert trained.returncode == 0, trained.stderr
     assert "12 images of 2 base classes, 12 of 2 validation classes" in trained.stdout
-    assert hotshot("extract", "pictures", "--checkpoint", "backbone/best").returncode == 0
+    assert hotshot("extract", "pictures", "--encoder", "backbone/best").returncode == 0
     assert len(read_features(tmp_path / "features" / "val.safetensors").X) == 12
 
 
@@ -234,17 +234,12 @@ def test_without_pytorch_the_error_says_what_to_install(hotshot, monkeypatch):
         (["train", "--size", "10"], "size is too small for this network, got 10"),
         (["train", "--batch-size", "1"], "batch_size must be an integer from 2 to"),
         (["train", "--device", "abacus"], "device must be available in PyTorch"),
-        (["extract"], "one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, --network NAME"),
-        (["extract", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
-        (["extract", "--weights", "w.pt", "--backbone", "conv4"], "There is no file w.pt"),
-        (
-            ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "0"],
-            "size must be an integer from 1 to 4,096",
-        ),
-        (["extract", "--checkpoint", "nowhere"], "nowhere is not a checkpoint"),
-        (["extract", "--pretrained", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
+        (["extract"], "Pass --encoder NAME, such as minilm"),
+        (["extract", "--encoder", "conv4@w.pt"], "There is no file w.pt"),
+        (["extract", "--encoder", "conv4@w.pt", "--size", "0"], "size must be an integer from 1 to 4,096"),
+        (["extract", "--encoder", "./nowhere"], "nowhere is not a checkpoint"),
+        (["extract", "--encoder", "clip"], "encoder must be one of minilm, efficientnet-lite0, timm:"),
         (["extract", "--encoder", "minlm"], "got 'minlm'. Did you mean 'minilm'?"),
-        (["extract", "--encoder", "minilm", "--pretrained", "minilm"], "Pass exactly one of --encoder NAME"),
         (["extract", "--encoder", "minilm", "--size", "20"], "minilm has a fixed size, or none"),
     ],
 )
@@ -264,7 +259,7 @@ def test_a_folder_that_cannot_be_created_is_reported_first(hotshot, tmp_path, mo
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
     module = sys.modules[f"hotshot.cli.{command}"]
     monkeypatch.setattr(module, "decoded_splits", decoded)
-    weights = ["--weights", "w.pt", "--backbone", "conv4"] if command == "extract" else []
+    weights = ["--encoder", "conv4@w.pt"] if command == "extract" else []
     run = hotshot(command, "--size", "20", *weights, "--out", name)
     assert run.returncode == 2
     assert "is a file, not a folder: name another" in " ".join(run.stderr.split())
@@ -273,7 +268,7 @@ def test_a_folder_that_cannot_be_created_is_reported_first(hotshot, tmp_path, mo
 @pytest.mark.parametrize("command", ["train", "extract"])
 def test_a_folder_that_another_process_writes_to_is_refused(hotshot, few_glyphs, tmp_path, command):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
-    weights = ["--weights", "w.pt", "--backbone", "conv4"] if command == "extract" else []
+    weights = ["--encoder", "conv4@w.pt"] if command == "extract" else []
     with locked(tmp_path / "out"):
         run = hotshot(command, "--size", "20", *weights, "--out", "out")
     assert run.returncode == 2
@@ -282,7 +277,7 @@ def test_a_folder_that_another_process_writes_to_is_refused(hotshot, few_glyphs,
 
 def test_unfinished_files_are_removed_once_the_features_are_complete(hotshot, few_glyphs, tmp_path):
     torch.save(create("conv4", filters=64).state_dict(), tmp_path / "w.pt")
-    flags = ["extract", "--weights", "w.pt", "--backbone", "conv4", "--size", "20"]
+    flags = ["extract", "--encoder", "conv4@w.pt", "--size", "20"]
     assert hotshot(*flags).returncode == 0
     before = sorted(path.name for path in (tmp_path / "features").iterdir())
     (tmp_path / "features" / "base.safetensors.part").write_bytes(b"{}")

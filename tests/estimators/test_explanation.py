@@ -15,7 +15,7 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.base.embedded import load_bank
-from hotshot.errors import InputError, ParameterError
+from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.heads.problem import FittedHeads
@@ -99,7 +99,7 @@ def test_the_sample_that_is_the_reason_comes_first(settings):
         own = [e.contribution for e in reason.examples if e.label == reason.label]
         assert own[0] > 2 * own[1]
         assert reason.own > 0.8 * reason.gap
-        assert f"Most similar examples: sample {i} (similarity" in reason.in_words()
+        assert f"Closest examples of `{'aabb'[i]}`: sample {i} (similarity" in reason.in_words()
 
 
 def test_base_classes_that_are_the_reason_contribute_to_the_gap():
@@ -153,7 +153,7 @@ def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
     for reason in HOTClassifier(BANKS[np.float64], head="means").fit(X, y).explain(queries).reasons:
         assert not reason.is_split
         assert (reason.own, reason.lent, reason.rest) == (0, 0, reason.gap)
-        assert "gap" not in reason.in_words()
+        assert "logits" not in reason.in_words(numbers=True)
 
 
 def test_the_model_keeps_its_own_copy_of_the_support():
@@ -194,9 +194,21 @@ def test_without_base_classes_nothing_is_borrowed():
     assert "nothing is borrowed" in str(model.explain())
     (reason,) = model.explain(queries[:1]).reasons
     assert (reason.lenders, reason.lent) == ((), 0)
+    words = reason.in_words(numbers=True)
     for word in ("lent", "orrow"):
-        assert word not in reason.in_words()
-    assert "from the examples of both classes" in reason.in_words()
+        assert word not in words
+    assert "from the examples of both classes" in words
+    assert "logits" not in reason.in_words()
+
+
+def test_words_say_how_the_runner_up_compares():
+    X, y, queries = task()
+    for reason in HOTClassifier(BANKS[np.float64]).fit(X, y).explain(queries).reasons:
+        best = {c: max(e.similarity for e in reason.examples if e.label == c) for c in (reason.label, reason.rival)}
+        less = best[reason.rival] < best[reason.label]
+        words = reason.in_words()
+        assert f"Runner-up: `{reason.rival}`" in words
+        assert f"(similarity {best[reason.rival]:.2f}), is {'less' if less else 'no less'} similar" in words
 
 
 def test_names_of_samples_are_used():
@@ -206,7 +218,7 @@ def test_names_of_samples_are_used():
     explanation = model.explain(queries, names=np.array(names))
     for reason in explanation.reasons:
         assert [e.name for e in reason.examples] == [names[e.index] for e in reason.examples]
-        assert "Most similar examples: photo " in reason.in_words()
+        assert f"Closest examples of `{reason.label}`: photo " in reason.in_words()
     assert [loan.name for loan in explanation.loans] == names
     assert "(photo c)" in str(explanation)
 
@@ -291,28 +303,6 @@ def test_a_dictionary_goes_through_json(labels):
     for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
         assert plain["own"] + plain["lent"] + plain["rest"] == pytest.approx(plain["gap"])
         assert plain["examples"][0]["contribution"] == reason.examples[0].contribution
-
-
-@pytest.mark.filterwarnings("ignore:Glyph:UserWarning")
-def test_a_plot_shows_the_parts(hostile):
-    figure = hostile.plot(n=4)
-    (axes,) = figure.axes
-    assert [len(bars) for bars in axes.containers] == [4, 4, 4]
-    for i, reason in enumerate(hostile.reasons[:4]):
-        widths = [bars[i].get_width() for bars in axes.containers]
-        assert widths == pytest.approx([reason.own, reason.lent, reason.rest])
-    assert "gap" in axes.get_xlabel()
-    assert axes.get_ylabel()
-    assert [text.get_text() for text in figure.legends[0].get_texts()][-3:] == ["examples", "lent means", "rest"]
-    figure.draw_without_rendering()
-
-
-def test_what_cannot_be_plotted_is_refused(hostile):
-    X, y, _ = task()
-    with pytest.raises(InputError, match="no queries to plot: pass X to explain"):
-        HOTClassifier(BANKS[np.float64]).fit(X, y).explain().plot()
-    with pytest.raises(ParameterError, match="n must be at least 1, got 0"):
-        hostile.plot(n=0)
 
 
 def test_free_lunch_explains_too():

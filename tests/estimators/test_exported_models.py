@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -139,50 +137,15 @@ def test_the_graph_of_the_docs_rejects_as_the_model_does(tmp_path, monkeypatch):
     assert known["about"]["classes"] == ["ant", "b\u00ea", "caf\udce9"]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_python_of_the_docs_answers_as_the_model_does(name, tmp_path, monkeypatch):
-    model, queries = fitted(name)
-    export_model(model, tmp_path / "intents.json")
-    monkeypatch.chdir(tmp_path)
-    known = {}
-    (block,) = blocks("python", "JSON")
-    exec(block, known)
-    found = [known["in_space"](x) for x in queries.tolist()]
-    np.testing.assert_allclose([known["probabilities"](z) for z in found], model.predict_proba(queries), atol=CLOSE)
-    assert known["m"]["classes"] == model.classes_.tolist()
-    if known["m"]["outliers"]:
-        scores, best = zip(*(known["outlier_score"](z) for z in found), strict=True)
-        check_scores(scores, model.outlier_score(queries))
-        assert list(best) == model._best_fit(model._in_space(queries))[0].tolist()
-
-
-@pytest.mark.parametrize("name", ["temperatures", "without base", "logarithm"])
-def test_the_javascript_of_the_docs_answers_as_the_model_does(name, tmp_path):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed: the JavaScript of docs/guides/export.md is not tested")
-    model, queries = fitted(name)
-    export_model(model, tmp_path / "intents.json")
-    (block,) = blocks("javascript", "JSON")
-    asked = f"const zs = {json.dumps(queries.tolist())}.map(inSpace)\n"
-    said = "console.log(JSON.stringify([zs.map(probabilities), m.outliers && zs.map(outlierScore)]))"
-    done = subprocess.run(
-        [node, "-"], input=block + asked + said, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
-    )
-    probabilities, scores = json.loads(done.stdout)
-    np.testing.assert_allclose(probabilities, model.predict_proba(queries), atol=CLOSE)
-    if model.base is not None:
-        check_scores(np.array(scores)[:, 0], model.outlier_score(queries))
-
-
 def test_limits_are_kept_where_there_are_some(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    limits = {}
     for name in ("temperatures", "default"):
-        model, _ = fitted(name)
-        export_model(model, tmp_path / f"{name}.json")
-        found = json.loads((tmp_path / f"{name}.json").read_text())
-        limits = found["reject_above"]
-        assert (limits is None) == (name == "default")
-    assert np.shape(json.loads((tmp_path / "temperatures.json").read_text())["reject_above"]) == (13, 3)
+        export_model(fitted(name)[0], tmp_path / f"{name}.onnx")
+        (about,) = onnx.load(str(tmp_path / f"{name}.onnx")).metadata_props
+        limits[name] = json.loads(about.value)["reject_above"]
+    assert limits["default"] is None
+    assert np.shape(limits["temperatures"]) == (13, 3)
 
 
 def tiny():
@@ -196,29 +159,28 @@ def tiny():
     [
         (lambda: CentroidClassifier().fit(X, Y), "a.onnx", ParameterError, "CentroidClassifier cannot be exported"),
         (lambda: HOTClassifier(BASE), "a.onnx", NotFittedError, "not fitted"),
-        (lambda: fitted("default")[0], "a.pt", ParameterError, r"a\.pt must end in \.onnx or \.json, got '\.pt'"),
-        (lambda: fitted("default")[0], "a", ParameterError, "must end in .onnx or .json, got ''"),
-        (lambda: fitted("default")[0], "old.json", InputError, r"old\.json exists: overwrite it, or name another"),
-        (lambda: fitted("default")[0], "dir.json", InputError, "is a folder: name a file"),
+        (lambda: fitted("default")[0], "a.pt", ParameterError, r"a\.pt must end in \.onnx, got '\.pt'"),
+        (lambda: fitted("default")[0], "a", ParameterError, "must end in .onnx, got ''"),
+        (lambda: fitted("default")[0], "old.onnx", InputError, r"old\.onnx exists: overwrite it, or name another"),
+        (lambda: fitted("default")[0], "dir.onnx", InputError, "is a folder: name a file"),
         (tiny, "a.onnx", InputError, "beyond the range of float32: rescale"),
-        (lambda: HOTClassifier(BASE).fit(X, Y.astype("M8[D]")), "a.json", InputError, "classes_ holds datetime64"),
+        (lambda: HOTClassifier(BASE).fit(X, Y.astype("M8[D]")), "a.onnx", InputError, "classes_ holds datetime64"),
     ],
     ids=["no transform", "not fitted", "suffix", "no suffix", "exists", "folder", "range", "classes"],
 )
 def test_what_cannot_be_exported_is_refused(make, name, error, message, tmp_path):
     pytest.importorskip("onnx")
-    (tmp_path / "old.json").write_text("precious")
-    (tmp_path / "dir.json").mkdir()
+    (tmp_path / "old.onnx").write_text("precious")
+    (tmp_path / "dir.onnx").mkdir()
     with pytest.raises(error, match=message) as raised:
         export_model(make(), tmp_path / name)
     assert error is NotFittedError or "\n" not in str(raised.value)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dir.json", "old.json"]
-    assert (tmp_path / "old.json").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dir.onnx", "old.onnx"]
+    assert (tmp_path / "old.onnx").read_text() == "precious"
 
 
-def test_a_graph_needs_onnx_and_numbers_do_not(tmp_path, monkeypatch):
+def test_a_graph_needs_onnx(tmp_path, monkeypatch):
     model, _ = fitted("default")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(RunError, match=r"needs onnx: pip install 'hotshot\[onnx\]', or write a \.json file"):
+    with pytest.raises(RunError, match=r"needs onnx: pip install 'hotshot\[onnx\]'"):
         export_model(model, tmp_path / "one.onnx")
-    export_model(model, tmp_path / "one.json")

@@ -263,7 +263,7 @@ def test_what_an_older_version_kept_is_measured_again():
 def test_rejecting_needs_a_bank_and_a_share():
     X, y = samples(NEW, 2, seed=1)
     few = BaseClasses.from_samples(*samples(range(6), 20, seed=0))
-    with pytest.raises(ParameterError, match="at least 20 classes"):
+    with pytest.raises(ParameterError, match="at least 20 base classes"):
         HOTClassifier(few, **SET).fit(X, y).predict(X, reject=0.05)
     assert HOTClassifier(few, **SET).fit(X, y).outlier_score(X).shape == (12,)
     with pytest.raises(ParameterError, match="without base classes has no outlier scores"):

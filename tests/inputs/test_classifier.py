@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from contextlib import suppress
+from copy import copy
 
 import numpy as np
 import pytest
 from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
+from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.files import FeatureFile, Kept, write_features
 
@@ -63,11 +65,51 @@ def test_a_loaded_model_predicts_and_explains_like_the_saved_one(fitted, saved):
 def test_explanations_quote_the_samples(fitted):
     of_new, of_old = (str(fitted.explain(sentences(name, 1, seed=2))) for name in ("kite", OLD[0]))
     assert any(f'"{text}"' in of_new for text in sentences("kite", 3))
-    assert "Most similar examples" in of_new
-    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 5))
+    assert "Closest examples of `kite`" in of_new
+    assert any(f'"{text}"' in of_old for text in sentences(OLD[0], 12))
     page = fitted.explain(["Kite0 <script>alert(1)</script>"]).to_html("<b>")
     assert "<script>alert" not in page
     assert "<b>" not in page
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_the_closest_of_all_samples_of_an_old_class_are_shown(fitted, saved, loaded):
+    model = InputClassifier.load(saved, trust=True) if loaded else fitted
+    for name in OLD[:4]:
+        texts = sentences(name, 12)
+        # The last sample of the class is the input itself.
+        explained = model.explain(texts[-1:])
+        assert explained.explanation.reasons[0].label == name
+        (shown, *_) = (row for row in explained.to_dict()["reasons"][0]["old_examples"] if row["label"] == name)
+        assert (shown["name"], shown["similarity"]) == (f'"{texts[-1]}"', pytest.approx(1, abs=1e-5))
+        assert f'"{texts[-1]}" (similarity 1.00)' in str(explained)
+        assert texts[-1] in explained.to_html("x").split("Likeliest class")[1]
+
+
+def test_a_sample_added_to_an_old_class_is_among_the_closest_if_all_are_known(fitted, folder):
+    bank = InputClassifier(fitted.encoder, base=fitted.model.base).fit(folder / "new.csv")
+    (text,) = sentences(OLD[0], 1, seed=7)
+    for model, known in ((fitted, True), (bank, False)):
+        grown = copy(model).add([text], [OLD[0]])
+        assert (f'"{text}" (similarity 1.00)' in str(grown.explain([text]))) == known
+        assert ("not at hand" in str(grown.explain([text]))) != known
+
+
+def test_explanations_reject_what_predictions_reject(fitted, folder):
+    texts = [row["text"] for row in read_table(folder / "inbox.csv")]
+    answers = fitted.predict(texts, reject=0.05, unknown="none")
+    explained = fitted.explain(texts, reject=0.05)
+    reasons = explained.to_dict()["reasons"]
+    assert [reason["rejected"] for reason in reasons] == (answers == "none").tolist()
+    assert 0 < sum(answers == "none") < len(texts)
+    np.testing.assert_allclose([r["outlier_score"] for r in reasons], fitted.outlier_score(texts), atol=1e-4)
+    words, cards = str(explained).split("\n\n"), explained.to_html("x").split("<article>")[1:]
+    for reason, paragraph, card in zip(reasons, words, cards, strict=True):
+        assert reason["rejected"] == (reason["outlier_score"] > reason["limit"])
+        assert ("none of these" in paragraph, "none of these" in card) == (reason["rejected"],) * 2
+        assert f"limit of {reason['limit']:.2f}" in paragraph
+        assert f"limit of {reason['limit']:.2f}" in card
+    assert "limit" not in str(fitted.explain(texts[:1]))
 
 
 def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path):
@@ -169,6 +211,46 @@ def test_invalid_inputs_are_refused(fitted, folder, tmp_path):
     write_table(tmp_path / "clash.csv", labelled([OLD[0]], 1))
     with pytest.raises(InputError, match="is a base class and a new class"):
         InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "clash.csv")
+
+
+@pytest.fixture
+def n_encoded(monkeypatch):
+    """The numbers of inputs that were encoded together."""
+    found, encode = [], Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda self, content: found.append(len(content)) or encode(self, content))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (labelled(OLD, 12), [("one", OLD[3])], f"'{OLD[3]}' is a base class and a new class"),
+        (labelled(OLD, 12), [("one", "")], "new.csv has no label in any row"),
+        (labelled(OLD, 12), [("one",)], "new.csv has no column of labels"),
+        ([("one",)], labelled(NEW, 1), "old.csv has no column of labels"),
+        ([("one", "")], labelled(NEW, 1), "old.csv has no label in any row"),
+        (labelled(OLD, 12), [*labelled(NEW, 1), ("", "wren")], r"1 of 4 inputs of .*new.csv cannot be read: row 4"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_encoded(folder, tmp_path, n_encoded, old, new, said):
+    for name, rows in (("old.csv", old), ("new.csv", new)):
+        write_table(tmp_path / name, rows, header=("text", "label")[: len(rows[0])])
+    with pytest.raises(InputError, match=said):
+        InputClassifier(f"{folder}/words.py:embed", base=tmp_path / "old.csv", strict=True).fit(tmp_path / "new.csv")
+    # One and two inputs are those that the encoder is probed with.
+    assert n_encoded in ([], [1, 2])
+
+
+def test_the_few_of_one_file_are_counted_before_anything_is_encoded(folder, tmp_path, n_encoded):
+    write_table(tmp_path / "all.csv", [*labelled(OLD, 12), *labelled(NEW, 3)])
+    with pytest.raises(InputError, match="no class with at most 2"):
+        InputClassifier(f"{folder}/words.py:embed").fit_together(tmp_path / "all.csv", few=2)
+    assert n_encoded == []
+
+
+def test_the_support_is_encoded_before_the_base(folder, n_encoded):
+    InputClassifier(f"{folder}/words.py:embed", base=folder / "old.csv").fit(folder / "new.csv")
+    assert n_encoded[2] == 9
 
 
 @pytest.mark.parametrize("field", ["encoder", "kind", "about", "probe", "support", "old", "version", "format"])

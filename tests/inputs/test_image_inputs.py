@@ -79,6 +79,17 @@ def test_support_images_are_kept_as_thumbnails(model, photographs):
     assert "blue/0.jpg" in str(loaded.explain(photographs / "inbox" / "2.png"))
 
 
+def test_images_beyond_the_thumbnails_of_a_class_are_shown_by_their_path(photographs, monkeypatch):
+    monkeypatch.setattr("hotshot.inputs.classifier.MOST_THUMBNAILS", 2)
+    model = InputClassifier(f"{photographs}/eyes.py:colours", base=photographs / "old").fit(photographs / "new")
+    assert [bool(small) for small in model.old.shown.thumbnails] == [*[True] * 2, *[False] * 10] * 2
+    explained = model.explain(photographs / "old" / "red" / "11.png")
+    assert "`red`: red/11.png (similarity 1.00)" in str(explained)
+    page = explained.to_html("Colours")
+    assert "red/11.png</span>" in page
+    assert 'src="data:image/webp;base64,"' not in page
+
+
 def test_archives_are_read_in_place(photographs, model):
     with tarfile.open(photographs / "new.tar", "w") as archive:
         archive.add(photographs / "new", "photographs")
@@ -107,6 +118,9 @@ def test_a_file_that_is_not_an_image_is_named(model, photographs):
         model.predict(photographs / "list.txt")
     with pytest.raises(InputError, match="is not an image"):
         model.predict(photographs / "eyes.py")
+    (photographs / "a.heic").write_bytes(b"none")
+    with pytest.raises(InputError, match=r"is not an image: convert \.heic to \.jpg first"):
+        model.predict(photographs / "a.heic")
     with pytest.raises(InputError, match="has no labels: put images into one folder per class"):
         InputClassifier(model.encoder).fit(photographs / "new" / "blue")
 
@@ -120,7 +134,7 @@ def test_corrupt_and_missing_images_are_rows_with_errors(hotshot, model, photogr
     found = hotshot("predict", photographs / "colours.model", inbox, "-o", "answers.csv")
     assert found.returncode == 0, found.stderr
     notes = " ".join(found.stderr.split())
-    assert "2 files that are not images and were left out (1 .heic, 1 .txt): convert .heic to .jpg" in notes
+    assert "2 files other than images, left out (1 .heic, 1 .txt): convert .heic to .jpg" in notes
     rows = read_table(photographs / "answers.csv")
     assert [row["path"] for row in rows if row["error"]] == ["a-broken.png"]
     assert all(row["class"] for row in rows if not row["error"])

@@ -59,7 +59,12 @@ def test_ids_are_those_of_the_table_or_numbers(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["one\ntwo, or three\n", 'id,text\n1,one\n2,"two, or three"\n', '{"text": "one"}\n{"text": "two, or three"}\n'],
+    [
+        "one\ntwo, or three\n",
+        'text\none\n"two, or three"\n',
+        'id,text\n1,one\n2,"two, or three"\n',
+        '{"text": "one"}\n{"text": "two, or three"}\n',
+    ],
 )
 def test_standard_input_is_a_table_json_lines_or_bare_lines(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content.encode())))

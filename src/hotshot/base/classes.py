@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +37,6 @@ from hotshot.base.streaming import FORMS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, replace_folder
 from hotshot.labels import check_labels, joined_labels
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Most prepared spaces that a bank keeps; beyond it the least recently used is dropped.
 MOST_SPACES = 8
@@ -425,16 +422,6 @@ class BaseClasses:
 
     def _repr_html_(self) -> str:
         return views.as_html(self)
-
-    def plot(self) -> Figure:
-        """Plot the samples per class and the closest pairs of classes.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        return views.as_figure(self)
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self

@@ -26,7 +26,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str, tuple[str, ...]]]] = {
         "predict": ("predict", "Classify inputs: class, probability, runner-up and outlier score of each.",
                     ("hotshot predict intents.model questions.csv --reject 0.05 -o answers.csv",
                      "hotshot predict intents.model inbox.csv --batch -o answers.csv")),
-        "explain": ("explain", "Explain predictions: closest examples, and evidence from the base classes.",
+        "explain": ("explain", "Explain predictions: the closest examples, the runner-up, and the lenders.",
                     ('hotshot explain intents.model "My card was stolen"',
                      "hotshot explain intents.model questions.csv --html explained.html")),
         "suggest": ("suggest", "Suggest which inputs to label next, with reasons.",
@@ -37,7 +37,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str, tuple[str, ...]]]] = {
                    ('hotshot remove intents.model "lost card"',
                     'hotshot remove intents.model --sample "Where is my card?"')),
         "undo": ("grow", "Undo the last add or remove.", ("hotshot undo intents.model",)),
-        "export": ("export", "Export a model as ONNX or JSON, to use it without hotshot.",
+        "export": ("export", "Export a model as ONNX, to use it without hotshot.",
                    ("hotshot export intents.model intents.onnx",)),
     },
     "Measure": {

@@ -24,6 +24,10 @@ def explain(
         ),
     ] = None,
     rows: Annotated[int, inputs.number("Maximum number of inputs to explain.")] = 5,
+    reject: Annotated[float | None, inputs.number("Reject inputs that fit no class, as hotshot predict does.")] = None,
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Add the parts of the difference between the two logits.")
+    ] = False,
     html: Annotated[Path | None, typer.Option(help="File for an HTML page with inputs and examples.")] = None,
     text: models.Text = None,
     label: models.Label = None,
@@ -33,13 +37,13 @@ def explain(
     force: inputs.Force = False,
     json: inputs.Json = False,
 ) -> None:
-    """Explain predictions: closest examples, and evidence from the base classes."""
+    """Explain predictions: the closest examples, the runner-up, and the lenders."""
     from hotshot.files.atomic import write_text
     from hotshot.inputs.rows import Columns
 
+    if data is None and (html is not None or reject is not None):
+        raise ParameterError("--html and --reject need inputs: pass a text, an image or a file.")
     if html is not None:
-        if data is None:
-            raise ParameterError("--html needs inputs: pass a text, an image or a file.")
         inputs.refuse_existing(html, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
     given = None if data is None else models.opened(found, data, Columns(text, label, id_))
@@ -48,7 +52,7 @@ def explain(
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
         return
     with models.InputProgress(console, "encoding") as progress:
-        explained = found.explain(given, rows)
+        explained = found.explain(given, rows, reject=reject)
     print_notes(console, progress.notes)
     if json:
         print(dumps(explained.to_dict(), indent=2, ensure_ascii=False))
@@ -56,4 +60,4 @@ def explain(
         write_text(html, explained.to_html(f"Answers of {model.name}, explained"))
         console.print(f"{html}: {count(len(explained.close), 'answer')} explained.", markup=False)
     elif not json:
-        Console().print(str(explained), markup=False, soft_wrap=True)
+        Console().print(explained.in_words(numbers=numbers), markup=False, soft_wrap=True)

@@ -11,10 +11,10 @@ from hotshot.formatting import printable, readable_size
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model.", show_default=False)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file, .onnx or .json.", show_default=False)],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file, .onnx.", show_default=False)],
     force: Force = False,
 ) -> None:
-    """Export a model as ONNX or JSON, to use it without hotshot."""
+    """Export a model as ONNX, to use it without hotshot."""
     from hotshot.estimators import HOTClassifier
     from hotshot.estimators.export import export_model
 

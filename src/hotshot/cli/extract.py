@@ -44,18 +44,9 @@ def extract(
         str | None,
         typer.Option(
             help="Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a "
-            "checkpoint, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME."
+            "checkpoint of hotshot train, BACKBONE@WEIGHTS, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME."
         ),
     ] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Checkpoint from hotshot train, such as backbone/best.")
-    ] = None,
-    pretrained: Annotated[str | None, typer.Option(help="Same as --encoder.")] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="File of published weights, for --backbone or --network.")
-    ] = None,
-    backbone: Annotated[str | None, typer.Option(help="Network for --weights, such as wrn28_10.")] = None,
-    network: Annotated[str | None, typer.Option(help="Same as --encoder.")] = None,
     size: Annotated[int | None, number("Side of the input in pixels. Default: the network's own, or 84.")] = None,
     out: Annotated[Path, typer.Option(help=f"Folder for the feature files, one per split. {RESUME}")] = Path(
         "features"
@@ -75,9 +66,10 @@ def extract(
     from hotshot.inputs.rows import Columns
 
     console = Console(stderr=json)
-    name = _encoder_name(encoder, checkpoint, pretrained, weights, backbone, network)
+    if encoder is None:
+        raise ParameterError("Pass --encoder NAME, such as minilm for texts or efficientnet-lite0 for images.")
     with needs_images():
-        loaded = load_encoder(name, device, size)
+        loaded = load_encoder(encoder, device, size)
     for note in loaded.notes:
         console.print(note, markup=False)
     with locked(out):
@@ -92,31 +84,6 @@ def extract(
             _remove(scratch)
     if json:
         print(dumps(written, indent=2))
-
-
-def _encoder_name(
-    encoder: str | None,
-    checkpoint: Path | None,
-    pretrained: str | None,
-    weights: Path | None,
-    backbone: str | None,
-    network: str | None,
-) -> str:
-    """The one encoder that the flags name."""
-    given = [x for x in (encoder, checkpoint, pretrained, backbone, network) if x is not None]
-    if len(given) > 1 or (not given and weights is None):
-        raise ParameterError(
-            "Pass exactly one of --encoder NAME, --checkpoint FOLDER, --pretrained NAME, --network NAME, or --backbone "
-            "NAME with --weights FILE."
-        )
-    if (weights is None) != (backbone is None) and network is None:
-        raise ParameterError("Pass --weights FILE and --backbone NAME together, or --weights FILE with --network NAME.")
-    if checkpoint is not None:
-        # Absolute: a folder may have the name of an encoder.
-        return str(checkpoint.absolute())
-    if weights is not None and str(given[0]).lower().endswith(".onnx"):
-        raise ParameterError(f"{given[0]} holds its own weights: leave --weights out.")
-    return str(given[0]) if weights is None else f"{given[0]}@{weights}"
 
 
 def _write_splits(

@@ -66,8 +66,18 @@ def fit(
             assert support is not None
             model.fit(support, columns=columns, watch=progress.watch)
         model.save(out, overwrite=force)
-    print_notes(console, progress.notes)
+    print_notes(console, [*progress.notes, *_what_is_off(model)])
     print_summary(model, out, json)
+
+
+def _what_is_off(model: InputClassifier) -> list[str]:
+    """What the model cannot do, why, and how it could, in a sentence; nothing if it can do all."""
+    if getattr(model.model, "alarm_scores_", None) is not None:
+        return []
+    without = model.model.base is None
+    off = "predict --reject, predict --batch and suggest are" if without else "predict --reject is"
+    why = "they learn from old classes" if without else "it learns from many old classes"
+    return [f"{off} off, because {why}: pass at least 20 old classes with 10 samples each, as --base or in one file."]
 
 
 def print_summary(model: InputClassifier, out: Path, json: bool) -> None:

@@ -70,13 +70,15 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         answers = np.asarray(model.classes_[model._solved(X).probabilities[0].argmax(axis=1)])
         if reject is None:
             return answers
-        return replaced(answers, model._outliers(model._in_space(X), reject)[1], unknown)
+        scores, limits = model._outliers(model._in_space(X), reject)
+        return replaced(answers, scores > limits, unknown)
 
     def _solved(self, X: np.ndarray) -> BatchSolution:
         """Joint inference over checked samples; a batch of one task."""
         if getattr(self, "known_", None) is None:
             raise ParameterError(
-                f"{type(self).__name__} without base classes cannot predict a batch jointly: pass base, or use predict."
+                f"{type(self).__name__} without base classes cannot predict a batch jointly: pass base (in the shell "
+                "--base), or predict one by one."
             )
         placed = self._in_space(X).astype(np.float64)
         logits = self._finite_logits(X).astype(np.float64) / self.probability_temperature_

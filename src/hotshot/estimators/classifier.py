@@ -28,7 +28,7 @@ from hotshot.estimators.confidence import Confidence, confidence_on
 from hotshot.estimators.explanation import Explanation, explain_model
 from hotshot.estimators.fields import VALID
 from hotshot.estimators.models import load_model, loaded, save_model
-from hotshot.estimators.open_world import OpenWorld, check_base
+from hotshot.estimators.open_world import OpenWorld, check_base, check_names
 from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.estimators.suggesting import Suggesting
 from hotshot.labels import label_array, warn_of_similar
@@ -347,6 +347,9 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         if self.base is None:
             self._fit_without_base(X, labels)
             return
+        if getattr(self, "include_base", False):
+            # Before settings are chosen, which takes long.
+            check_names(self.base.names, self.classes_)
         X = cast(X, self.base.dtype)
         base, method = self.parts()
         if not base.transform.unit:
@@ -414,7 +417,8 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         answers = super(CalibratedClassifier, model).predict(X)
         if reject is None:
             return answers
-        return replaced(answers, model._outliers(model._in_space(model._validated(X)), reject)[1], unknown)
+        scores, limits = model._outliers(model._in_space(model._validated(X)), reject)
+        return replaced(answers, scores > limits, unknown)
 
     @NO_OVERFLOW_WARNINGS
     def answers(
@@ -449,7 +453,8 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             probabilities = model._probabilities(_finite(placed @ model.coef_.T + model.intercept_, X))
         if model.base is None and reject is None:
             return probabilities, None, np.zeros(len(X), dtype=bool)
-        return probabilities, *model._outliers(placed, reject)
+        scores, limits = model._outliers(placed, reject)
+        return probabilities, scores, scores > limits
 
     def _in_space(self, X: np.ndarray) -> np.ndarray:
         """Samples in the space of the model (samples, axes)."""
@@ -509,7 +514,12 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
 
     def explain(
-        self, X: Any = None, names: Sequence[str] | None = None, queries: Sequence[str] | None = None
+        self,
+        X: Any = None,
+        names: Sequence[str] | None = None,
+        queries: Sequence[str] | None = None,
+        *,
+        reject: float | None = None,
     ) -> Explanation:
         """Explain which base classes lend to the novel classes and, for queries, why each is predicted as it is.
 
@@ -521,20 +531,25 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             Names of the support samples, in the order of fit; by default "sample 0", "sample 1" and so on.
         queries : list of str, optional
             Names of the queries; by default "Query 0", "Query 1" and so on.
+        reject : float, optional
+            As in ``predict``; each reason then has the limit of its outlier score.
 
         Returns
         -------
         Explanation
             ``loans``, one per calibrated Gaussian, and ``reasons``, one per query: the contributions of support samples
-            and base classes to the gap between the logits of the two most probable classes. It can be printed, plotted
-            with ``plot()`` and converted with ``to_dict()``.
+            and base classes to the gap between the logits of the two most probable classes. It can be printed, and
+            converted with ``to_dict()``; ``in_words(numbers=True)`` adds the contributions.
         """
         check_is_fitted(self)
         model = snapshot(self)
         if X is not None:
             X = cast(model._validated(X), model.coef_.dtype)
             model._finite_logits(X)
-        return explain_model(model, X, names, queries=queries)
+        outliers = None
+        if X is not None and (reject is not None or model.base is not None):
+            outliers = model._outliers(model._in_space(X), reject)
+        return explain_model(model, X, names, queries=queries, outliers=outliers)
 
 
 def _one_line(error: Exception) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +16,8 @@ from hotshot.method.attribution import TrainedOn
 from hotshot.method.heads.problem import symmetric_penalty
 from hotshot.transport.costs import cosine
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+# Names and similarities of samples, by class.
+Stored = Mapping[Any, Sequence[tuple[str, float]]]
 # Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
 
@@ -142,6 +142,8 @@ class Reason:
         Base classes that lend to one of them, largest contribution first.
     is_split : bool
         Whether the gap is split into contributions.
+    outlier_score, limit : float or None
+        Outlier score, and the limit above which the query is rejected; None without base classes, or without a rate.
     """
 
     index: int
@@ -155,6 +157,13 @@ class Reason:
     examples: tuple[Example, ...]
     lenders: tuple[Lender, ...]
     is_split: bool
+    outlier_score: float | None = None
+    limit: float | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the query fits no class."""
+        return self.limit is not None and self.outlier_score is not None and self.outlier_score > self.limit
 
     @property
     def own(self) -> float:
@@ -166,8 +175,15 @@ class Reason:
         """Contribution of the lent means to the gap."""
         return sum(lender.contribution for lender in self.lenders)
 
-    def in_words(self) -> str:
-        """A few sentences: the prediction, its examples and lenders, and the parts of the gap.
+    def in_words(self, *, numbers: bool = False, stored: Stored | None = None) -> str:
+        """A few sentences: the answer, the examples that it resembles, the runner-up, and the lenders.
+
+        Parameters
+        ----------
+        numbers : bool
+            Whether to add the parts of the gap.
+        stored : dict of base class to sequence of (name, similarity), optional
+            Samples of base classes.
 
         Returns
         -------
@@ -175,22 +191,44 @@ class Reason:
             The sentences.
         """
         query = f"Query {self.index}" if self.name is None else self.name
-        sentences = [
-            f"{query}: predicted `{self.label}` (probability {whole_percentage(self.probability)}), "
-            f"runner-up `{self.rival}` ({whole_percentage(self.rival_probability)})."
-        ]
-        own = sorted((e for e in self.examples if e.label == self.label), key=lambda e: -e.similarity)
-        named = ", ".join(f"{e.name} (similarity {e.similarity:.2f})" for e in own[:NAMED_EXAMPLES])
-        sentences.append(f"Most similar examples: {named}." if own else f"`{self.label}` is a base class.")
+        likeliest = f"`{self.label}` (probability {whole_percentage(self.probability)})"
+        sentences = [f"{query}: {likeliest}."]
+        sentences += [self.outliers_in_words()] if self.limit is not None else []
+        if self.rejected:
+            sentences[0] = f"{query}: none of these."
+            sentences.append(f"Among the known classes the likeliest is {likeliest}.")
+        own, of_rival = (self._closest(name, stored or {}) for name in (self.label, self.rival))
+        named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in own[:NAMED_EXAMPLES])
+        missing = f"`{self.label}` is a base class, whose samples are not at hand."
+        sentences.append(f"Closest examples of `{self.label}`: {named}." if own else missing)
+        second = f"Runner-up: `{self.rival}` ({whole_percentage(self.rival_probability)})"
+        if own and of_rival:
+            name, similarity = of_rival[0]
+            less = "less similar" if similarity < own[0][1] else "no less similar, but all examples count"
+            second = f"{second}, whose closest example, {name} (similarity {similarity:.2f}), is {less}"
+        sentences.append(f"{second}.")
         lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
         if lenders:
-            sentences.append(f"Largest lenders: {views.named_lenders((x.name, x.weight) for x in lenders)}.")
-        if self.is_split:
+            named = views.named_lenders((x.name, x.weight) for x in lenders)
+            sentences.append(f"`{self.label}` borrows most from {named}.")
+        if numbers and self.is_split:
             parts = [f"{with_interval(self.own, signed=True)} from the examples of both classes"]
             parts += [f"{with_interval(self.lent, signed=True)} from the lent means"] if self.lenders else []
             parts += [f"{with_interval(self.rest, signed=True)} from the rest"]
             sentences.append(f"The two logits differ by {self.gap:.2f}: {', '.join(parts)}.")
         return " ".join(sentences)
+
+    def outliers_in_words(self) -> str:
+        """Outlier score and limit in a sentence; empty without a limit."""
+        if self.limit is None:
+            return ""
+        fits = "above the limit of {:.2f}: it fits no class" if self.rejected else "within the limit of {:.2f}"
+        return f"The outlier score of {self.outlier_score:.2f} is {fits.format(self.limit)}."
+
+    def _closest(self, label: Any, stored: Stored) -> list[tuple[str, float]]:
+        """Names and similarities of the samples of a class, the closest first."""
+        own = [(e.name, e.similarity) for e in self.examples if e.label == label]
+        return sorted(own or stored.get(label, ()), key=lambda pair: -pair[1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,10 +254,24 @@ class Explanation:
         return f"Explanation({classes}, {queries})"
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, *, numbers: bool = False) -> str:
+        """One line per loan and reason.
+
+        Parameters
+        ----------
+        numbers : bool
+            Whether to add the parts of each gap.
+
+        Returns
+        -------
+        str
+            The lines.
+        """
         if not self.loans and not self.reasons:
             return "The model has no base classes, so nothing is borrowed."
-        lines = [loan.in_words() for loan in self.loans] + [reason.in_words() for reason in self.reasons]
-        return "\n".join(lines)
+        return "\n".join([loan.in_words() for loan in self.loans] + [r.in_words(numbers=numbers) for r in self.reasons])
 
     def _repr_html_(self) -> str:
         return views.as_html(self)
@@ -234,21 +286,6 @@ class Explanation:
         """
         return views.as_dict(self)
 
-    def plot(self, n: int = 20) -> Figure:
-        """Plot the parts of the gap of each query.
-
-        Parameters
-        ----------
-        n : int
-            Number of queries to plot, from the first.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            The figure.
-        """
-        return views.as_figure(self, n)
-
 
 def explain_model(
     model: Any,
@@ -256,6 +293,7 @@ def explain_model(
     names: Sequence[str] | None = None,
     rivals: np.ndarray | None = None,
     queries: Sequence[str] | None = None,
+    outliers: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Explanation:
     """Loans of a fitted classifier and, for checked queries X (queries, V), reasons of its predictions.
 
@@ -267,6 +305,8 @@ def explain_model(
         Indices in ``classes_`` of the classes to compare predictions with; None for the runner-up of each.
     queries : sequence of str, or None
         Names of the queries.
+    outliers : arrays (queries,) and (queries,), or None
+        Outlier scores of the queries and their limits, infinite if there are none.
     """
     names = _checked_names(names, len(model.support_labels_), "names", "support sample")
     if X is not None and queries is not None:
@@ -284,7 +324,9 @@ def explain_model(
         )
         for i, row in enumerate(weights)
     )
-    return Explanation(tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries))
+    return Explanation(
+        tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries, outliers)
+    )
 
 
 def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:
@@ -299,7 +341,12 @@ def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, 
 
 
 def _reasons(
-    model: Any, X: np.ndarray, names: list[str], rivals: np.ndarray | None, called: Sequence[str] | None
+    model: Any,
+    X: np.ndarray,
+    names: list[str],
+    rivals: np.ndarray | None,
+    called: Sequence[str] | None,
+    outliers: tuple[np.ndarray, np.ndarray] | None,
 ) -> tuple[Reason, ...]:
     classes, labels = model.classes_, np.searchsorted(model.classes_, model.support_labels_)
     logits = model._logits(X).astype(np.float64)
@@ -332,6 +379,7 @@ def _reasons(
             for b in np.argsort(-lenders, kind="stable")
             if weights[first, b] > 0 or weights[second, b] > 0
         ]
+        score, limit = (None, None) if outliers is None else (float(own[i]) for own in outliers)
         reasons.append(
             Reason(
                 index=i,
@@ -345,6 +393,8 @@ def _reasons(
                 examples=tuple(examples),
                 lenders=tuple(lending),
                 is_split=trained is not None and max(places[first], places[second]) >= 0,
+                outlier_score=score,
+                limit=limit if limit is not None and isfinite(limit) else None,
             )
         )
     return tuple(reasons)

@@ -1,4 +1,4 @@
-"""Explanations as a table in HTML, as a figure and as plain data."""
+"""Explanations as a table in HTML and as plain data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.errors import InputError, ParameterError
 from hotshot.formatting import shortened, whole_percentage, with_interval
-from hotshot.notebook import BLUE, GREY, INK, LONGEST, ORANGE, html_table, new_figure
+from hotshot.notebook import BLUE, GREY, ORANGE, html_table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hotshot.estimators.explanation import Explanation
 
 # The parts of a gap, as attributes of `Reason`, and their colours.
@@ -33,7 +30,7 @@ def as_dict(explanation: Explanation) -> dict[str, Any]:
     """Plain data, with the sums of each reason."""
     found: dict[str, Any] = _plain(asdict(explanation))
     for plain, reason in zip(found["reasons"], explanation.reasons, strict=True):
-        plain.update(own=reason.own, lent=reason.lent)
+        plain.update(own=reason.own, lent=reason.lent, rejected=reason.rejected)
     return found
 
 
@@ -82,30 +79,3 @@ def _bar(value: float, largest: float, colour: str, text: str) -> str:
         f"<span style='display:inline-block;width:{BAR}px'><span style='display:inline-block;height:0.7em;"
         f"margin-left:{left}px;width:{width}px;background:{colour}'></span></span> {escape(text)}"
     )
-
-
-def as_figure(explanation: Explanation, n: int) -> Figure:
-    """Stacked bars, one per query: parts in favour of the prediction to the right, parts against it to the left."""
-    if not explanation.reasons:
-        raise InputError("This explanation has no queries to plot: pass X to explain.")
-    if n < 1:
-        raise ParameterError(f"n must be at least 1, got {n}.")
-    reasons = explanation.reasons[:n]
-    with new_figure(1.1 + 0.28 * len(reasons)) as (figure, (axes,)):
-        places = np.arange(len(reasons))
-        ends = {True: np.zeros(len(reasons)), False: np.zeros(len(reasons))}
-        for part, (name, colour) in PARTS.items():
-            values = np.array([getattr(reason, part) for reason in reasons])
-            start = np.where(values > 0, ends[True], ends[False])
-            axes.barh(places, values, left=start, height=0.7, color=colour, label=name)
-            for positive in (True, False):
-                ends[positive] += np.where((values > 0) == positive, values, 0)
-        axes.plot([r.gap for r in reasons], places, "D", color=INK, markersize=4, label="gap (sum)")
-        axes.axvline(0, color=INK, linewidth=0.6)
-        labels = [f"{r.index}: {shortened(r.label, LONGEST)} – {shortened(r.rival, LONGEST)}" for r in reasons]
-        axes.set_yticks(places, labels)
-        axes.invert_yaxis()
-        axes.set_xlabel("Contribution to the gap between the two logits")
-        axes.set_ylabel("Query: class – runner-up")
-        figure.legend(loc="outside upper left", ncols=4, frameon=False)
-    return figure

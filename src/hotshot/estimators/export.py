@@ -1,4 +1,4 @@
-r"""Export a fitted classifier to one file that works without hotshot: an ONNX graph, or its numbers as JSON.
+r"""Export a fitted classifier to one file that works without hotshot: an ONNX graph.
 
 The probabilities of a sample x are
 
@@ -25,12 +25,12 @@ from sklearn.utils.validation import check_is_fitted
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.confidence import LEVELS
-from hotshot.files.atomic import replace_file, write_text
+from hotshot.files.atomic import replace_file
 from hotshot.files.objects import to_json
 from hotshot.method.familiarity import KnownClasses
 from hotshot.version import __version__
 
-SUFFIXES = (".onnx", ".json")
+SUFFIX = ".onnx"
 FORMAT, VERSION = "hotshot answers", 1
 # The oldest versions that suffice, so that most runtimes can read the file, onnxruntime from 1.17.
 OPSET, IR_VERSION = 13, 8
@@ -51,24 +51,19 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
     model : HOTClassifier or FreeLunchClassifier
         A fitted classifier.
     path : path
-        File to write: an ONNX graph if the name ends in ".onnx", numbers as JSON if in ".json".
+        File to write, an ONNX graph; its name ends in ".onnx".
     overwrite : bool
         Whether to replace a file of that name.
 
     Examples
     --------
-    >>> import os, tempfile
-    >>> from hotshot import HOTClassifier
-    >>> from hotshot.estimators.export import export_model
-    >>> model = HOTClassifier().fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.json")
-    >>> export_model(model, path)
-    >>> os.path.getsize(path) > 0
-    True
+    A fitted model as an ONNX graph::
+
+        export_model(model, "intents.onnx")
     """
     path = Path(path)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ParameterError(f"{path} must end in {' or '.join(SUFFIXES)}, got {path.suffix!r}: rename it.")
+    if path.suffix.lower() != SUFFIX:
+        raise ParameterError(f"{path} must end in {SUFFIX}, got {path.suffix!r}: rename it.")
     if not isinstance(model, CalibratedClassifier):
         raise ParameterError(
             f"{type(model).__name__} cannot be exported: fit HOTClassifier or FreeLunchClassifier, which have a linear "
@@ -79,12 +74,9 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
         raise InputError(f"{path} is a folder: name a file.")
     if os.path.exists(path) and not overwrite:
         raise InputError(f"{path} exists: overwrite it, or name another.")
-    if path.suffix.lower() == ".onnx":
-        graph = _onnx(model)
-        with replace_file(path) as file:
-            file.write(graph)
-    else:
-        write_text(path, json.dumps(_numbers(model)) + "\n")
+    graph = _onnx(model)
+    with replace_file(path) as file:
+        file.write(graph)
 
 
 def _about(model: CalibratedClassifier) -> dict[str, Any]:
@@ -127,24 +119,6 @@ def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
     }
 
 
-def _numbers(model: CalibratedClassifier) -> dict[str, Any]:
-    """All numbers of the model, as JSON."""
-    transform, known = model.transform_, getattr(model, "known_", None)
-    weights, intercepts = _head(model)
-    return {
-        **_about(model),
-        "scale": transform.scale,
-        "offset": transform.offset,
-        "power": transform.power,
-        "centre": None if transform.centre is None else _rounded(transform.centre),
-        "axes": None if transform.axes is None else _rounded(transform.axes.T),
-        "unit": transform.unit,
-        "weights": _rounded(weights),
-        "intercepts": _rounded(intercepts),
-        "outliers": None if known is None else {name: _rounded(x) for name, x in _familiarity(known).items()},
-    }
-
-
 def _rounded(x: np.ndarray) -> Any:
     """Nested lists of numbers, rounded to single precision."""
     return [_rounded(row) for row in x] if x.ndim > 1 else [float(f"{value:.{DIGITS}g}") for value in x.tolist()]
@@ -155,7 +129,7 @@ def _onnx(model: CalibratedClassifier) -> bytes:
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
-        raise RunError("An .onnx file needs onnx: pip install 'hotshot[onnx]', or write a .json file.") from None
+        raise RunError("An .onnx file needs onnx: pip install 'hotshot[onnx]'.") from None
     nodes: list[Any] = []
     constants: list[Any] = []
 

@@ -58,7 +58,7 @@ class IncludeBaseClassifier(ScoredClassifier):
             Index of each class in the base classes followed by the new classes.
         """
         assert self.base is not None
-        check_names(self.base, self.classes_)
+        check_names(self.base.names, self.classes_)
         all_names = np.concatenate([self.base.names, self.classes_])
         order = np.argsort(all_names, kind="stable")
         self.classes_, self.is_new_ = all_names[order], order >= len(self.base.names)

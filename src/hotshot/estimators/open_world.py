@@ -33,23 +33,23 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     _before: OpenWorld | None = None
 
     def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
-        """Outlier scores of samples in the space of the model, and whether each is rejected at this rate."""
+        """Outlier scores of samples in the space of the model, and the limits above which they are rejected."""
         best, fit = self._best_fit(placed)
         if reject is None:
-            return -fit, np.zeros(len(fit), dtype=bool)
+            return -fit, np.full(len(fit), np.inf)
         if not (isinstance(reject, Real) and LEVELS[0] <= reject <= LEVELS[-1]):
             raise ParameterError(f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}.")
         scores = getattr(self, "alarm_scores_", None)
         if scores is None:
             sampled = self.settings().get("head") == "sampled"
-            needs = "another head than 'sampled'" if sampled else "a bank of at least 20 classes with 10 samples each"
+            needs = "another head than 'sampled'" if sampled else "at least 20 base classes with 10 samples each"
             raise ParameterError(
-                f"reject needs {needs}, on which thresholds are learned: pass it, or choose a threshold for "
-                "outlier_score yourself."
+                f"reject needs {needs}, on which thresholds are learned: fit with these, or choose a threshold for "
+                "the outlier scores yourself."
             )
         self._warn_of_false_alarms(reject)
         limits = np.array([np.interp(reject, LEVELS, own) for own in scores])
-        return -fit, fit < limits[best]
+        return -fit, -limits[best]
 
     def _warn_of_false_alarms(self, reject: float) -> None:
         """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""
@@ -88,7 +88,9 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _best_fit(self, placed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the class that each sample in the space of the model fits best, and its log-likelihood ratio."""
         if getattr(self, "known_", None) is None:
-            raise ParameterError(f"{type(self).__name__} without base classes has no outlier scores: pass base.")
+            raise ParameterError(
+                f"{type(self).__name__} without base classes has no outlier scores: pass base (in the shell --base)."
+            )
         return self.known_.best(placed)
 
     def add_classes(self, X: Any, y: Any) -> Self:
@@ -224,7 +226,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     ) -> FittedTasks:
         """Rows of base and new classes in the order of ``classes_``, which gains the base classes; a batch of one."""
         names = self.classes_
-        _check_include_base(bank, method, names, self.power_on_base)
+        _check_include_base(bank, method, self.power_on_base)
         transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
         old, start = self._old_classes(bank, base, method), None
         rows_before = self._rows_before(bank, is_new=True)
@@ -326,14 +328,13 @@ def _temperature(old: OldClasses, new: np.ndarray) -> float:
     return fit_temperature(margins - margins[np.arange(len(some)), old.labels[some]][:, None])
 
 
-def _check_include_base(bank: BaseClasses, method: Method, names: np.ndarray, power_on_base: bool) -> None:
+def _check_include_base(bank: BaseClasses, method: Method, power_on_base: bool) -> None:
     """Raise unless base and new classes can be predicted together."""
     require_samples(bank)
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
         )
-    check_names(bank, names)
 
 
 def check_base(base: Any, width: int) -> None:
@@ -358,11 +359,11 @@ def require_samples(bank: BaseClasses) -> np.ndarray:
     return bank.samples
 
 
-def check_names(bank: BaseClasses, names: np.ndarray) -> None:
+def check_names(base_names: np.ndarray, names: np.ndarray) -> None:
     """Raise unless base and new classes (N,) have names of one type, without a name in common."""
-    joined_labels(bank.names, names)
-    both = np.intersect1d(bank.names, names)
+    joined_labels(base_names, names)
+    both = np.intersect1d(base_names, names)
     if len(both):
         raise InputError(
-            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave it out of the bank."
+            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave out one of them."
         )

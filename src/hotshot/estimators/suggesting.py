@@ -67,7 +67,9 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         X = cast(self._checked(X), self.support_.dtype)
         check_number("n", n, *LIMITS["number"])
         if getattr(self, "known_", None) is None:
-            raise ParameterError(f"{type(self).__name__} without base classes makes no suggestions: pass base.")
+            raise ParameterError(
+                f"{type(self).__name__} without base classes makes no suggestions: pass base (in the shell --base)."
+            )
         probabilities = self.answers(X)[0]
         rotated = self._rotated(X)
         outlying = self._fits_no_class(X)

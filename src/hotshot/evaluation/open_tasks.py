@@ -123,6 +123,6 @@ def joint_samples(
             f"X_novel has {X.shape[1]} features where the base classes have {base.n_features}: extract both with the "
             "same model."
         )
-    check_names(base, np.unique(y))
+    check_names(base.names, np.unique(y))
     rest, X_base, y_base = split_base(base, seed)
     return rest, np.concatenate([X, X_base]), y_base

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
@@ -23,6 +24,7 @@ from hotshot.encoders import Encoder, encoder_kind, load_encoder, runs_code
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.models import DESCRIPTION, UnloadedBase, digest_of, write_model
+from hotshot.estimators.open_world import check_names
 from hotshot.estimators.state import assign, snapshot
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import read_folder, read_json_document, refuse_damage
@@ -48,7 +50,7 @@ from hotshot.inputs.rows import (
     unreadable,
 )
 from hotshot.inputs.suggesting import InputSuggestions
-from hotshot.inputs.tables import SUFFIXES, TEXT_NAMES, is_table, naming, open_table
+from hotshot.inputs.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 from hotshot.labels import as_text
 
 # Files of a model, in addition to those of its classifier.
@@ -58,8 +60,9 @@ WHAT, VERSION = "model of inputs", 2
 MOST_UNDONE = 20
 # Inputs per batch.
 AT_ONCE = {TEXTS: 256, IMAGES: 64, FEATURES: 2**14}
-# Samples of each old class that are saved for explanations.
-MOST_SHOWN = 5
+# Thumbnails of each old class that are saved for explanations; of other samples the id is shown.
+MOST_THUMBNAILS = 50
+NO_LABEL = "has no label in any row: label some rows."
 # If old and new classes are in one file, those with at most so many samples are new.
 FEW = 10
 
@@ -71,23 +74,21 @@ Watch = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True)
 class Encoded:
-    """Labelled inputs as features (samples, V), with previews of the samples at `places`."""
+    """Labelled inputs as features (samples, V), with previews."""
 
     X: np.ndarray
     y: np.ndarray
-    places: np.ndarray
     shown: Previews
     about: dict[str, Any] = field(default_factory=dict)
     unlabelled: int = 0
 
     def of(self, some: np.ndarray) -> Encoded:
         """The samples where a boolean array is true."""
-        places = np.cumsum(some)[self.places[some[self.places]]] - 1
-        return replace(self, X=self.X[some], y=self.y[some], places=places, shown=self.shown[some[self.places]])
+        return replace(self, X=self.X[some], y=self.y[some], shown=self.shown[some])
 
     def examples(self) -> Examples:
-        """The samples that have previews."""
-        return Examples(self.X[self.places], self.y[self.places], self.shown)
+        """The samples for explanations."""
+        return Examples(self.X, self.y, self.shown)
 
 
 class InputClassifier:
@@ -168,7 +169,7 @@ class InputClassifier:
         # Rows of the last fit that had no label.
         self.unlabelled = 0
         self._loaded: Encoder | None = None
-        # Some samples of old classes, to be shown.
+        # The samples of old classes, to be shown.
         self.old: Examples | None = None
         # Where the model was loaded from or saved to, and the digest of its files then.
         self._place: tuple[Path, str] | None = None
@@ -221,9 +222,17 @@ class InputClassifier:
         self
             The fitted model.
         """
+        # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
         fitted = copy(self)
-        base = fitted._base_classes(base_columns or columns, watch)
-        fitted._fit(base, fitted.encoded(fitted._labelled(support, labels, columns), watch))
+        fitted.old = None
+        new, old = fitted._labelled(support, labels, columns), fitted._opened_base(base_columns or columns)
+        new_names = np.array([*_label_counts(new)])
+        old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
+        fitted._check_names(old_names, new_names)
+        encoded = fitted.encoded(new, watch)
+        fitted._check_names(old_names, encoded.y)
+        base = fitted._bank_of(fitted.encoded(old, watch, most=MOST_THUMBNAILS)) if isinstance(old, Inputs) else old
+        fitted._fit(base, encoded)
         assign(self, fitted)
         return self
 
@@ -248,24 +257,26 @@ class InputClassifier:
         """
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
-        both = self.encoded(self.opened(path, None, columns), watch, most=max(few, MOST_SHOWN))
+        opened = self.opened(path, None, columns)
+        _check_few([*_label_counts(opened).values()], few, opened.name)
+        both = self.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
+        _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
-        if not is_new.any() or is_new.all():
-            which = "no class" if not is_new.any() else "only classes"
-            raise InputError(
-                f"{path} has {which} with at most {few} samples, which count as new: change few (in the shell --few), "
-                "or pass old and new classes in two files."
-            )
         fitted = copy(self)
         fitted._fit(fitted._bank_of(both.of(~is_new)), both.of(is_new))
         assign(self, fitted)
         return self
 
     def _bank_of(self, old: Encoded) -> BaseClasses:
-        """The bank of old classes; some samples are saved for explanations."""
+        """The bank of old classes; previews of its samples are kept for explanations."""
         self.old = old.examples()
         return BaseClasses.from_samples(old.X, old.y, about=old.about)
+
+    def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Raise if a class is old and new, unless only new ones are predicted."""
+        if len(old) and len(new) and not self.new_only:
+            check_names(old, new)
 
     def _fit(self, base: BaseClasses | None, new: Encoded) -> None:
         include = base is not None and not self.new_only
@@ -485,7 +496,7 @@ class InputClassifier:
         """
         return self.model.outlier_score(self.features(inputs))
 
-    def explain(self, inputs: Any, most: int | None = None) -> InputExplanation:
+    def explain(self, inputs: Any, most: int | None = None, *, reject: float | None = None) -> InputExplanation:
         """Explain predictions; samples are shown by their texts or ids.
 
         Parameters
@@ -494,11 +505,14 @@ class InputClassifier:
             A file, a folder, or a list of texts, paths of images or features.
         most : int, optional
             Number of inputs to explain, from the first; by default all.
+        reject : float, optional
+            As in ``predict``.
 
         Returns
         -------
         InputExplanation
-            It can be printed, and converted with ``to_html(title)``.
+            It can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of the
+            difference between the two logits.
         """
         queries, found = Previews(), []
         for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
@@ -508,7 +522,7 @@ class InputClassifier:
             if len(queries.ids) == most:
                 break
         model = snapshot(self)
-        return explain_inputs(model.model, np.concatenate(found), queries, model.previews(), model.old)
+        return explain_inputs(model.model, np.concatenate(found), queries, model.previews(), model.old, reject)
 
     def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
         """Suggest which unlabelled inputs to label next; see ``HOTClassifier.suggest``.
@@ -598,38 +612,33 @@ class InputClassifier:
         inputs, watch
             As in ``batches``.
         most : int, optional
-            Number of inputs of each class to keep previews of; by default all.
+            Number of images of each class to make thumbnails of; by default all.
 
         Returns
         -------
         Encoded
             Features, labels and previews.
         """
-        found, places, shown, unlabelled = [], [], Previews(), 0
+        found, shown, unlabelled = [], Previews(), 0
         labels: list[str] = []
         counts: dict[str, int] = {}
         for rows, X in self.batches(inputs, watch, strict=self.strict):
-            if rows.labels is None:
-                by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
-                remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
-                raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
+            row_labels = _labels(rows, inputs)
             readable = rows.readable
-            labelled = [place for place, row in enumerate(readable) if rows.labels[row]]
-            wanted = []
+            labelled = [place for place, row in enumerate(readable) if row_labels[row]]
+            small = []
             for row in readable[labelled]:
-                label = rows.labels[row]
+                label = row_labels[row]
                 counts[label] = counts.get(label, 0) + 1
-                if most is None or counts[label] <= most:
-                    wanted.append(row)
-                    places.append(len(labels))
+                small.append(most is None or counts[label] <= most)
                 labels.append(label)
             unlabelled += len(readable) - len(labelled)
             found.append(X[labelled])
-            shown = shown + rows.previews(np.array(wanted, dtype=int))
+            shown = shown + rows.previews(readable[labelled], small)
         if not labels:
-            raise InputError(f"{inputs.name} has no label in any row: label some rows.")
+            raise InputError(f"{inputs.name} {NO_LABEL}")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return Encoded(np.concatenate(found), np.array(labels), np.array(places, dtype=int), shown, about, unlabelled)
+        return Encoded(np.concatenate(found), np.array(labels), shown, about, unlabelled)
 
     def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
         """Open inputs for this model.
@@ -712,7 +721,7 @@ class InputClassifier:
         squares, errors = decode(content, size)
         return replace(rows, errors=rows.errors | {int(readable[i]): error for i, error in errors.items()}), squares
 
-    def _base_classes(self, columns: Columns, watch: Watch | None) -> BaseClasses | None:
+    def _opened_base(self, columns: Columns) -> BaseClasses | Inputs | None:
         base = self.base
         if isinstance(base, (str, Path)) and is_bank(base):
             base = BaseClasses.load(base)
@@ -724,9 +733,7 @@ class InputClassifier:
             # Raw inputs have labels of text.
             names = np.array([as_text(name) for name in base.names.tolist()])
             return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
-        if base is None:
-            return None
-        return self._bank_of(self.encoded(self.opened(base, None, columns), watch, most=MOST_SHOWN))
+        return None if base is None else self.opened(base, None, columns)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the model to a self-contained folder: classifier, bank, and previews of the samples.
@@ -888,6 +895,38 @@ class InputClassifier:
 def has_features(path: str | Path) -> bool:
     """Whether a file holds features, by its suffix; tables hold texts."""
     return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def _labels(rows: Rows, inputs: Inputs) -> list[str]:
+    """Labels of rows; raise if they have none."""
+    if rows.labels is None:
+        by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
+        remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
+        raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
+    return rows.labels
+
+
+def _label_counts(inputs: Inputs) -> Counter[str]:
+    """How often each label occurs, before anything is encoded; empty if that means to read all or is impossible."""
+    found: Counter[str] = Counter()
+    if inputs.kind == FEATURES or inputs.name == STDIN_NAME:
+        return found
+    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
+        for rows in inputs.batches(AT_ONCE[FEATURES]):
+            found.update(label for label in _labels(rows, inputs) if label)
+    if not found:
+        raise InputError(f"{inputs.name} {NO_LABEL}")
+    return found
+
+
+def _check_few(counts: Sequence[int] | np.ndarray, few: int, name: str) -> None:
+    """Raise unless some classes have at most so many samples, and some more."""
+    are_new = {bool(n <= few) for n in counts}
+    if len(are_new) == 1:
+        raise InputError(
+            f"{name} has {'only classes' if are_new == {True} else 'no class'} with at most {few} samples, which count "
+            "as new: change few (in the shell --few), or pass old and new classes in two files."
+        )
 
 
 def _check_features(path: Path) -> None:

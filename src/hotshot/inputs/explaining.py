@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hotshot.estimators.explanation import NAMED_EXAMPLES, Explanation, Reason
+from hotshot.estimators.explanation import Explanation, Reason
 from hotshot.formatting import shortened, whole_percentage, with_interval
 from hotshot.inputs.rows import Previews
 from hotshot.transport.costs import cosine
@@ -48,16 +49,15 @@ class InputExplanation:
     close: tuple[dict[Any, list[tuple[int, float]]], ...]
 
     def __str__(self) -> str:
-        pairs = zip(self.explanation.reasons, self.close, strict=True)
-        return "\n\n".join(self._in_words(reason, close) for reason, close in pairs)
+        return self.in_words()
 
-    def _in_words(self, reason: Reason, close: dict[Any, list[tuple[int, float]]]) -> str:
-        names = self.old.names()
-        found = close.get(reason.label, [])[:NAMED_EXAMPLES]
-        if not found:
-            return reason.in_words()
-        listed = ", ".join(f"{names[i]} (similarity {similarity:.2f})" for i, similarity in found)
-        return f"{reason.in_words()} Its closest stored samples: {listed}."
+    def in_words(self, *, numbers: bool = False) -> str:
+        """A paragraph for each input; `numbers` adds the parts of the difference between the two logits."""
+        names, found = self.old.names(), []
+        for reason, close in zip(self.explanation.reasons, self.close, strict=True):
+            stored = {label: [(names[i], similarity) for i, similarity in own] for label, own in close.items()}
+            found.append(reason.in_words(numbers=numbers, stored=stored))
+        return "\n\n".join(found)
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as dictionaries, lists, strings and numbers, for JSON."""
@@ -99,6 +99,8 @@ class InputExplanation:
                 }
                 for name, probability in both
             ],
+            "verdict": "none of these" if reason.rejected else str(reason.label),
+            "outliers": reason.outliers_in_words(),
             "gap": f"{reason.gap:.2f}",
             "parts": [
                 {
@@ -114,20 +116,31 @@ class InputExplanation:
 
 
 def explain_inputs(
-    model: Any, X: np.ndarray, queries: Previews, support: Previews, old: Examples | None
+    model: Any, X: np.ndarray, queries: Previews, support: Previews, old: Examples | None, reject: float | None
 ) -> InputExplanation:
     """Explain the answers to features X (queries, V), with the closest samples of old classes."""
-    found = model.explain(X, names=support.names(), queries=queries.names())
-    nothing = InputExplanation(found, queries, support, Previews(), tuple({} for _ in found.reasons))
+    found = model.explain(X, names=support.names(), queries=queries.names(), reject=reject)
     if old is None:
-        return nothing
-    space = model.transform_
-    similar = 1 - cosine(space(X).astype(np.float64), space(old.X.astype(X.dtype)).astype(np.float64))
+        return InputExplanation(found, queries, support, Previews(), tuple({} for _ in found.reasons))
+    placed, new = model._in_space(X).astype(np.float64), set(model.support_labels_.tolist())
+
+    @cache
+    def similar(name: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Indices in `old` of the samples of a class (n,), and their similarities to the inputs (queries, n)."""
+        own = np.flatnonzero(old.y == str(name))
+        # The closest of some samples need not be the closest.
+        own = own if len(own) == model.known_.sizes[np.searchsorted(model.classes_, name)] else own[:0]
+        return own, 1 - cosine(placed, model._in_space(old.X[own]).astype(np.float64))
+
     close = []
-    for reason, row in zip(found.reasons, similar, strict=True):
-        places = {name: np.flatnonzero(old.y == str(name)) for name in (reason.label, reason.rival)}
-        order = {name: own[np.argsort(-row[own], kind="stable")] for name, own in places.items() if len(own)}
-        close.append({name: [(int(i), float(row[i])) for i in own] for name, own in order.items()})
+    for i, reason in enumerate(found.reasons):
+        closest = {}
+        for name in (reason.label, reason.rival):
+            if name not in new:
+                own, all_similar = similar(name)
+                order = np.argsort(-all_similar[i], kind="stable")[:MOST_ON_PAGE]
+                closest[name] = [(int(own[j]), float(all_similar[i, j])) for j in order]
+        close.append(closest)
     return InputExplanation(found, queries, support, old.shown, tuple(close))
 
 
@@ -138,6 +151,6 @@ def _shown(shown: Previews, index: int, similarity: float | None = None) -> dict
         found["similarity"] = f"{similarity:.2f}"
     if shown.texts:
         found["text"] = shown.texts[index]
-    if shown.thumbnails:
+    if shown.thumbnails and shown.thumbnails[index]:
         found["image"] = "data:image/webp;base64," + b64encode(shown.thumbnails[index]).decode()
     return found

@@ -30,13 +30,14 @@ TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
 PATH, LABEL = "path", "label"
 DECODING_THREADS = 4
+HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
 # Side of thumbnails, in pixels.
 SMALL = 64
 
 
 @dataclass(frozen=True)
 class Previews:
-    """What explanations show of inputs: their ids, and their texts or thumbnails, if any."""
+    """What explanations show of inputs: their ids, and their texts or thumbnails, if any (b"" for none)."""
 
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
@@ -44,11 +45,13 @@ class Previews:
 
     def names(self) -> list[str]:
         """Names for explanations: texts in quotes, or else ids."""
-        return [f'"{text}"' for text in self.texts] or list(self.ids)
+        return [f'"{text}"' for text in self.texts] or [f"id {one}" if one.isdecimal() else one for one in self.ids]
 
     def contents(self, X: np.ndarray) -> list[Any]:
         """What tells the inputs with these features (n, V) apart: texts, thumbnails or the features themselves."""
-        return [text.strip() for text in self.texts] or list(self.thumbnails) or [row.tobytes() for row in X]
+        features = [row.tobytes() for row in X]
+        small = [image or own for image, own in zip(self.thumbnails, features, strict=False)]
+        return [text.strip() for text in self.texts] or small or features
 
     def joined(self, other: Previews) -> Previews:
         """Both; where ids of the others are taken, they get a number."""
@@ -107,15 +110,20 @@ class Rows:
         """Indices of the rows that can be read."""
         return np.array([row for row in range(len(self)) if row not in self.errors], dtype=int)
 
-    def previews(self, some: np.ndarray) -> Previews:
-        """Previews of the inputs with these indices; thumbnails of images are made now."""
+    def previews(self, some: np.ndarray, small: Sequence[bool] | None = None) -> Previews:
+        """Previews of the inputs with these indices; thumbnails of those where `small` is true are made now."""
         ids, content = tuple(self.ids[i] for i in some), [self.content[i] for i in some]
+        small = [True] * len(ids) if small is None else small
         if content and isinstance(content[0], EncodedImage):
-            return Previews(ids, thumbnails=tuple(thumbnails(decode(content, SMALL)[0])))
+            pixels, errors = decode([image for image, wanted in zip(content, small, strict=True) if wanted], SMALL)
+            places = np.delete(np.flatnonzero(small), list(errors))
+            made = dict(zip(places.tolist(), thumbnails(pixels), strict=True))
+            return Previews(ids, thumbnails=tuple(made.get(i, b"") for i in range(len(ids))))
         if content and isinstance(content[0], str):
             return Previews(ids, tuple(content))
         kept = Kept(ids) if self.kept is None else self.kept[some]
-        return Previews(ids, tuple(kept.texts or ()), tuple(kept.thumbnails or ()))
+        stored = zip(kept.thumbnails or (), small, strict=False)
+        return Previews(ids, tuple(kept.texts or ()), tuple(image if wanted else b"" for image, wanted in stored))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -318,7 +326,10 @@ def _images(path: Path) -> Inputs:
     others: Counter[str] = Counter()
     if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
         if not is_image(path.name):
-            raise InputError(f"{path} is not an image: pass an image, a folder of images, or a .txt file of paths.")
+            remedy = (
+                HEIC if path.suffix.lower() in HEIC_SUFFIXES else "pass an image, a folder, or a .txt file of paths"
+            )
+            raise InputError(f"{path} is not an image: {remedy}.")
         found, labels = {str(path): _image_file(path)}, None
     else:
         files = open_tree(path).files
@@ -326,7 +337,7 @@ def _images(path: Path) -> Inputs:
         labels = _folders(found)
         others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in found)
     listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
-    remedy = ": convert .heic to .jpg first" if {".heic", ".heif"} & set(others) else ""
+    remedy = f": {HEIC}" if HEIC_SUFFIXES & set(others) else ""
     if not found:
         held = f", only other files ({listed})" if others else ""
         raise InputError(f"{path} contains no images{held}{remedy or ': pass a folder of images'}.")
@@ -334,8 +345,10 @@ def _images(path: Path) -> Inputs:
 
     def batches(size: int) -> Iterator[Rows]:
         if others:
-            sentence = f"{path} has {count(others.total(), 'file')} that are not images and were left out ({listed})"
-            warnings.warn(f"{sentence}{remedy}.", LeftOutWarning, stacklevel=2)
+            files = count(others.total(), "file")
+            warnings.warn(
+                f"{path} holds {files} other than images, left out ({listed}){remedy}.", LeftOutWarning, stacklevel=2
+            )
         for some in slices(len(names), size):
             own = names[some]
             known: dict[str, list[Any]] = {PATH: own}

@@ -19,7 +19,7 @@ from hotshot.files.source import json_object, opened
 from hotshot.files.text import LONGEST_LINE, cell_reader
 from hotshot.formatting import did_you_mean, listing, quoted
 
-STDIN = "-"
+STDIN, STDIN_NAME = "-", "Standard input"
 # Column names that are recognised, in upper or lower case; users must name other columns.
 TEXT_NAMES = ("text", "sentence", "question", "query", "utterance", "message", "content", "body", "input", "prompt")
 LABELS = (*sorted(LABEL_NAMES), "intent", "topic")
@@ -77,7 +77,7 @@ def is_table(path: Path) -> bool:
 
 def open_table(path: Path, text: str | None = None) -> Table:
     """A table with its columns; plain lines are a table with one column, `text`, unless the user names another."""
-    name = "Standard input" if str(path) == STDIN else str(path)
+    name = STDIN_NAME if str(path) == STDIN else str(path)
     if str(path) == STDIN:
         # It can be read only once: the line that names the columns is put back.
         whole = _checked_lines(sys.stdin.buffer, name)
@@ -137,7 +137,7 @@ def _format(path: Path, first: list[str], name: str, text: str | None) -> str:
     if text is not None:
         return next((sign for sign, names in heads.items() if text in names), ",")
     words = {sign: {name.lower() for name in names} for sign, names in heads.items()}
-    return next((sign for sign, names in words.items() if len(names) > 1 and names & set(TEXT_NAMES)), "lines")
+    return next((sign for sign, names in words.items() if names & set(TEXT_NAMES)), "lines")
 
 
 def _parsed(form: str, lines: Iterator[str], name: str) -> tuple[Rows, tuple[str, ...]]:

@@ -442,9 +442,9 @@ def pictures(tmp_path):
 
 def test_a_module_and_an_onnx_file_extract_the_same(hotshot, networks, onnx, pictures):
     onnx(POOL, IMAGES, {"y": ["n", 3]})
-    run = hotshot("extract", "pictures", "--network", "their_networks:pool", "--size", "14", "--out", "a")
+    run = hotshot("extract", "pictures", "--encoder", "their_networks:pool", "--size", "14", "--out", "a")
     assert run.returncode == 0, run.stderr
-    run = hotshot("extract", "pictures", "--network", "net.onnx", "--out", "b")
+    run = hotshot("extract", "pictures", "--encoder", "net.onnx", "--out", "b")
     assert run.returncode == 0, run.stderr
     first, second = pictures.features("a"), pictures.features("b")
     assert first.y.tolist() == second.y.tolist() == ["ant"] * 3 + ["bee"] * 3
@@ -457,7 +457,7 @@ def test_a_module_and_an_onnx_file_extract_the_same(hotshot, networks, onnx, pic
 def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
     state = torch.nn.Conv2d(3, 4, 3).state_dict()
     torch.save({f"convolution.{name}": x for name, x in state.items()}, tmp_path / "w.pt")
-    run = hotshot("extract", "pictures", "--network", networks("Convolution"), "--weights", "w.pt")
+    run = hotshot("extract", "pictures", "--encoder", f"{networks('Convolution')}@w.pt")
     assert run.returncode == 0, run.stderr
     assert "w.pt: 2 tensors matched" in " ".join(run.stdout.split())
     found = pictures.features("features")
@@ -469,16 +469,10 @@ def test_weights_go_with_a_module(hotshot, networks, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--network", "resnet"], "file.onnx, file.py:name or package.module:name, got 'resnet'"),
-        (["--network", "their_networks:pair"], "got tuple"),
-        (["--network", "nowhere.onnx"], "There is no file nowhere.onnx"),
-        (["--network", "nowhere.onnx", "--weights", "w.pt"], "nowhere.onnx holds its own weights"),
-        (["--network", "their_networks:pool", "--checkpoint", "c"], "one of --encoder NAME, --checkpoint FOLDER"),
-        (["--network", "their_networks:pool", "--backbone", "conv4"], "--network NAME, or --backbone"),
-        (["--network", "their_networks:pool", "--pretrained", "minilm"], "--network NAME, or --backbone"),
-        (["--pretrained", "efficientnet-lite0", "--device", "abacus"], "device must be available in PyTorch"),
-        (["--backbone", "conv4"], "Pass --weights FILE and --backbone NAME together"),
-        (["--checkpoint", "c", "--weights", "w.pt"], "Pass --weights FILE and --backbone NAME together"),
+        (["--encoder", "resnet"], "file.onnx, file.py:name or package.module:name, got 'resnet'"),
+        (["--encoder", "their_networks:pair"], "got tuple"),
+        (["--encoder", "nowhere.onnx"], "There is no file nowhere.onnx"),
+        (["--encoder", "efficientnet-lite0", "--device", "abacus"], "device must be available in PyTorch"),
     ],
 )  # fmt: skip
 def test_mistakes_on_the_command_line_are_one_sentence_and_exit_code_2(hotshot, networks, arguments, message):

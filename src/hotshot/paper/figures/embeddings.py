@@ -116,22 +116,14 @@ def _scatter(axes: Axes, points: Points, **how: Any) -> None:
 
 
 def _number_places(support: Points, generated: Points, apart: float) -> dict[int, np.ndarray]:
-    """Where the number of each class stands: in the middle of its features, moved off stars and other numbers."""
-    classes = np.unique(generated.labels)
-    places = np.array([np.median(generated.places[generated.labels == c], axis=0) for c in classes])
-    for _ in range(60):
-        moved = False
-        for i, place in enumerate(places):
-            for other in [*np.delete(places, i, axis=0), *support.places]:
-                way = place - other
-                distance = float(np.hypot(*way))
-                if distance < apart:
-                    # Those on one spot part in different directions.
-                    turn = 2.4 * (i + 1)
-                    elsewhere = np.array([np.cos(turn), np.sin(turn)])
-                    way = way / distance if distance > 1e-3 * apart else elsewhere
-                    place += (apart * 1.02 - distance) * way
-                    moved = True
-        if not moved:
-            break
-    return dict(zip(classes.tolist(), places, strict=True))
+    """Where the number of each class stands: in the middle of its features, or at the first free place around it."""
+    turns = np.arange(8) * np.pi / 4
+    ring = 1.02 * apart * np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    around = np.concatenate([np.zeros((1, 2)), ring, 2 * ring, 3 * ring])
+    taken, found = list(support.places), {}
+    for label in np.unique(generated.labels).tolist():
+        places = np.median(generated.places[generated.labels == label], axis=0) + around
+        is_free = np.linalg.norm(places[:, None] - np.array(taken), axis=2).min(axis=1) >= apart
+        found[label] = places[is_free.argmax()]
+        taken.append(found[label])
+    return found
