@@ -149,9 +149,9 @@ MISTAKES = [
     ("fit --support new.csv --encoder words.py:embed -o birds.model", "exists: pass --force"),
     ("fit --base old.csv --support old.csv --encoder words.py:embed -o x.model", "is a base class and a new class"),
     ("fit --support one.csv --encoder words.py:embed -o x.model", "at least 2 classes"),
-    ("add birds.model old.csv", "is a class of this model already"),
+    ("add birds.model old.csv", "240 samples cannot be used: "),
     ("add birds.model bare.csv", "no column of labels"),
-    ("remove birds.model olda", "not a new class of this model"),
+    ("remove birds.model olda", "is not a new class of this model"),
 ]
 
 

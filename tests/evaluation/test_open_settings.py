@@ -337,7 +337,7 @@ def test_names_that_are_base_and_new_are_refused():
     base, X, y = HARD
     with pytest.raises(InputError, match="is a base class and a new class"):
         small("lda", (base, X, np.where(y == y[0], base.names[0], y)), setting="generalised")
-    with pytest.raises(InputError, match="names of one type"):
+    with pytest.raises(InputError, match="Labels must be of one type"):
         small("lda", (base, X, np.unique(y, return_inverse=True)[1]), setting="generalised")
 
 

@@ -70,7 +70,7 @@ def remove(
 
 
 def undo(model: models.Model, json: inputs.Json = False) -> None:
-    """Undo the last add or remove: the model is what it was before, bit by bit."""
+    """Undo the last add or remove."""
     from hotshot.inputs import InputClassifier
 
     print_summary(InputClassifier.undo(model), model, json)

@@ -39,7 +39,7 @@ def inspect(
     ] = True,
     json: Json = False,
 ) -> None:
-    """Inspect feature files: contents, problems, and advice for each method; or a model: its classes and samples.
+    """Inspect feature files: contents, problems, and advice for each method; or a model.
 
     Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
