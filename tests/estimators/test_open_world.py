@@ -55,6 +55,38 @@ def test_one_new_class_is_enough():
     assert np.mean(model.predict(queries) == labels) > 0.9
 
 
+def test_one_class_or_none_of_these(tmp_path):
+    """With a bank, a closed model may have one class: the question is whether a sample belongs to it."""
+    X, y = samples([OLD], 3, seed=1)
+    model = HOTClassifier(bank(), **SET).fit(X, y)
+    own, strangers = samples([OLD], 40, seed=2)[0], samples(range(40, 60), 10, seed=3)[0]
+    assert np.mean(model.predict(own, reject=0.05) == "class 24") > 0.8
+    assert np.mean(model.predict(strangers, reject=0.05, unknown="?") == "?") > 0.8
+    np.testing.assert_array_equal(model.predict_proba(own), 1)
+    assert "There is no other class." in str(model.explain(own[:1]))
+    assert "class 24 100%" in repr(model.suggest(own, 3))
+    assert set(model.predict_batch(own)) == {"class 24"}
+    model.save(tmp_path / "one.model")
+    assert HOTClassifier.load(tmp_path / "one.model", base=model.base).add(*samples([OLD + 1], 2, 1)).classes_.size == 2
+    with pytest.raises(InputError, match="at least 2 classes, got 1 class"):
+        HOTClassifier().fit(X, y)
+
+
+def test_samples_of_old_classes_go_into_the_bank():
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    more, labels = samples([2, OLD, 5], 3, seed=9)
+    model.add_samples(more, labels)
+    is_old = labels != f"class {OLD}"
+    base = BaseClasses.from_samples(np.concatenate([BANK.samples, more[is_old]]),
+                                    np.concatenate([BANK.names[BANK.labels], labels[is_old]]))  # fmt: skip
+    fresh = HOTClassifier(base, include_base=True, **SET)
+    fresh.fit(np.concatenate([X, more[~is_old]]), np.concatenate([y, labels[~is_old]]))
+    assert model.base.fingerprint == base.fingerprint
+    queries, _ = samples(range(OLD + 6), 3, seed=2)
+    np.testing.assert_allclose(model.predict_proba(queries), fresh.predict_proba(queries), atol=1e-3)
+
+
 def test_old_classes_are_separated_as_without_new_ones():
     base = bank(spread=0.8)
     queries, _ = samples(range(OLD), 20, seed=3, spread=0.8)

@@ -160,6 +160,21 @@ def test_new_classes_alone_and_no_old_ones(fitted, folder):
         plain.outlier_score(["Wren0"])
 
 
+def test_one_new_class_or_none_of_these(fitted, folder, hotshot, tmp_path):
+    write_table(tmp_path / "one.csv", labelled(["kite"], 3))
+    write_table(
+        tmp_path / "inbox.csv", [(text,) for text in [*sentences("kite", 4, 9), *sentences("strange", 4, 9)]], ("text",)
+    )
+    fit = ("fit", "--base", folder / "old.csv", "--support", "one.csv", "--encoder", fitted.encoder, "--new-only")
+    assert hotshot(*fit, "-o", "one.model").returncode == 0
+    assert hotshot("predict", "one.model", "inbox.csv", "--reject", "0.05", "-o", "out.csv").returncode == 0
+    rows = read_table(tmp_path / "out.csv")
+    assert [row["class"] for row in rows[4:]] == ["none of these"] * 4
+    assert {(row["class"], row["runner_up"]) for row in rows[:4]} <= {("kite", ""), ("none of these", "kite")}
+    assert hotshot("explain", "one.model", "inbox.csv", "--html", "a.html").returncode == 0
+    assert "There is no other class" in hotshot("explain", "one.model", "inbox.csv").stdout
+
+
 def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp_path):
     rows = read_table(folder / "new.csv")
     texts = [row["text"] for row in rows]

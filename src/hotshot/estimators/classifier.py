@@ -95,9 +95,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2 and not getattr(self, "include_base", False):
-            raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
         base = loaded(getattr(self, "base", None))
+        # One class, or none of these: with a bank.
+        if len(self.classes_) < 2 and not (base is not None and hasattr(self, "outlier_score")):
+            raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
         check_base(base, X.shape[1])
         if base is not None:
             self.base = base

@@ -202,7 +202,9 @@ class Reason:
         missing = f"`{self.label}` is a base class, whose samples are not at hand."
         sentences.append(f"Closest examples of `{self.label}`: {named}." if own else missing)
         second = f"Runner-up: `{self.rival}` ({whole_percentage(self.rival_probability)})"
-        if own and of_rival:
+        if self.rival == self.label:
+            second = "There is no other class"
+        elif own and of_rival:
             name, similarity = of_rival[0]
             less = "less similar" if similarity < own[0][1] else "no less similar, but all examples count"
             second = f"{second}, whose closest example, {name} (similarity {similarity:.2f}), is {less}"
@@ -364,7 +366,8 @@ def _reasons(
 
     reasons = []
     for i, first in enumerate(ranks[:, 0]):
-        second = ranks[i, 1] if rivals is None else rivals[i]
+        # The only class has no runner-up but itself.
+        second = ranks[i, :2][-1] if rivals is None else rivals[i]
         samples, lenders = np.zeros(len(labels)), np.zeros(weights.shape[1])
         if trained is not None:
             samples, lenders = trained.split(queries[i], places[first], places[second])

@@ -165,7 +165,7 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
     # Before an array of that width is made.
     if type(width) is not int or not any(width in x.shape for x in tensors.values()):
         raise ValueError("n_features_in_ does not match its arrays")
-    if not (isinstance(classes, np.ndarray) and len(classes) > 1 and np.array_equal(np.unique(classes), classes)):
+    if not (isinstance(classes, np.ndarray) and len(classes) and np.array_equal(np.unique(classes), classes)):
         raise ValueError("classes_ are not sorted labels")
     names = getattr(model, "feature_names_in_", None)
     if names is not None and not (isinstance(names, np.ndarray) and names.shape == (width,)):

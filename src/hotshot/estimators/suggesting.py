@@ -91,7 +91,8 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         closest = _closest_counts(rotated, np.concatenate([labelled.support, rotated[picks.rows]]), counted)
         stands_for = [len(members) for _, members in groups] + closest[len(labelled.support) :].tolist()
         rows = np.concatenate([centres, picks.rows])
-        best = np.argsort(-probabilities[rows], axis=1, kind="stable")[:, :2]
+        # The only class is its own runner-up.
+        best = np.argsort(-probabilities[rows], axis=1, kind="stable")[:, [0, min(1, len(self.classes_) - 1)]]
         return Suggestions(
             tuple(
                 Suggestion(

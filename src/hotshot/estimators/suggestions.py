@@ -51,7 +51,11 @@ class Suggestion:
         """Why the sample is suggested, in words."""
         first, second = (shortened(name) for name in (self.label, self.rival))
         alike = f"{count(self.stands_for, 'sample')} {'is' if self.stands_for == 1 else 'are'} closest to it"
-        separates = f" from `{second}`" if self.rival_probability >= LEAST_RIVAL else " from other classes"
+        separates = (
+            f" from `{second}`"
+            if self.rival != self.label and self.rival_probability >= LEAST_RIVAL
+            else " from other classes"
+        )
         return {
             TYPICAL: f"typical of `{first}`: {alike}",
             INFORMATIVE: f"separates `{first}`{separates}: {alike}",
@@ -67,12 +71,22 @@ class Suggestion:
         str
             The sentence.
         """
-        classes = ", ".join(self._classes())
+        classes = ", ".join(self.classes())
         return f"Row {self.index}: {classes}; {self.reason}."
 
-    def _classes(self) -> list[str]:
-        both = (self.label, self.probability), (self.rival, self.rival_probability)
-        return [f"{shortened(name)} {whole_percentage(share)}" for name, share in both]
+    def classes(self) -> list[str]:
+        """The two most probable classes with their probabilities.
+
+        Returns
+        -------
+        list of str
+            One text per class; the only class of a model is alone.
+        """
+        both = {
+            self.label: self.probability,
+            **({} if self.rival == self.label else {self.rival: self.rival_probability}),
+        }
+        return [f"{shortened(name)} {whole_percentage(share)}" for name, share in both.items()]
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +120,7 @@ class Suggestions(Sequence[Suggestion]):
 
     def __repr__(self) -> str:
         head = ["row", "class", "runner-up", "reason"]
-        cells = [[str(item.index), *item._classes(), item.reason] for item in self.items]
+        cells = [[str(item.index), *[*item.classes(), ""][:2], item.reason] for item in self.items]
         widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [head, *cells]
@@ -114,7 +128,7 @@ class Suggestions(Sequence[Suggestion]):
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        cells = [[str(item.index), *map(escape, [*item._classes(), item.reason])] for item in self.items]
+        cells = [[str(item.index), *map(escape, [*[*item.classes(), ""][:2], item.reason])] for item in self.items]
         return f"<div>{html_table(['row', 'class', 'runner-up', 'reason'], cells)}</div>"
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,6 +56,8 @@ def answer(
         RUNNER_UP: names[second].tolist(),
         RUNNER_UP_PROBABILITY: _rounded(probabilities[rows, second]),
     }
+    if len(names) == 1:
+        found[RUNNER_UP], found[RUNNER_UP_PROBABILITY] = [None] * len(rows), [None] * len(rows)
     if scores is not None:
         found[OUTLIER] = _rounded(scores)
     for i in np.flatnonzero(rejected):

@@ -85,7 +85,7 @@ class InputExplanation:
         longest = max(*map(abs, parts.values()), 1e-9)
         lenders = sorted((x for x in reason.lenders if x.weight > 0), key=lambda x: -x.weight)[:MOST_ON_PAGE]
         own = sorted(reason.examples, key=lambda e: -e.similarity)
-        both = (reason.label, reason.probability), (reason.rival, reason.rival_probability)
+        both = {reason.rival: reason.rival_probability, reason.label: reason.probability}
         return {
             **_shown(self.queries, reason.index),
             "answers": [
@@ -97,7 +97,7 @@ class InputExplanation:
                         *(_shown(self.old, i, similarity) for i, similarity in close.get(name, [])),
                     ][:MOST_ON_PAGE],
                 }
-                for name, probability in both
+                for name, probability in reversed(both.items())
             ],
             "verdict": "none of these" if reason.rejected else str(reason.label),
             "outliers": reason.outliers_in_words(),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.estimators.suggestions import Suggestions
-from hotshot.formatting import shortened, whole_percentage
+from hotshot.formatting import shortened
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.pixels import EncodedImage
 from hotshot.inputs.rows import FEATURES, LABEL
@@ -51,9 +51,7 @@ class InputSuggestions:
             named = (
                 f'"{shortened(self.texts[i], LONGEST_TEXT)}"' if self.texts else shortened(self.ids[i], LONGEST_TEXT)
             )
-            both = (item.label, item.probability), (item.rival, item.rival_probability)
-            classes = " or ".join(f"{shortened(name)} {whole_percentage(share)}" for name, share in both)
-            lines.append(f"{i + 1}. {named}: {classes}; {item.reason}.")
+            lines.append(f"{i + 1}. {named}: {' or '.join(item.classes())}; {item.reason}.")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
