@@ -98,7 +98,6 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     ("arguments", "message"),
     [
         (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
-        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks need --setting closed"),
         (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
     ],
 )
@@ -131,14 +130,6 @@ def test_unequal_tasks_are_evaluated_beside_equal_ones(hotshot, files, tmp_path)
     page = hotshot("report", tmp_path / "run", "-o", tmp_path / "page.html")
     assert page.returncode == 0, page.stderr
     assert "tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
-
-
-def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
-    common = ["evaluate", *data(files), "--methods", "centroid", "--jobs", "1", "--json"]
-    frozen = tmp_path / "tasks.safetensors"
-    saved = hotshot(*common, *SMALL, "--shots", "2", "--seed", "7", "--save-tasks", frozen, "--out", tmp_path / "a")
-    loaded = hotshot(*common, "--load-tasks", frozen, "--out", tmp_path / "b")
-    assert json.loads(saved.stdout)["results"][0]["accuracy"] == json.loads(loaded.stdout)["results"][0]["accuracy"]
 
 
 def test_control_c_keeps_finished_tasks_and_reports_them(files, tmp_path):
@@ -222,7 +213,6 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--methods", "hot,pt-map"], "Method 'pt-map' classifies the queries of a task"),
         (["--bank", "banking77", "--methods", "lda", "--batch"], "No method of lda has predict_batch"),
         (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "cannot answer base"),
-        (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),
         (["--bank", "banking77", "--methods", "hot="], "different comma-separated names"),
@@ -231,7 +221,6 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
         (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
         (["--bank", "banking77", "--threshold", "2"], "threshold must be a number from 0.0 to 1.0"),
-        (["--bank", "banking77", "--load-tasks", "nowhere"], "no file of tasks"),
         (["--bank", "banking77", "--out", "{}/base.npz"], "is a file, not a run folder"),
     ],
 )

@@ -75,10 +75,6 @@ def evaluate(
     ] = None,
     reference: inputs.Reference = None,
     threshold: inputs.Threshold = 0.5,
-    save_tasks: Annotated[Path | None, typer.Option(help="File to save the tasks to.")] = None,
-    load_tasks: Annotated[
-        Path | None, typer.Option(help="File of saved tasks to use, with their ways, shots, queries and number.")
-    ] = None,
     as_json: inputs.Json = False,
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
@@ -86,15 +82,11 @@ def evaluate(
     from hotshot.estimators.named import is_user_code, joint_methods, resolve_methods, with_one_by_one
     from hotshot.evaluation.results import check_reference
     from hotshot.evaluation.tables import detail_table, unsolved
-    from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
+    from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
     from hotshot.files import read_features
     from hotshot.files.atomic import real
 
-    if save_tasks is not None and load_tasks is not None:
-        raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     asked = check_setting(setting)
-    if asked is not CLOSED and (save_tasks is not None or load_tasks is not None):
-        raise ParameterError("--save-tasks and --load-tasks need --setting closed: leave them out.")
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
     named = parse_methods(methods)
@@ -109,15 +101,10 @@ def evaluate(
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
-    # The number of tasks in a file is not known yet.
-    total = None if load_tasks is not None else tasks * len(wanted) * len(all_methods)
-    if save_tasks is not None:
-        digest = freeze_tasks(save_tasks, y, **size)
-        console.print(f"Tasks written to {save_tasks}, hash {digest[:16]}.", markup=False)
-        load_tasks = save_tasks
+    total = tasks * len(wanted) * len(all_methods)
     if out is None:
         request = {
-            "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
+            "data": [str(path and real(path)) for path in (base, novel)] + [bank],
             "numbers": [own_ways, wanted, queries, tasks, seed],
             "methods": {k: _with_code(own, chosen[k]) if is_user_code(own) else own for k, own in named.items()},
             **({} if asked is CLOSED else {"setting": asked.name}),
@@ -126,7 +113,7 @@ def evaluate(
         out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
     with Watching(console, total, out) as watching:
         where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out, "watch": watching}
-        about = {"source": source_of(base, novel, bank, load_tasks)}
+        about = {"source": source_of(base, novel, bank)}
         found = evaluation.evaluate(
             chosen,
             X,
@@ -134,7 +121,6 @@ def evaluate(
             base=classes,
             setting=asked.name,
             **size,
-            frozen=load_tasks,
             reference=reference,
             batch=batch,
             about=about,
@@ -181,11 +167,11 @@ def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: choice.settings for name, choice in found.items() if choice.trials}
 
 
-def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:
+def source_of(base: Path | None, novel: Path | None, bank: str | None) -> dict[str, Any]:
     """Where the data of a run are, and its command line, as the run folder records them."""
     from hotshot.files.atomic import real
 
-    paths = {"base": base, "novel": novel, "tasks": tasks}
+    paths = {"base": base, "novel": novel}
     return {
         **{name: None if path is None else str(real(path)) for name, path in paths.items()},
         "bank": bank,

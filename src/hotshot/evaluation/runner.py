@@ -30,12 +30,10 @@ from hotshot.evaluation.tasks import (
     OPEN,
     QUERIES,
     Episodes,
-    FrozenEpisodes,
     Setting,
     check_setting,
     check_shots,
     labels_hash,
-    load_tasks,
 )
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import refuse_file, write_json
@@ -58,7 +56,6 @@ def evaluate(
     queries: int | str = QUERIES,
     tasks: int | None = None,
     seed: int = 0,
-    frozen: str | Path | None = None,
     reference: str | None = None,
     batch: bool = False,
     n_jobs: int = -1,
@@ -91,8 +88,6 @@ def evaluate(
         Number of tasks for each number of shots; by default 1,000, and 30 in the generalised setting.
     seed : int
         Seed of the tasks. Task i depends only on the seed and on i.
-    frozen : path, optional
-        File of tasks from ``freeze_tasks``, in place of ways, shots, queries, tasks and seed.
     reference : str, optional
         The method that the others are compared to; by default the first.
     batch : bool
@@ -119,7 +114,6 @@ def evaluate(
     See Also
     --------
     tune : Choose parameters on validation classes.
-    freeze_tasks : Write tasks to a file.
     hotshot.evaluation.stored.load_run : Read a run folder.
 
     Examples
@@ -144,28 +138,17 @@ def evaluate(
     jointly = joint_methods(estimators, batch)
     estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
-    episodes: dict[int | str, Episodes | FrozenEpisodes]
-    request: dict[str, Any]
-    if frozen is not None:
-        if asked is not CLOSED:
-            raise ParameterError(
-                f"Frozen tasks are for the closed setting, got setting={setting!r}: leave out one of the two."
-            )
-        kept, digest = load_tasks(frozen, y)
-        episodes, tasks = dict(kept.items()), len(next(iter(kept.values())))
-        request = {"frozen": digest, "chunk": asked.chunk}
-    else:
-        draw: Callable[..., Episodes] = partial(Episodes, y)
-        if asked is OPEN:
-            check_outlier_scores(estimators)
-            draw = partial(OpenEpisodes, y)
-        elif asked is GENERALISED:
-            check_numbers(seed=seed)
-            whole = bank_of(estimators, base)
-            rest, X, y_base = joint_samples(whole, X, y, seed)
-            estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
-            draw = partial(JointEpisodes, y, y_base)
-        episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
+    draw: Callable[..., Episodes] = partial(Episodes, y)
+    if asked is OPEN:
+        check_outlier_scores(estimators)
+        draw = partial(OpenEpisodes, y)
+    elif asked is GENERALISED:
+        check_numbers(seed=seed)
+        whole = bank_of(estimators, base)
+        rest, X, y_base = joint_samples(whole, X, y, seed)
+        estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
+        draw = partial(JointEpisodes, y, y_base)
+    episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
@@ -200,7 +183,7 @@ def evaluate(
 def make_runners(
     estimators: Mapping[str, Any],
     X: np.ndarray,
-    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
+    episodes: Mapping[int | str, Episodes],
     measure: Measure | None = None,
     jointly: Sequence[str] = (),
 ) -> dict[str, Runner]:
@@ -234,7 +217,7 @@ def write_results(folder: Path, found: Evaluation) -> None:
 
 def collect(
     runners: Mapping[str, Runner],
-    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
+    episodes: Mapping[int | str, Episodes],
     chunks: Sequence[Chunk],
     journal: Journal | None,
     n_jobs: int,
@@ -271,7 +254,7 @@ def draw_episodes(
     tasks: int | None,
     seed: int,
     setting: Setting = CLOSED,
-) -> tuple[dict[int | str, Episodes | FrozenEpisodes], int, dict[str, Any]]:
+) -> tuple[dict[int | str, Episodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
     ways, tasks = setting.ways if ways is None else ways, setting.tasks if tasks is None else tasks
     check_numbers(tasks=tasks)
