@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -331,11 +332,13 @@ def _images(path: Path) -> Inputs:
 
 
 def _folders(names: Iterable[str]) -> list[str] | None:
-    """The folders of images, without those that are around all of them; None if one image is in no folder."""
+    """The folders of images, without those that are around all of them; None if one image is in no other folder."""
     folders = [name.split("/")[:-1] for name in names]
-    while min(map(len, folders), default=0) > 1 and len({parts[0] for parts in folders}) == 1:
-        folders = [parts[1:] for parts in folders]
-    return ["/".join(parts) for parts in folders] if all(folders) else None
+    around = len(os.path.commonprefix(folders))
+    if max(map(len, folders), default=0) == around:
+        around -= 1  # All are of one class.
+    labels = ["/".join(parts[max(around, 0) :]) for parts in folders]
+    return labels if all(labels) else None
 
 
 def decode(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:
