@@ -12,8 +12,9 @@ import time
 import numpy as np
 import pytest
 
+from hotshot import InputClassifier
 from hotshot.cli.inputs import load_base, load_data
-from hotshot.files import write_features
+from hotshot.files import read_features, write_features
 
 SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]
 
@@ -268,7 +269,7 @@ def test_parameters_that_do_not_fit_on_the_disk_leave_the_old_ones(hotshot, file
     assert not list(tmp_path.glob(".tuned*"))
 
 
-def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
+def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_path):
     tuned = tmp_path / "tuned.json"
     run = hotshot(
         "tune", "--base", files / "base.npz", "--val", files / "novel.npz", *SMALL, "--shots", "1",
@@ -279,6 +280,29 @@ def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
     again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout
+    sources = ("--base", files / "base.npz", "--support", files / "novel.npz")
+    fitted = hotshot("fit", *sources, "--settings", tuned, "-o", tmp_path / "tuned.model")
+    assert fitted.returncode == 0, fitted.stderr
+    wanted = json.loads(tuned.read_text())["parameters"]
+    assert {name: InputClassifier.load(tmp_path / "tuned.model").model.get_params()[name] for name in wanted} == wanted
+
+
+def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_others(hotshot, files, tmp_path):
+    novel = tmp_path / "novel.npz"
+    X, y = read_features(files / "novel.npz")
+    command = ("evaluate", "--base", files / "base.npz", "--novel", novel, *SMALL, "--methods", "hot", "--shots", "1")
+
+    def run_with(features):
+        np.savez(novel, X=features, y=y)
+        found = hotshot(*command)
+        assert found.returncode == 0, found.stderr
+        return found.stdout.split("Run folder: ")[1].strip(), "45 tasks were already in" in found.stdout
+
+    first, resumed = run_with(X)
+    assert not resumed
+    assert run_with(X) == (first, True)
+    assert run_with(X + 0.001)[0] != first
+    assert run_with(X) == (first, True)
 
 
 def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp_path):

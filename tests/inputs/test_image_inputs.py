@@ -99,9 +99,7 @@ def test_archives_are_read_in_place(photographs, model):
         (["a", "a/b"], None),
     ],
 )
-def test_labels_are_the_folders_of_images_also_in_an_archive_of_the_folder_or_of_its_content(
-    tmp_path, folders, labels
-):
+def test_labels_are_the_folders_of_images_also_in_an_archive_of_the_folder_or_of_its_content(tmp_path, folders, labels):
     for i, folder in enumerate(folders):
         photograph(tmp_path / "around" / "all" / folder / f"{i}.png", (9, 9, 9), i)
     shutil.make_archive(str(tmp_path / "folder"), "zip", tmp_path / "around", "all")

@@ -79,12 +79,11 @@ def evaluate(
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
-    from hotshot.estimators.named import is_user_code, joint_methods, resolve_methods, with_one_by_one
+    from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
     from hotshot.evaluation.results import check_reference
     from hotshot.evaluation.tables import detail_table, unsolved
     from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
     from hotshot.files import read_features
-    from hotshot.files.atomic import real
 
     asked = check_setting(setting)
     tasks = asked.tasks if tasks is None else tasks
@@ -102,17 +101,14 @@ def evaluate(
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
     total = tasks * len(wanted) * len(all_methods)
-    if out is None:
-        request = {
-            "data": [str(path and real(path)) for path in (base, novel)] + [bank],
-            "numbers": [own_ways, wanted, queries, tasks, seed],
-            "methods": {k: _with_code(own, chosen[k]) if is_user_code(own) else own for k, own in named.items()},
-            **({} if asked is CLOSED else {"setting": asked.name}),
-            **({"batch": True} if batch else {}),
-        }
-        out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
     with Watching(console, total, out) as watching:
-        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out, "watch": watching}
+
+        def by_request(request: dict[str, Any]) -> Path:
+            digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+            watching.out = Path("runs") / digest[:12]
+            return watching.out
+
+        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out or by_request, "watch": watching}
         about = {"source": source_of(base, novel, bank)}
         found = evaluation.evaluate(
             chosen,
@@ -130,10 +126,10 @@ def evaluate(
     settings = {} if asked is GENERALISED else chosen_settings(chosen)
     if as_json:
         print_notes(console, watching.notes)
-        print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
+        print(json.dumps({"run": str(watching.out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:
-        console.print(f"{watching.known} tasks were already in {out}.", markup=False)
+        console.print(f"{watching.known} tasks were already in {watching.out}.", markup=False)
     print_accuracies(console, found)
     if asked is CLOSED:
         console.print()
@@ -143,7 +139,7 @@ def evaluate(
         listed = ", ".join(f"{key}={value}" for key, value in values.items())
         console.print(f"{name} chose {listed} on held-out base classes.", markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
-    console.print(f"Run folder: {out}", markup=False)
+    console.print(f"Run folder: {watching.out}", markup=False)
 
 
 def print_accuracies(console: Console, found: Evaluation) -> None:
@@ -177,16 +173,6 @@ def source_of(base: Path | None, novel: Path | None, bank: str | None) -> dict[s
         "bank": bank,
         "command": shlex.join(["hotshot", *sys.argv[1:]]),
     }
-
-
-def _with_code(name: str, method: Any) -> str:
-    """The name of a user's method with a hash of its code: changed code gets another run folder."""
-    from hotshot.evaluation.identity import identity
-
-    try:
-        return f"{name} {identity(method)}"
-    except Exception:  # A method that cannot be hashed is refused when the run starts.
-        return name
 
 
 def parse_methods(methods: str) -> dict[str, str]:

@@ -60,7 +60,7 @@ def evaluate(
     batch: bool = False,
     n_jobs: int = -1,
     scheduler: str | None = None,
-    out: str | Path | None = None,
+    out: str | Path | Callable[[dict[str, Any]], Path] | None = None,
     watch: Watcher | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Evaluation:
@@ -98,8 +98,9 @@ def evaluate(
         Number of processes; -1 is one per core. The accuracies are the same for any number.
     scheduler : str, optional
         Address of a Dask scheduler, to compute on a cluster.
-    out : path, optional
-        Run folder. After an interruption, repeat the call to resume.
+    out : path or callable, optional
+        Run folder, or a function that names it by what was asked, as JSON. After an interruption, repeat the call to
+        resume.
     watch : callable, optional
         Called with (record, was_known, total) for every finished chunk, for a progress bar.
     about : dict, optional
@@ -127,7 +128,7 @@ def evaluate(
     >>> found["centroid", 1].accuracy.mean > 0.9
     True
     """
-    if out is not None:
+    if isinstance(out, (str, Path)):
         refuse_file(out, "run folder")
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
@@ -164,7 +165,7 @@ def evaluate(
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
-    with open_journal(out, request, about) as journal:
+    with open_journal(out(request) if callable(out) else out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name), jointly)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(

@@ -161,7 +161,8 @@ def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix
 
 
 @pytest.mark.parametrize(
-    ("name", "twice", "trained"), [("conv4", True, 0), ("conv4", True, 2), ("resnet10", True, 3), ("resnet10", False, 0)]
+    ("name", "twice", "trained"),
+    [("conv4", True, 0), ("conv4", True, 2), ("resnet10", True, 3), ("resnet10", False, 0)],
 )
 def test_normalisations_that_are_equal_to_each_other_are_no_copies(tmp_path, name, twice, trained):
     theirs, ours = closer_look(name, twice), create(name, filters=4)

@@ -95,7 +95,7 @@ def _placed_in_copies(equal: set[str], layers: dict[str, Layer]) -> set[str]:
     originals = {outer for name in matrices - equal for outer in _modules(name)}
     known = originals.union(*(_modules(name) for name in matrices & equal))
     nearest = {name: next((outer for outer in _modules(name) if outer in known), "") for name in equal - matrices}
-    return (equal & matrices) | {name for name, outer in nearest.items() if outer not in originals}
+    return (equal & matrices) | {name for name, outer in nearest.items() if outer in known - originals}
 
 
 def _modules(layer: str) -> list[str]:
