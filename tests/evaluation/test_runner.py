@@ -430,6 +430,13 @@ def test_what_an_estimator_complains_of_is_said_with_the_name_of_its_method(meth
 # Frozen tasks
 
 
+def test_columns_of_pandas_give_what_arrays_give():
+    pandas = pytest.importorskip("pandas")
+    names = [f"class {label}" for label in Y]
+    found = few(NEAREST, pandas.DataFrame(X), pandas.Series(names, index=range(7, 7 + len(Y))))
+    assert_same(found, few(NEAREST, X, np.array(names)))
+
+
 @pytest.mark.parametrize("sign", [1, -1], ids=["roots", "as they are"])
 def test_the_base_classes_alone_decide_the_automatic_power(sign):
     """Queries and other tasks do not: a model is the same in an evaluation and alone."""

@@ -31,6 +31,7 @@ from hotshot.estimators.models import UnloadedBase, load_model, save_model
 from hotshot.estimators.open_world import OpenWorld
 from hotshot.estimators.state import assign, snapshot, unfitted
 from hotshot.estimators.suggesting import Suggesting
+from hotshot.labels import label_array
 from hotshot.method.calibration import class_targets, own_parts
 from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
@@ -194,6 +195,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(_one_line(error)) from None
         check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
+        if isinstance(checked, tuple) and checked[1].dtype.kind in "SO":
+            # scikit-learn refuses bytes.
+            return checked[0], label_array(checked[1])
         return checked
 
     def predict(self, X: Any) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -24,6 +23,7 @@ from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
 from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
+from hotshot.labels import as_text
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
@@ -208,7 +208,7 @@ def _checked_labels(labels: Sequence[Any] | None, n_inputs: int) -> list[str] | 
         return None
     if len(labels) != n_inputs:
         raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label per input.")
-    return [str(label) for label in labels]
+    return [as_text(label) for label in labels]
 
 
 def _batched(rows: Iterator[Any], size: int) -> Iterator[list[Any]]:
@@ -334,10 +334,11 @@ def _images(path: Path) -> Inputs:
 def _folders(names: Iterable[str]) -> list[str] | None:
     """The folders of images, without those that are around all of them; None if one image is in no other folder."""
     folders = [name.split("/")[:-1] for name in names]
-    around = len(os.path.commonprefix(folders))
-    if max(map(len, folders), default=0) == around:
-        around -= 1  # All are of one class.
-    labels = ["/".join(parts[max(around, 0) :]) for parts in folders]
+    shortest, longest = min(map(len, folders), default=0), max(map(len, folders), default=0)
+    around = next((i for i in range(shortest) if len({parts[i] for parts in folders}) > 1), shortest)
+    if around == longest:
+        around = max(around - 1, 0)  # All are of one class.
+    labels = ["/".join(parts[around:]) for parts in folders]
     return labels if all(labels) else None
 
 

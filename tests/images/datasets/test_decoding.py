@@ -116,7 +116,9 @@ def test_corrupt_images_are_all_named(tmp_path):
 
 def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path):
     path = broken(tmp_path)
-    message = r"copy-all has 2 corrupt images, ant/ant1.jpg \(.*\), bee/bee3.jpg \(.*\): replace them, or .*--skip-corrupt"
+    message = (
+        r"copy-all has 2 corrupt images, ant/ant1.jpg \(.*\), bee/bee3.jpg \(.*\): replace them, or .*--skip-corrupt"
+    )
     with pytest.raises(InputError, match=message):
         decode(split_of(path), 16, tmp_path / "cache")
     # The others are not decoded again.
