@@ -80,7 +80,9 @@ def evaluate(
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
     from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
+    from hotshot.evaluation.journal import JOURNAL, REQUEST
     from hotshot.evaluation.results import check_reference
+    from hotshot.evaluation.stored import RESULTS
     from hotshot.evaluation.tables import detail_table, unsolved
     from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
     from hotshot.files import read_features
@@ -89,6 +91,8 @@ def evaluate(
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
     named = parse_methods(methods)
+    for name in () if out is None else (REQUEST, JOURNAL, RESULTS):
+        inputs.refuse_overwriting(out / name, base, novel, *named.values())
     with waiting("reading the features"):
         classes: BaseClasses | None = None
         if novel is not None and base is None and bank is None:
