@@ -127,3 +127,9 @@ def test_a_part_is_refused(path):
         read_features(path, part="base")
 
 
+def test_brain_floats_are_refused_with_what_to_do(path):
+    torch = pytest.importorskip("torch")
+    safetensors = pytest.importorskip("safetensors.torch")
+    safetensors.save_file({"X": torch.eye(3).bfloat16(), "y": torch.arange(3)}, path)
+    with pytest.raises(InputError, match="holds 'X' in bfloat16: store it as float16 or float32"):
+        read_features(path)

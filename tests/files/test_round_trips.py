@@ -152,14 +152,3 @@ def test_files_of_the_library_are_read(tmp_path):
     source = open_features(path)
     assert source.streams
     assert_same(source.read(), X, np.array([3, 1, 3, 2, 1]))
-
-
-def test_brain_floats_are_read_as_float32(tmp_path):
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
-    X = torch.randn(20, 3).bfloat16()
-    save_file({"X": X, "y": torch.arange(20)}, tmp_path / "a.safetensors")
-    source = open_features(tmp_path / "a.safetensors")
-    assert source.dtype == np.float32
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in source.batches(7)]), X.float().numpy())
