@@ -91,8 +91,8 @@ def evaluate(
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
     named = parse_methods(methods)
-    for name in () if out is None else (REQUEST, JOURNAL, RESULTS):
-        inputs.refuse_overwriting(out / name, base, novel, *named.values())
+    for name in (REQUEST, JOURNAL, RESULTS) if out is not None else ():
+        inputs.refuse_overwriting(Path(out or "", name), base, novel, *named.values())
     with waiting("reading the features"):
         classes: BaseClasses | None = None
         if novel is not None and base is None and bank is None:
