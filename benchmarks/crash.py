@@ -343,7 +343,7 @@ def prepare_banks() -> None:
 
 FILES = ("--base", "base.npz", "--novel", "novel.npz")
 SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--jobs", "1")
-EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--save-tasks", "tasks.safetensors")
+EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE)
 TUNE = ("tune", "--base", "base.npz", "--val", "novel.npz", "--grid", "epsilon=0.01,0.05", *SIZE)
 TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3", "--batch-size", "4", "--out", "net")
 EXTRACT = ("extract", "pictures", "--encoder", "./best", "--out", "features")

@@ -51,7 +51,6 @@ VALID: dict[str, list[tuple[list[str], list[str]]]] = {
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "bd-cspn,centroid", "--batch", "--jobs", "1"]),
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "free-lunch,tuned=tuned.json", "--jobs", "1"]),
-        ([], [*FILES, "--load-tasks", "tasks.safetensors", "--methods", "hot", "--jobs", "1"]),
         ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1", "--out", "run"]),
         ([], ["--base", "base.bank", "--novel", "novel.npz", *FEW, "--shots", "1", "--methods", "hot", "--jobs", "1"]),
     ],
@@ -259,7 +258,6 @@ IMPORTED = (
 MAKING = (
     ["convert", "base.npz", "base.bank"],
     ["convert", "novel.npz", "novel.bank"],
-    ["evaluate", *VALID["evaluate"][0][1], "--out", "frozen", "--save-tasks", "tasks.safetensors"],
     ["evaluate", *VALID["evaluate"][0][1], "--out", "run"],
     ["tune", *VALID["tune"][0][1], "--out", "tuned.json"],
     ["train", "images", *VALID["train"][0][1], "--out", "backbone"],

@@ -13,7 +13,7 @@ from hotshot.arrays import LIMITS, check_numbers
 from hotshot.base import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import evaluate, tune
-from hotshot.evaluation.tasks import Episodes, freeze_tasks
+from hotshot.evaluation.tasks import Episodes
 from hotshot.evaluation.workers import MOST_PER_CORE, count_jobs
 
 DIGITS = 10**23
@@ -67,14 +67,6 @@ def test_a_search_has_limits(wrong, message):
     base = BaseClasses.from_samples(*make_bank(seed=1))
     with pytest.raises(ParameterError, match=message):
         tune(base, X, y, ways=2, shots=1, queries=2, tasks=1, n_jobs=1, **{"grid": {"epsilon": [0.1]}, **wrong})
-
-
-def test_a_file_of_tasks_has_limits(tmp_path):
-    _, y = make_bank()
-    for wrong in ({"tasks": 10**14}, {"tasks": 10**7}, {"tasks": 1, "shots": (1, 1)}, {"tasks": 0}):
-        with pytest.raises(ParameterError, match=r"tasks|shots"):
-            freeze_tasks(tmp_path / "tasks", y, **{"ways": 2, "shots": 1, "queries": 9, **wrong})
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_huge_number_of_jobs_starts_few_processes():

@@ -18,7 +18,6 @@ from hotshot.estimators.hot import HOTClassifier
 from hotshot.estimators.parameters import load_parameters
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tasks import load_tasks
 from hotshot.files import read_features
 from hotshot.inputs.rows import open_inputs
 from hotshot.paper.findings import load_findings
@@ -63,7 +62,6 @@ READERS = {
     "features.npz": read_features,
     "features.npz:part": read_features,
     "parameters.json": load_parameters,
-    "tasks.safetensors": lambda path: load_tasks(path, ["a", "b"]),
     "weights.pt": weights,
     "weights.safetensors": weights,
     "images.tar": dataset,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hotshot.estimators import parameter_set as parameter_set
     from hotshot.evaluation import evaluate as evaluate
     from hotshot.evaluation import tune as tune
-    from hotshot.evaluation.tasks import freeze_tasks as freeze_tasks
     from hotshot.files import read_features as read_features
     from hotshot.inputs import InputClassifier as InputClassifier
 
@@ -29,7 +28,6 @@ _HOMES = {
         "load_parameters", "named_method", "parameter_set",
     ),
     "evaluation": ("evaluate", "tune"),
-    "evaluation.tasks": ("freeze_tasks",),
     "files": ("read_features",),
     "inputs": ("InputClassifier",),
 }  # fmt: skip

@@ -69,7 +69,7 @@ def label_array(y: Any, name: str = "y") -> np.ndarray:
     if array.ndim != 1:
         return array
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        array = np.array([_decoded(label, name) for label in array.tolist()], dtype=str)
     if array.dtype.kind == "O":
         array = _array_of_objects(array, name)
     if array.dtype.kind == "f":
@@ -161,11 +161,22 @@ def _array_of_objects(labels: np.ndarray, name: str) -> np.ndarray:
     if missing:
         raise _missing(name, missing[0])
     if any(isinstance(label, bytes) for label in labels):
-        labels = _array_of_list([label.decode() if isinstance(label, bytes) else label for label in labels], name)
+        labels = _array_of_list(
+            [_decoded(label, name) if isinstance(label, bytes) else label for label in labels], name
+        )
     texts = sum(isinstance(label, str) for label in labels)
     if texts not in (0, len(labels)):
         raise _unsortable(name)
     return np.array(labels.tolist()) if not texts else labels
+
+
+def _decoded(label: bytes, name: str) -> str:
+    try:
+        return label.decode()
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{name} has labels of bytes that are not UTF-8, such as {label[:20]!r}: decode them."
+        ) from None
 
 
 def _are_texts(labels: np.ndarray) -> bool:

@@ -12,8 +12,9 @@ import time
 import numpy as np
 import pytest
 
+from hotshot import InputClassifier
 from hotshot.cli.inputs import load_base, load_data
-from hotshot.files import write_features
+from hotshot.files import read_features, write_features
 
 SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]
 
@@ -98,7 +99,6 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     ("arguments", "message"),
     [
         (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
-        (("--setting", "open", "--save-tasks", "x"), "--save-tasks and --load-tasks need --setting closed"),
         (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
     ],
 )
@@ -131,14 +131,6 @@ def test_unequal_tasks_are_evaluated_beside_equal_ones(hotshot, files, tmp_path)
     page = hotshot("report", tmp_path / "run", "-o", tmp_path / "page.html")
     assert page.returncode == 0, page.stderr
     assert "tasks of 2 to 4 ways with 1 and 1 to 3 shots" in (tmp_path / "page.html").read_text()
-
-
-def test_frozen_tasks_are_the_same_tasks(hotshot, files, tmp_path):
-    common = ["evaluate", *data(files), "--methods", "centroid", "--jobs", "1", "--json"]
-    frozen = tmp_path / "tasks.safetensors"
-    saved = hotshot(*common, *SMALL, "--shots", "2", "--seed", "7", "--save-tasks", frozen, "--out", tmp_path / "a")
-    loaded = hotshot(*common, "--load-tasks", frozen, "--out", tmp_path / "b")
-    assert json.loads(saved.stdout)["results"][0]["accuracy"] == json.loads(loaded.stdout)["results"][0]["accuracy"]
 
 
 def test_control_c_keeps_finished_tasks_and_reports_them(files, tmp_path):
@@ -222,7 +214,6 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--methods", "hot,pt-map"], "Method 'pt-map' classifies the queries of a task"),
         (["--bank", "banking77", "--methods", "lda", "--batch"], "No method of lda has predict_batch"),
         (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "cannot answer base"),
-        (["--bank", "banking77", "--shots", "1-3", "--save-tasks", "t"], "Tasks of unequal sizes cannot be saved"),
         (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
         (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),
         (["--bank", "banking77", "--methods", "hot="], "different comma-separated names"),
@@ -231,7 +222,6 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
         (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
         (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
         (["--bank", "banking77", "--threshold", "2"], "threshold must be a number from 0.0 to 1.0"),
-        (["--bank", "banking77", "--load-tasks", "nowhere"], "no file of tasks"),
         (["--bank", "banking77", "--out", "{}/base.npz"], "is a file, not a run folder"),
     ],
 )
@@ -279,7 +269,7 @@ def test_parameters_that_do_not_fit_on_the_disk_leave_the_old_ones(hotshot, file
     assert not list(tmp_path.glob(".tuned*"))
 
 
-def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
+def test_tune_writes_parameters_that_evaluate_and_fit_take(hotshot, files, tmp_path):
     tuned = tmp_path / "tuned.json"
     run = hotshot(
         "tune", "--base", files / "base.npz", "--val", files / "novel.npz", *SMALL, "--shots", "1",
@@ -290,6 +280,29 @@ def test_tune_writes_parameters_that_evaluate_takes(hotshot, files, tmp_path):
     again = hotshot("evaluate", *data(files), *SMALL, "--methods", f"hot,tuned={tuned}", "--shots", "1")
     assert again.returncode == 0, again.stderr
     assert "tuned" in again.stdout
+    sources = ("--base", files / "base.npz", "--support", files / "novel.npz")
+    fitted = hotshot("fit", *sources, "--settings", tuned, "-o", tmp_path / "tuned.model")
+    assert fitted.returncode == 0, fitted.stderr
+    wanted = json.loads(tuned.read_text())["parameters"]
+    assert {name: InputClassifier.load(tmp_path / "tuned.model").model.get_params()[name] for name in wanted} == wanted
+
+
+def test_the_same_command_resumes_with_the_same_features_and_starts_anew_with_others(hotshot, files, tmp_path):
+    novel = tmp_path / "novel.npz"
+    X, y = read_features(files / "novel.npz")
+    command = ("evaluate", "--base", files / "base.npz", "--novel", novel, *SMALL, "--methods", "hot", "--shots", "1")
+
+    def run_with(features):
+        np.savez(novel, X=features, y=y)
+        found = hotshot(*command)
+        assert found.returncode == 0, found.stderr
+        return found.stdout.split("Run folder: ")[1].strip(), "45 tasks were already in" in found.stdout
+
+    first, resumed = run_with(X)
+    assert not resumed
+    assert run_with(X) == (first, True)
+    assert run_with(X + 0.001)[0] != first
+    assert run_with(X) == (first, True)
 
 
 def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp_path):

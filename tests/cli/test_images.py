@@ -203,7 +203,7 @@ def test_images_that_are_left_out_are_counted(hotshot, tmp_path):
             Image.new("RGB", (24, 24), (40 * i, 0, 0)).save(tmp_path / "pictures" / name / f"{i}.png")
     (tmp_path / "pictures" / "b" / "1.png").write_bytes(b"<html>")
     flags = ["train", "pictures", "--size", "20", "--epochs", "1"]
-    assert "1 corrupt images, first b/1.png" in hotshot(*flags).stderr
+    assert "1 corrupt image, b/1.png" in hotshot(*flags).stderr
     run = hotshot(*flags, "--skip-corrupt")
     assert run.returncode == 0, run.stderr
     assert "Note: left out 1 corrupt images of 'all', first b/1.png." in run.stdout

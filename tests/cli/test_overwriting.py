@@ -19,6 +19,10 @@ def made(tmp_path_factory):
     np.savez(folder / "old.npz", X=X[:24], y=y[:24])
     np.savez(folder / "new.npz", X=X[24:], y=y[24:])
     np.save(folder / "pool.npy", X)
+    np.save(folder / "pool.labels.npy", y)
+    for name in ("run/results.json", "tuned.json", "feat/.decoded/a/1.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("{}")
     lines = [
         "label," + ",".join(f"f{i}" for i in range(8)),
         *(",".join([c, *map(str, x)]) for c, x in zip(y, X, strict=True)),
@@ -33,6 +37,9 @@ def here(made, tmp_path):
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     os.symlink(tmp_path / "pool.csv", tmp_path / "linked.csv")
     os.symlink(tmp_path / "a.model", tmp_path / "linked.model")
+    os.link(tmp_path / "pool.csv", tmp_path / "hard.csv")
+    (tmp_path / "linked-run").mkdir()
+    os.symlink(tmp_path / "tuned.json", tmp_path / "linked-run" / "results.json")
     shutil.copytree(tmp_path / "a.model" / "base.bank", tmp_path / "a.bank")
     return tmp_path
 
@@ -55,12 +62,18 @@ def here(made, tmp_path):
         "bank merge a.bank a.bank -o a.bank",
         "fit --base a.model/base.bank --support new.npz -o a.model",
         "fit --base old.npz --support new.npz -o old.npz",
+        "predict a.model pool.npy -o pool.labels.npy --format csv",
+        "predict a.model pool.npy -o hard.csv --encoder net.py:f@pool.csv",
+        "convert pool.npy pool.labels.npy",
         "tune --base old.npz --val pool.csv --out pool.csv",
+        "evaluate --base old.npz --novel new.npz --methods hot=run/results.json --out run",
+        "evaluate --base old.npz --novel new.npz --methods hot=tuned.json --out linked-run",
+        "extract feat/.decoded --encoder efficientnet-lite0 --out feat",
     ],
 )
 def test_what_a_command_reads_is_not_overwritten(hotshot, here, line):
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
-    found = hotshot(*line.split(), *([] if line.startswith("tune") else ["--force"]))
+    found = hotshot(*line.split(), *([] if line.startswith(("tune", "evaluate")) else ["--force"]))
     assert (found.returncode, "is both input and output" in found.stderr) == (2, True), found.stderr
     assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
 

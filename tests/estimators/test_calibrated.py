@@ -221,6 +221,11 @@ BAD_FITS = {
     "labels too few": (lambda b, X, y: (b, X, y[:-1], {}), InputError, "inconsistent"),
     "labels continuous": (lambda b, X, y: (b, X, y + 0.5, {}), InputError, "class labels"),
     "strings": (lambda b, X, y: (b, [*X.astype(str).tolist(), ["a"] * 16], [*y, 1], {}), InputError, "convert"),
+    "bytes of no text": (
+        lambda b, X, y: (b, X, np.where(y == y[0], b"\xff", b"a"), {}),
+        InputError,
+        "bytes that are not UTF-8",
+    ),
     "complex": (lambda b, X, y: (b, X + 1j, y, {}), InputError, "Complex"),
     "negatives under a power": (lambda b, X, y: (b, X, y, {"power": 0.5}), InputError, "power=1"),
     "negatives under log": (lambda b, X, y: (b, X, y, {"power": 0}), InputError, "power=1"),
@@ -237,6 +242,13 @@ BAD_FITS = {
     "C 0": (lambda b, X, y: (b, X, y, {"C": 0}), ParameterError, "'C'"),
     "C infinite": (lambda b, X, y: (b, X, y, {"C": np.inf}), ParameterError, "'C'"),
 }
+
+
+def test_labels_of_bytes_are_texts():
+    base, X, y = good()
+    names = [f"class {label}" for label in y]
+    expected = HOTClassifier(base).fit(X, names).predict(X)
+    assert HOTClassifier(base).fit(X, np.array(names, dtype=bytes)).predict(X).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("case", BAD_FITS)

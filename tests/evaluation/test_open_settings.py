@@ -316,7 +316,6 @@ REFUSED = {
     "too many ways": ({"ways": 7}, InputError, "7-way tasks need 7 classes, got 6"),
     "shots": ({"shots": 12}, InputError, "has 12 samples where 12 shots and 1 queries need 13"),
     "dirichlet": ({"queries": "dirichlet:2"}, ParameterError, "queries must be a number in the generalised setting"),
-    "frozen": ({"frozen": "tasks"}, ParameterError, "Frozen tasks are for the closed setting"),
     "seed": ({"seed": -1}, ParameterError, "seed must be"),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import numpy as np
@@ -16,11 +15,11 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.base import BaseClasses
-from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.evaluation.chunks import make_runner
 from hotshot.evaluation.journal import decode
 from hotshot.evaluation.runner import estimator_to_json
-from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
+from hotshot.evaluation.tasks import Episodes
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
@@ -90,16 +89,6 @@ def test_a_method_is_tried_at_every_number_of_shots():
     assert not seen
 
 
-def test_any_changed_byte_of_a_frozen_file_is_refused(tmp_path):
-    path = tmp_path / "tasks"
-    freeze_tasks(path, Y, tasks=3, ways=3, shots=[1], queries=2)
-    content = path.read_bytes()
-    for place, change in itertools.product(range(len(content)), (1, 4)):
-        path.write_bytes(content[:place] + bytes([content[place] ^ change]) + content[place + 1 :])
-        with pytest.raises(InputError):
-            load_tasks(path, Y)
-
-
 @pytest.mark.parametrize("content", ['{"request": null}', '{"request": [1]}', '{"request": "x"}'])
 def test_a_request_that_is_no_object_is_refused(tmp_path, content):
     (tmp_path / "run.json").write_text(content)
@@ -134,15 +123,6 @@ def test_ending_early_says_nothing_of_joblib(recwarn):
     with pytest.raises(KeyboardInterrupt):
         few(NEAREST, tasks=400, n_jobs=2, watch=stop)
     assert not recwarn.list
-
-
-def test_freeze_tasks_takes_one_number_of_shots(tmp_path):
-    freeze_tasks(tmp_path / "f", Y, tasks=3, ways=3, shots=1, queries=2)
-
-
-def test_freeze_tasks_to_a_missing_folder_is_one_sentence(tmp_path):
-    with pytest.raises(HotshotError):
-        freeze_tasks(tmp_path / "no" / "f", Y, tasks=3, ways=3, shots=[1], queries=2)
 
 
 def test_a_description_does_not_depend_on_addresses():

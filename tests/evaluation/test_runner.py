@@ -22,7 +22,7 @@ from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTCla
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation import chunks
 from hotshot.evaluation.chunks import CHUNK_TASKS
-from hotshot.evaluation.tasks import Episodes, freeze_tasks, load_tasks
+from hotshot.evaluation.tasks import Episodes
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
@@ -430,51 +430,11 @@ def test_what_an_estimator_complains_of_is_said_with_the_name_of_its_method(meth
 # Frozen tasks
 
 
-@pytest.fixture
-def frozen(tmp_path):
-    path = tmp_path / "tasks.safetensors"
-    freeze_tasks(path, Y, tasks=23, ways=3, shots=(1, 2), queries=4, seed=6)
-    return path
-
-
-def test_frozen_tasks_give_what_their_seed_gives(frozen, mixed):
-    found = evaluate(mixed, X, Y, frozen=frozen, n_jobs=2)
-    expected = few(mixed, tasks=23, shots=(1, 2), seed=6)
-    assert (found.ways, found.tasks, found.shots) == (3, 23, [1, 2])
-    assert_same(found, expected)
-
-
-@pytest.mark.parametrize("other", [Y[::-1], np.where(Y == 0, 9, Y), Y.astype(str).astype(object) + "x"])
-def test_frozen_tasks_of_other_labels_are_refused(frozen, other):
-    with pytest.raises(InputError, match="drawn from other labels") as error:
-        evaluate(NEAREST, X, other, frozen=frozen, n_jobs=1)
-    assert_one_sentence(str(error.value))
-
-
-def test_any_changed_byte_of_the_frozen_rows_is_refused(frozen):
-    content = frozen.read_bytes()
-    data = 8 + int.from_bytes(content[:8], "little")
-    assert len(content) - data == 23 * 8 * 3 * (1 + 2 + 4 + 4)
-    for place in range(data, len(content), 5):
-        frozen.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(InputError, match="do not match the hash"):
-            load_tasks(frozen, Y)
-    with pytest.raises(InputError, match="do not match the hash") as error:
-        evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
-    assert_one_sentence(str(error.value))
-
-
-@pytest.mark.parametrize("length", [0, 7, 100, -1])
-def test_a_frozen_file_cut_short_is_refused(frozen, length):
-    frozen.write_bytes(frozen.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"is not a valid safetensors file|is truncated"):
-        evaluate(NEAREST, X, Y, frozen=frozen, n_jobs=1)
-
-
-def test_a_missing_frozen_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"There is no file of tasks at .*none: write one") as error:
-        evaluate(NEAREST, X, Y, frozen=tmp_path / "none", n_jobs=1)
-    assert_one_sentence(str(error.value))
+def test_columns_of_pandas_give_what_arrays_give():
+    pandas = pytest.importorskip("pandas")
+    names = [f"class {label}" for label in Y]
+    found = few(NEAREST, pandas.DataFrame(X), pandas.Series(names, index=range(7, 7 + len(Y))))
+    assert_same(found, few(NEAREST, X, np.array(names)))
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["roots", "as they are"])

@@ -16,7 +16,6 @@ from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import is_run, load_run
-from hotshot.evaluation.tasks import freeze_tasks
 
 X, LABELS = make_bank(n_classes=7, seed=4)
 Y = np.array([f"class {label}" for label in LABELS])
@@ -69,17 +68,6 @@ def test_classes_that_were_never_drawn_keep_their_place(tmp_path):
     found = evaluate(METHODS, X, Y, out=tmp_path / "run", **{**REQUEST, "tasks": 1, "shots": 1})
     assert len(found["hot", 1].recall) == 3
     assert load_run(tmp_path / "run").evaluation["hot", 1].recall == found["hot", 1].recall
-
-
-def test_frozen_tasks_need_not_be_there_any_more(tmp_path):
-    tasks = tmp_path / "tasks.safetensors"
-    freeze_tasks(tasks, Y, tasks=25, ways=3, shots=[2], queries=4, seed=1)
-    found = evaluate(METHODS, X, Y, frozen=tasks, out=tmp_path / "run", n_jobs=1)
-    tasks.unlink()
-    assert load_run(tmp_path / "run").evaluation.rows() == found.rows()
-    (tmp_path / "run" / "results.json").unlink()
-    with pytest.raises(InputError, match="not finished: rerun the command"):
-        load_run(tmp_path / "run")
 
 
 def lines(run):

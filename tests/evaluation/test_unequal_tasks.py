@@ -20,7 +20,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation import tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tasks import Episodes, _capped, check_queries, check_shots, check_size, freeze_tasks
+from hotshot.evaluation.tasks import Episodes, _capped, check_queries, check_shots, check_size
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(7, 24, 6, seed=1, spread=0.9)
@@ -134,13 +134,6 @@ def test_sizes_that_are_none_are_one_sentence(check, value, message):
 def test_classes_with_too_few_samples_for_the_largest_draw_are_refused(request_, message):
     with pytest.raises(InputError, match=message):
         few(NEAREST, **request_)
-
-
-def test_unequal_tasks_have_no_file(tmp_path):
-    for change in UNEQUAL:
-        request = {"ways": 3, "shots": 1, "queries": 3, change: UNEQUAL[change]}
-        with pytest.raises(ParameterError, match="Tasks of unequal sizes cannot be saved: pass ways, shots"):
-            freeze_tasks(tmp_path / "tasks", Y, tasks=3, **request)
 
 
 # --- classes with too few samples for their share of the queries

@@ -19,7 +19,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = ["b", "a", "b", "b"]
 TEXTS = ["", 'so, a "quote"\n', "über 类 😀", "7"]
 KEPT = Kept(["a/1.png", "b/2.png", "ü", "0"], TEXTS, [b"\xff\xd8", b"", b"RIFF", b"\0"], {"Start (s)": list("0369")})
-ALL = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet", ".mat"]
+ALL = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet"]
 
 
 def as_lists(kept):

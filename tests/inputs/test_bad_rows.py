@@ -160,6 +160,23 @@ def test_an_array_of_no_rows_is_one_sentence():
         InputClassifier().fit(X, y).predict(X[:0])
 
 
+def test_ids_and_labels_that_are_no_characters_are_escaped(hotshot, model, folder, tmp_path):
+    model.save(tmp_path / "words.model")
+    rows = [{"id": "x\ud800", "text": "where is my card", "label": "\ud800"}, {"id": 2, "text": "card", "label": "b"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert hotshot("suggest", "words.model", "a.jsonl", "--json").returncode == 0
+    fitted = hotshot("fit", "--support", "a.jsonl", "--encoder", f"{folder}/words.py:embed", "-o", "new.model")
+    assert fitted.returncode == 0, fitted.stderr
+    assert hotshot("explain", "new.model", "a.jsonl", "--html", "a.html").returncode == 0
+    assert "\\ud800" in (tmp_path / "a.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("labels", "classes"), [([b"b", "a"], ["a", "b"]), ([2.0, 1.0], ["1", "2"])])
+def test_labels_of_a_list_are_texts(model, labels, classes):
+    found = InputClassifier(model.encoder).fit(["one card", "two"], labels)
+    assert found.classes.tolist() == classes
+
+
 def test_a_finished_file_stops_counting(model):
     seen = []
     model.encoded(model.opened(["Kite0", "Wren0"], ["a", "b"]), watch=lambda *one: seen.append(one[1:]))

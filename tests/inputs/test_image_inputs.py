@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 
 import numpy as np
@@ -97,13 +98,31 @@ def test_archives_are_read_in_place(photographs, model):
     assert labels == ["blue"] * 2 + ["yellow"] * 2
 
 
-@pytest.mark.parametrize("folders", [["a", "b"], ["x/a", "x/b"], ["a"], ["a", "a/b"], [""], ["a", ""]])
-def test_labels_are_the_folders_of_images(tmp_path, folders):
+@pytest.mark.parametrize(
+    ("folders", "labels"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["x/a", "x/b"], ["a", "b"]),
+        (["x/a", "y/b"], ["x/a", "y/b"]),
+        (["a", "a/b", "c"], ["a", "a/b", "c"]),
+        (["a"], ["a"]),
+        (["a", ""], None),
+        (["a", "a/b"], None),
+    ],
+)
+def test_labels_are_the_folders_of_images_also_in_an_archive_of_the_folder_or_of_its_content(tmp_path, folders, labels):
     for i, folder in enumerate(folders):
-        photograph(tmp_path / "all" / folder / f"{i}.png", (9, 9, 9), i)
-    found = next(open_inputs(tmp_path / "all", IMAGES).batches(10)).labels
-    inner = {"x/a": "a", "x/b": "b"}
-    assert found == (None if "" in folders else [inner.get(folder, folder) for folder in folders])
+        photograph(tmp_path / "around" / "all" / folder / f"{i}.png", (9, 9, 9), i)
+    shutil.make_archive(str(tmp_path / "folder"), "zip", tmp_path / "around", "all")
+    shutil.make_archive(str(tmp_path / "content"), "tar", tmp_path / "around" / "all")
+    for form in ("around/all", "around", "folder.zip", "content.tar"):
+        found = next(open_inputs(tmp_path / form, IMAGES).batches(10)).labels
+        assert (found and sorted(found)) == labels, form
+
+
+def test_a_flat_folder_of_images_has_no_labels(tmp_path):
+    photograph(tmp_path / "all" / "1.png", (9, 9, 9), 1)
+    assert next(open_inputs(tmp_path / "all", IMAGES).batches(10)).labels is None
 
 
 def test_a_file_that_is_not_an_image_is_named(model, photographs):

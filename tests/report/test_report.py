@@ -14,12 +14,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from reported_runs import IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, source, write_features
+from reported_runs import IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, write_features
 
 from hotshot.base import BaseClasses
 from hotshot.cli.report import report
 from hotshot.errors import InputError, ParameterError
-from hotshot.evaluation.tasks import freeze_tasks
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report import run as run_parts
@@ -278,20 +277,6 @@ def test_parameters_that_cannot_be_restored_are_said(fresh, change):
     content["request"]["methods"]["hot"]["parameters"].update(change)
     (run / "run.json").write_text(json.dumps(content))
     assert "parameters of hot cannot be restored" in why_not(make_report([run], read, tasks=3))
-
-
-def test_frozen_tasks_are_explored_and_checked(fresh):
-    y = np.load(fresh / "novel.npz")["y"]
-    frozen = {"ways": 3, "shots": [2], "queries": 4, "tasks": 10}
-    tasks = fresh / "tasks.safetensors"
-    freeze_tasks(tasks, y, seed=1, **frozen)
-    about = {"source": {**source(fresh), "tasks": str(tasks)}}
-    run = make_run(fresh, frozen=tasks, about=about)
-    found = embedded(make_report([run], read, tasks=3))
-    assert found["ways"] == 3
-    assert found["settings"][0]["tasks"][0]["accuracy"] == found["settings"][0]["tasks"][0]["recorded"]
-    freeze_tasks(tasks, y, seed=2, **frozen)
-    assert "are not those of the run" in why_not(make_report([run], read, tasks=3))
 
 
 def test_folders_that_are_neither_are_refused(tmp_path):

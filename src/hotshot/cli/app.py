@@ -1,5 +1,6 @@
 """All commands in one: the module of a command is imported when it is called."""
 
+import io
 import logging
 import os
 import sys
@@ -139,6 +140,10 @@ def main() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     logging.disable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names of files and JSON may hold halves of surrogate pairs, which are no characters.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="hotshot")
     except InterruptedRunError as error:

@@ -30,7 +30,7 @@ _TEXT = (".csv", ".tsv")
 # Formats that have no header.
 _WITHOUT_HEADER = (*_TEXT, ".npy")
 # Formats that can store only some of the columns beside the features, and which.
-_KEPT_IN: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), ".mat": (), BANK_SUFFIX: ()}
+_KEPT_IN: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), BANK_SUFFIX: ()}
 # Header entries that are not copied from the source.
 _OF_THE_FILE = ("hash", "source", "created", "hotshot")
 
@@ -43,7 +43,7 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="Output. The suffix sets the format: .safetensors, .npz, .npy, .parquet, .csv, .tsv, .mat or .bank.",
+            help="Output. The suffix sets the format: .safetensors, .npz, .npy, .parquet, .csv, .tsv or .bank.",
             show_default=False,
         ),
     ],

@@ -75,29 +75,24 @@ def evaluate(
     ] = None,
     reference: inputs.Reference = None,
     threshold: inputs.Threshold = 0.5,
-    save_tasks: Annotated[Path | None, typer.Option(help="File to save the tasks to.")] = None,
-    load_tasks: Annotated[
-        Path | None, typer.Option(help="File of saved tasks to use, with their ways, shots, queries and number.")
-    ] = None,
     as_json: inputs.Json = False,
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
-    from hotshot.estimators.named import is_user_code, joint_methods, resolve_methods, with_one_by_one
+    from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
+    from hotshot.evaluation.journal import JOURNAL, REQUEST
     from hotshot.evaluation.results import check_reference
+    from hotshot.evaluation.stored import RESULTS
     from hotshot.evaluation.tables import detail_table, unsolved
-    from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots, freeze_tasks
+    from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
     from hotshot.files import read_features
-    from hotshot.files.atomic import real
 
-    if save_tasks is not None and load_tasks is not None:
-        raise ParameterError("Pass either --save-tasks or --load-tasks, not both.")
     asked = check_setting(setting)
-    if asked is not CLOSED and (save_tasks is not None or load_tasks is not None):
-        raise ParameterError("--save-tasks and --load-tasks need --setting closed: leave them out.")
     tasks = asked.tasks if tasks is None else tasks
     wanted = check_shots(shots.split(","))
     named = parse_methods(methods)
+    for name in (REQUEST, JOURNAL, RESULTS) if out is not None else ():
+        inputs.refuse_overwriting(Path(out or "", name), base, novel, *named.values())
     with waiting("reading the features"):
         classes: BaseClasses | None = None
         if novel is not None and base is None and bank is None:
@@ -109,24 +104,16 @@ def evaluate(
     console = Console(stderr=as_json)
     own_ways = asked.ways if ways is None else ways
     size: dict[str, Any] = {"ways": own_ways, "shots": wanted, "queries": queries, "tasks": tasks, "seed": seed}
-    # The number of tasks in a file is not known yet.
-    total = None if load_tasks is not None else tasks * len(wanted) * len(all_methods)
-    if save_tasks is not None:
-        digest = freeze_tasks(save_tasks, y, **size)
-        console.print(f"Tasks written to {save_tasks}, hash {digest[:16]}.", markup=False)
-        load_tasks = save_tasks
-    if out is None:
-        request = {
-            "data": [str(path and real(path)) for path in (base, novel, load_tasks)] + [bank],
-            "numbers": [own_ways, wanted, queries, tasks, seed],
-            "methods": {k: _with_code(own, chosen[k]) if is_user_code(own) else own for k, own in named.items()},
-            **({} if asked is CLOSED else {"setting": asked.name}),
-            **({"batch": True} if batch else {}),
-        }
-        out = Path("runs") / hashlib.sha256(json.dumps(request).encode()).hexdigest()[:12]
+    total = tasks * len(wanted) * len(all_methods)
     with Watching(console, total, out) as watching:
-        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out, "watch": watching}
-        about = {"source": source_of(base, novel, bank, load_tasks)}
+
+        def by_request(request: dict[str, Any]) -> Path:
+            digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+            watching.out = Path("runs") / digest[:12]
+            return watching.out
+
+        where: dict[str, Any] = {"n_jobs": jobs, "scheduler": scheduler, "out": out or by_request, "watch": watching}
+        about = {"source": source_of(base, novel, bank)}
         found = evaluation.evaluate(
             chosen,
             X,
@@ -134,7 +121,6 @@ def evaluate(
             base=classes,
             setting=asked.name,
             **size,
-            frozen=load_tasks,
             reference=reference,
             batch=batch,
             about=about,
@@ -144,10 +130,10 @@ def evaluate(
     settings = {} if asked is GENERALISED else chosen_settings(chosen)
     if as_json:
         print_notes(console, watching.notes)
-        print(json.dumps({"run": str(out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
+        print(json.dumps({"run": str(watching.out), "chosen": settings, "results": found.rows(threshold)}, indent=2))
         return
     if watching.known:
-        console.print(f"{watching.known} tasks were already in {out}.", markup=False)
+        console.print(f"{watching.known} tasks were already in {watching.out}.", markup=False)
     print_accuracies(console, found)
     if asked is CLOSED:
         console.print()
@@ -157,7 +143,7 @@ def evaluate(
         listed = ", ".join(f"{key}={value}" for key, value in values.items())
         console.print(f"{name} chose {listed} on held-out base classes.", markup=False)
     print_notes(console, [*watching.notes, *unsolved(found)])
-    console.print(f"Run folder: {out}", markup=False)
+    console.print(f"Run folder: {watching.out}", markup=False)
 
 
 def print_accuracies(console: Console, found: Evaluation) -> None:
@@ -181,26 +167,16 @@ def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: choice.settings for name, choice in found.items() if choice.trials}
 
 
-def source_of(base: Path | None, novel: Path | None, bank: str | None, tasks: Path | None) -> dict[str, Any]:
+def source_of(base: Path | None, novel: Path | None, bank: str | None) -> dict[str, Any]:
     """Where the data of a run are, and its command line, as the run folder records them."""
     from hotshot.files.atomic import real
 
-    paths = {"base": base, "novel": novel, "tasks": tasks}
+    paths = {"base": base, "novel": novel}
     return {
         **{name: None if path is None else str(real(path)) for name, path in paths.items()},
         "bank": bank,
         "command": shlex.join(["hotshot", *sys.argv[1:]]),
     }
-
-
-def _with_code(name: str, method: Any) -> str:
-    """The name of a user's method with a hash of its code: changed code gets another run folder."""
-    from hotshot.evaluation.identity import identity
-
-    try:
-        return f"{name} {identity(method)}"
-    except Exception:  # A method that cannot be hashed is refused when the run starts.
-        return name
 
 
 def parse_methods(methods: str) -> dict[str, str]:

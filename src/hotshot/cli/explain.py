@@ -46,6 +46,8 @@ def explain(
     if html is not None:
         inputs.refuse_existing(html, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
+    if html is not None:
+        inputs.refuse_overwriting(html, found.encoder)
     given = None if data is None else models.opened(found, data, Columns(text, label, id_))
     if given is None:
         loans = found.model.explain(names=found.support.names())

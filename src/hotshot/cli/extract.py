@@ -70,13 +70,14 @@ def extract(
         raise ParameterError("Pass --encoder NAME, such as minilm for texts or efficientnet-lite0 for images.")
     with needs_images():
         loaded = load_encoder(encoder, device, size)
+    scratch = out / ".decoded"
+    refuse_overwriting(scratch, dataset)
     for note in loaded.notes:
         console.print(note, markup=False)
     with locked(out):
         if loaded.kind == "texts":
             written = [_write_texts(loaded, dataset, Columns(text, label, id_), out, force, console)]
         else:
-            scratch = out / ".decoded"
             open_splits = partial(
                 decoded_splits, dataset, kind, loaded.extractor.size, cache or scratch, skip_corrupt, console
             )

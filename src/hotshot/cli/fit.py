@@ -41,6 +41,7 @@ def fit(
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("hotshot.model"),
     new_only: Annotated[bool, typer.Option("--new-only", help="Predict new classes only.")] = False,
+    settings: Annotated[Path | None, typer.Option(help="File of parameters from hotshot tune.")] = None,
     few: Annotated[int, inputs.number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
     text: models.Text = None,
     label: models.Label = None,
@@ -51,14 +52,16 @@ def fit(
     json: inputs.Json = False,
 ) -> None:
     """Fit a model to old classes with many samples and new classes with a few."""
+    from hotshot.estimators import load_parameters
     from hotshot.inputs import InputClassifier
     from hotshot.inputs.rows import Columns
 
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
-    inputs.refuse_existing(out, force, data, base, support, encoder)
+    inputs.refuse_existing(out, force, data, base, support, encoder, settings)
     console, columns = Console(stderr=True), Columns(text, label, id_)
-    model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device)
+    tuned = {} if settings is None else load_parameters(settings)
+    model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device, **tuned)
     with models.InputProgress(console, "encoding") as progress:
         if data is not None:
             model.fit_together(data, few, columns=columns, watch=progress.watch)

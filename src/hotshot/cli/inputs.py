@@ -127,14 +127,19 @@ def refuse_existing(out: Path, force: bool, *sources: str | Path | None) -> None
 def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
     """Raise if the output would replace what a command reads, with or without --force.
 
-    A folder counts with all that is in it. Of `sources`, names of encoders and the like are no files, and count not.
+    A folder counts with all that is in it, a .npy file with its labels, and an encoder with its weights. Of `sources`,
+    names of encoders and the like are no files, and count not.
     """
     from hotshot.files.atomic import real
+    from hotshot.files.numpy_files import find_labels
     from hotshot.files.reading import split_part
 
-    for source in sources:
-        path = Path("" if source is None else split_part(Path(source), None)[0])
-        if source is None or not os.path.exists(path) or not os.path.exists(out):
+    names = [str(source) for source in sources if source is not None]
+    parts = [part for name in names for part in (name, *name.split("@"))]
+    paths = [split_part(Path(part), None)[0] for part in parts]
+    labels = [find_labels(path) for path in paths if path.suffix.lower() == ".npy"]
+    for path in (*paths, *filter(None, labels)):
+        if not os.path.exists(path) or not os.path.exists(out):
             continue
         is_inside = real(path) in real(out).parents or real(out) in real(path).parents
         if is_inside or os.path.samefile(path, out):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from hotshot.cli import models
-from hotshot.cli.inputs import Device, Force, number, refuse_existing
+from hotshot.cli.inputs import Device, Force, number, refuse_existing, refuse_overwriting
 from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import count, percentage, quoted
 
@@ -83,6 +83,8 @@ def predict(
     if out is not None:
         refuse_existing(out, force, model, data, encoder)
     console, found = Console(stderr=True), models.load(model, device, encoder)
+    if out is not None:
+        refuse_overwriting(out, found.encoder)
     inputs = models.opened(found, data, Columns(text, label, id_))
     added = answer_columns(found.model, prefix)
     check_columns(inputs.columns, added, inputs.name)

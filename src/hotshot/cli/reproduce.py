@@ -103,7 +103,7 @@ def reproduce(
     request = {**about, "features": features, "hotshot": __version__}
     with locked(out):
         check_request(out, request)
-        source = source_of(base, novel, bank, None)
+        source = source_of(base, novel, bank)
         write_json(out / REQUEST, {"source": source, **about, "request": request, **versions()})
         check_report(out / PAGE)
         if val is not None:

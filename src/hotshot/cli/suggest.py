@@ -48,6 +48,7 @@ def suggest(
     console, found = Console(stderr=True), models.load(model, device, encoder)
     given = found.opened(data, columns=Columns(text, label, id_))
     if out is not None:
+        inputs.refuse_overwriting(out, found.encoder)
         check_columns(given.columns, (PROBABLE, PROBABILITY, REASON), given.name, "rename it")
     with models.InputProgress(console, "encoding") as progress:
         suggested = found.suggest(given, number, watch=progress.watch)

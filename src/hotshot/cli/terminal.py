@@ -211,7 +211,7 @@ class Watching(ProgressWithNotes):
     def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
         super().__init__(bar(console, "tasks", TextColumn("{task.fields[rate]}")))
         self._task = self._progress.add_task("preparing the base classes", total=total, rate="")
-        self._out, self._doing = out, doing
+        self.out, self._doing = out, doing
         self.done = self.known = self._fresh = 0
         self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
@@ -219,9 +219,9 @@ class Watching(ProgressWithNotes):
         self._progress.update(self._task, description=sentence)
 
     def _interrupted(self) -> str:
-        if self._out is None:
+        if self.out is None:
             return f"{self._doing}. Without a run folder, nothing was saved."
-        return f"{self._doing}. {self._out} holds {count(self.done, 'finished task')}: rerun the command to resume."
+        return f"{self._doing}. {self.out} holds {count(self.done, 'finished task')}: rerun the command to resume."
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
         """Count one finished chunk of tasks."""

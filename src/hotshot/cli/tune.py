@@ -68,8 +68,9 @@ def tune(
     for note in table.notes:
         console.print(note, markup=False)
     console.print(
-        "The accuracy of the best candidate is optimistic: measure it on novel classes with\n"
-        f"  hotshot evaluate --base FILE --novel FILE --methods hot,tuned={out}",
+        "The accuracy of the best candidate is optimistic: measure it on novel classes, then fit a model with\n"
+        f"  hotshot evaluate --base FILE --novel FILE --methods hot,tuned={out}\n"
+        f"  hotshot fit --base FILE --support FILE --settings {out}",
         markup=False,
     )
 

@@ -83,10 +83,7 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     CentroidClassifier()
     """
     if name.endswith(".json"):
-        try:
-            return HOTClassifier(base, **load_parameters(name))
-        except TypeError as error:
-            raise ParameterError(f"{name} holds an unknown parameter of HOTClassifier ({error}): correct it.") from None
+        return HOTClassifier(base, **load_parameters(name))
     if is_user_code(name):
         return load_named(name, "method", lambda x: hasattr(x, "fit") and not isinstance(x, type), base=base)
     if name not in METHODS:

@@ -6,6 +6,7 @@ from typing import Any
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
+from hotshot.formatting import quoted
 
 _PUBLISHED: dict[str, Any] = {
     "power": 0.5,
@@ -87,7 +88,7 @@ def load_parameters(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        Parameters for ``HOTClassifier(base, **parameters)``.
+        Parameters for ``HOTClassifier(base, **parameters)`` or ``InputClassifier(encoder, base, **parameters)``.
 
     See Also
     --------
@@ -106,4 +107,9 @@ def load_parameters(path: str | Path) -> dict[str, Any]:
     parameters = content.get("parameters")
     if content.get("format") != FILE_FORMAT or not isinstance(parameters, dict):
         raise InputError(f"{path} is not a file of parameters: write one with tune.")
+    from hotshot.estimators.hot import HOTClassifier
+
+    known = HOTClassifier().get_params().keys() - {"base", "include_base"}
+    if unknown := sorted(parameters.keys() - known):
+        raise InputError(f"{path} holds an unknown parameter of HOTClassifier, {quoted(unknown[0])}: remove it.")
     return parameters

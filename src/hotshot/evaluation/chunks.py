@@ -24,7 +24,7 @@ from hotshot.errors import HotshotError, HotshotWarning, InputError, ParameterEr
 from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
 from hotshot.estimators.confidence import Confidence
 from hotshot.evaluation.measures import Measure
-from hotshot.evaluation.tasks import CHUNK_TASKS, Episodes, FrozenEpisodes, OpenTask, Task
+from hotshot.evaluation.tasks import CHUNK_TASKS, Episodes, OpenTask, Task
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
@@ -331,7 +331,7 @@ def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int, s
     return [Chunk(shots, s, min(s + size, stop), method) for s in starts for method in methods]
 
 
-def run_chunk(runner: Runner, episodes: Episodes | FrozenEpisodes, chunk: Chunk) -> Record:
+def run_chunk(runner: Runner, episodes: Episodes, chunk: Chunk) -> Record:
     """Draw the tasks, fit, predict, count; on one thread, whose order of sums is always the same."""
     begin = time.perf_counter()
     tasks = [episodes[i] for i in range(chunk.start, chunk.stop)]

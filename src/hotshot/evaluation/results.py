@@ -314,12 +314,13 @@ def summarise(method: str, shots: int | str, records: Iterable[Record], names: n
         statuses.update({Status(int(status)): count for status, count in record.statuses.items()})
     measured = [record.measures or {} for record in records]
     measures = [name for name in measured[0] if all(name in own for own in measured)]
+    listed = names.tolist()
     return MethodResult(
         method=method,
         shots=shots,
         accuracies=correct.sum(axis=1) / queries.sum(axis=1),
         classes=classes,
-        recall={names[c].item(): float(right[c] / asked[c]) for c in np.flatnonzero(asked)},
+        recall={listed[c]: float(right[c] / asked[c]) for c in np.flatnonzero(asked)},
         calibration_error=_calibration_error(records),
         statuses=dict(sorted(statuses.items())),
         stopped_early=sum(record.stopped_early for record in records),

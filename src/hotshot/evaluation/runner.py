@@ -30,12 +30,10 @@ from hotshot.evaluation.tasks import (
     OPEN,
     QUERIES,
     Episodes,
-    FrozenEpisodes,
     Setting,
     check_setting,
     check_shots,
     labels_hash,
-    load_tasks,
 )
 from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import refuse_file, write_json
@@ -58,12 +56,11 @@ def evaluate(
     queries: int | str = QUERIES,
     tasks: int | None = None,
     seed: int = 0,
-    frozen: str | Path | None = None,
     reference: str | None = None,
     batch: bool = False,
     n_jobs: int = -1,
     scheduler: str | None = None,
-    out: str | Path | None = None,
+    out: str | Path | Callable[[dict[str, Any]], Path] | None = None,
     watch: Watcher | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Evaluation:
@@ -91,8 +88,6 @@ def evaluate(
         Number of tasks for each number of shots; by default 1,000, and 30 in the generalised setting.
     seed : int
         Seed of the tasks. Task i depends only on the seed and on i.
-    frozen : path, optional
-        File of tasks from ``freeze_tasks``, in place of ways, shots, queries, tasks and seed.
     reference : str, optional
         The method that the others are compared to; by default the first.
     batch : bool
@@ -103,8 +98,9 @@ def evaluate(
         Number of processes; -1 is one per core. The accuracies are the same for any number.
     scheduler : str, optional
         Address of a Dask scheduler, to compute on a cluster.
-    out : path, optional
-        Run folder. After an interruption, repeat the call to resume.
+    out : path or callable, optional
+        Run folder, or a function that names it by what was asked, as JSON. After an interruption, repeat the call to
+        resume.
     watch : callable, optional
         Called with (record, was_known, total) for every finished chunk, for a progress bar.
     about : dict, optional
@@ -119,7 +115,6 @@ def evaluate(
     See Also
     --------
     tune : Choose parameters on validation classes.
-    freeze_tasks : Write tasks to a file.
     hotshot.evaluation.stored.load_run : Read a run folder.
 
     Examples
@@ -133,7 +128,7 @@ def evaluate(
     >>> found["centroid", 1].accuracy.mean > 0.9
     True
     """
-    if out is not None:
+    if isinstance(out, (str, Path)):
         refuse_file(out, "run folder")
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
@@ -144,28 +139,17 @@ def evaluate(
     jointly = joint_methods(estimators, batch)
     estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
-    episodes: dict[int | str, Episodes | FrozenEpisodes]
-    request: dict[str, Any]
-    if frozen is not None:
-        if asked is not CLOSED:
-            raise ParameterError(
-                f"Frozen tasks are for the closed setting, got setting={setting!r}: leave out one of the two."
-            )
-        kept, digest = load_tasks(frozen, y)
-        episodes, tasks = dict(kept.items()), len(next(iter(kept.values())))
-        request = {"frozen": digest, "chunk": asked.chunk}
-    else:
-        draw: Callable[..., Episodes] = partial(Episodes, y)
-        if asked is OPEN:
-            check_outlier_scores(estimators)
-            draw = partial(OpenEpisodes, y)
-        elif asked is GENERALISED:
-            check_numbers(seed=seed)
-            whole = bank_of(estimators, base)
-            rest, X, y_base = joint_samples(whole, X, y, seed)
-            estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
-            draw = partial(JointEpisodes, y, y_base)
-        episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
+    draw: Callable[..., Episodes] = partial(Episodes, y)
+    if asked is OPEN:
+        check_outlier_scores(estimators)
+        draw = partial(OpenEpisodes, y)
+    elif asked is GENERALISED:
+        check_numbers(seed=seed)
+        whole = bank_of(estimators, base)
+        rest, X, y_base = joint_samples(whole, X, y, seed)
+        estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
+        draw = partial(JointEpisodes, y, y_base)
+    episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
@@ -181,7 +165,7 @@ def evaluate(
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
-    with open_journal(out, request, about) as journal:
+    with open_journal(out(request) if callable(out) else out, request, about) as journal:
         runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name), jointly)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
@@ -200,7 +184,7 @@ def evaluate(
 def make_runners(
     estimators: Mapping[str, Any],
     X: np.ndarray,
-    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
+    episodes: Mapping[int | str, Episodes],
     measure: Measure | None = None,
     jointly: Sequence[str] = (),
 ) -> dict[str, Runner]:
@@ -234,7 +218,7 @@ def write_results(folder: Path, found: Evaluation) -> None:
 
 def collect(
     runners: Mapping[str, Runner],
-    episodes: Mapping[int | str, Episodes | FrozenEpisodes],
+    episodes: Mapping[int | str, Episodes],
     chunks: Sequence[Chunk],
     journal: Journal | None,
     n_jobs: int,
@@ -271,7 +255,7 @@ def draw_episodes(
     tasks: int | None,
     seed: int,
     setting: Setting = CLOSED,
-) -> tuple[dict[int | str, Episodes | FrozenEpisodes], int, dict[str, Any]]:
+) -> tuple[dict[int | str, Episodes], int, dict[str, Any]]:
     """Episodes by number of shots, the number of tasks, and what of it belongs to the request."""
     ways, tasks = setting.ways if ways is None else ways, setting.tasks if tasks is None else tasks
     check_numbers(tasks=tasks)

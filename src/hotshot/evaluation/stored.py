@@ -99,13 +99,7 @@ def load_run(folder: str | Path) -> StoredRun:
     with refuse_damage(folder, "run"):
         documents, damaged = decode_lines((folder / JOURNAL).read_bytes())
         records, faults = _sound_records(documents)
-        if "tasks" in request:
-            shots, tasks = check_shots(request["shots"]), int(request["tasks"])
-        elif rows is None:
-            raise InputError(f"The run in {folder} is not finished: {AGAIN}.")
-        else:
-            # A file of frozen tasks, which may be gone, decided them.
-            shots, tasks = check_shots(list(dict.fromkeys(row["shots"] for row in rows))), int(rows[0]["tasks"])
+        shots, tasks = check_shots(request["shots"]), int(request["tasks"])
         known = [r.chunk for r in records if r.chunk.method in request["methods"] and r.chunk.shots in shots]
         wanted = tasks * len(shots) * len(request["methods"])
         if wanted < 1:
@@ -122,9 +116,8 @@ def load_run(folder: str | Path) -> StoredRun:
             raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
         setting = check_setting(request.get("setting", CLOSED.name))
         results = _results(records, request, rows, shots, tasks, setting)
-        ways = check_size("ways", request.get("ways", len(records[0].classes[0])))
-        if "queries" in request:
-            check_queries(request["queries"])
+        ways = check_size("ways", request["ways"])
+        check_queries(request["queries"])
         reference = check_reference(rows[0]["reference"], request["methods"])
         jointly = request.get("batch", [])
         if not isinstance(jointly, list) or not all(name in request["methods"] for name in jointly):

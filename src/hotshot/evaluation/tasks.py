@@ -2,12 +2,10 @@
 
 import hashlib
 import json
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,14 +13,11 @@ import numpy as np
 from hotshot.arrays import LIMITS, check_number, check_numbers
 from hotshot.errors import InputError, ParameterError
 from hotshot.estimators.held_out import Task
-from hotshot.files.objects import need
-from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import did_you_mean
 from hotshot.labels import check_labels
 
-FILE_FORMAT = "hotshot tasks 1"
-# How many numbers of shots are evaluated in turn, and how many samples a file of tasks draws.
-MOST_SHOTS, MOST_FROZEN = 100, 2**25
+# How many numbers of shots are evaluated in turn.
+MOST_SHOTS = 100
 # Beyond them the proportions of a Dirichlet distribution are all in one class, or equal.
 LEAST_ALPHA, MOST_ALPHA = 0.01, 1e6
 QUERIES = 15
@@ -291,161 +286,9 @@ def _capped(found: np.ndarray, shares: np.ndarray, most: np.ndarray) -> np.ndarr
     return found
 
 
-class FrozenEpisodes:
-    """Tasks read from a file: `support` (tasks, N * K) and `query` (tasks, N * Q) rows of the samples `y`."""
-
-    def __init__(self, y: np.ndarray, support: np.ndarray, query: np.ndarray, ways: int, seed: int) -> None:
-        self.y, self.support, self.query, self.ways, self.seed = y, support, query, ways, seed
-        self.names = np.unique(y)
-        self.shots = support.shape[1] // ways
-        self.queries = query.shape[1] // ways
-
-    def __len__(self) -> int:
-        return len(self.support)
-
-    def trials(self) -> list[Task]:
-        """The first task, to try a method on."""
-        return [self[0]]
-
-    def __getitem__(self, index: int) -> Task:
-        support, query = self.support[index], self.query[index]
-        return Task(support, self.y[support], query, self.y[query])
-
-
-def freeze_tasks(
-    path: str | Path,
-    y: Any,
-    *,
-    tasks: int,
-    ways: int = 5,
-    shots: int | Sequence[int] = (1, 5),
-    queries: int = QUERIES,
-    seed: int = 0,
-) -> str:
-    """Write tasks to a file, so that others with the same samples can evaluate on exactly these tasks.
-
-    Parameters
-    ----------
-    path : path
-        File to write, for the parameter ``frozen`` of ``evaluate``.
-    y : array (samples,)
-        Labels of the samples, in their order.
-    tasks : int
-        Number of tasks, for each number of shots.
-    ways : int
-        Classes per task.
-    shots : int or sequence of int
-        Support samples per class; several numbers give several sets of tasks.
-    queries : int
-        Query samples per class.
-    seed : int
-        Seed of the tasks.
-
-    Returns
-    -------
-    str
-        Hash of the tasks.
-
-    See Also
-    --------
-    evaluate : Evaluate methods on frozen tasks.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     digest = freeze_tasks(f"{folder}/tasks.safetensors", np.repeat(list("abcdef"), 20), tasks=10)
-    >>> len(digest)
-    64
-    """
-    check_numbers(tasks=tasks)
-    sizes = [check_size("ways", ways), check_queries(queries), *check_shots(shots)]
-    numbers = [size for size in sizes if isinstance(size, int)]
-    if len(numbers) < len(sizes):
-        raise ParameterError(
-            "Tasks of unequal sizes cannot be saved: pass ways, shots and queries as numbers, or share the seed."
-        )
-    ways, queries, *shots = numbers
-    arrays: dict[str, np.ndarray] = {}
-    if tasks * ways * sum(k + queries for k in shots) > MOST_FROZEN:
-        raise ParameterError(f"{tasks} tasks are too many for a file: evaluate them without one, or ask for fewer.")
-    for k in shots:
-        drawn = list(Episodes(y, ways=ways, shots=k, queries=queries, seed=seed).take(tasks))
-        arrays[f"support_{k}"] = np.stack([task.support for task in drawn]).astype(np.int64)
-        arrays[f"query_{k}"] = np.stack([task.query for task in drawn]).astype(np.int64)
-    about = json.dumps({"ways": ways, "shots": shots, "queries": queries, "seed": seed, "tasks": tasks})
-    digest = _hash_of_tasks(about, arrays)
-    header = {"format": FILE_FORMAT, "about": about, "labels": labels_hash(y), "tasks": digest}
-    write_tensors(path, arrays, header)
-    return digest
-
-
-def load_tasks(path: str | Path, y: Any) -> tuple[dict[int, FrozenEpisodes], str]:
-    """Frozen tasks by number of shots, and their hash; `y` must be the labels they were drawn from."""
-    if not os.path.exists(path):
-        raise InputError(f"There is no file of tasks at {path}: write one with freeze_tasks.")
-    file = map_tensors(path)
-    header, arrays = file.metadata, file.tensors
-    if header.get("format") != FILE_FORMAT:
-        raise InputError(f"{path} is not a file of tasks: write one with freeze_tasks.")
-    if header.get("tasks") != _hash_of_tasks(header.get("about", ""), arrays):
-        raise InputError(f"The tasks in {path} do not match the hash in the file: get the file again.")
-    if header.get("labels") != labels_hash(y):
-        raise InputError(
-            f"The tasks in {path} were drawn from other labels: pass the samples they were drawn from, in order."
-        )
-    names, labels = check_labels(y, len(y))
-    try:
-        about = json.loads(header["about"])
-        tasks, ways, queries, seed = (about[name] for name in ("tasks", "ways", "queries", "seed"))
-        need(isinstance(about["shots"], list) and about["shots"], "it names no shots")
-        need(
-            all(type(n) is int and n >= 0 for n in (tasks, ways, queries, seed, *about["shots"])),
-            "its sizes are not whole numbers",
-        )
-        frozen = {}
-        for k in about["shots"]:
-            support, query = (arrays[f"{part}_{k}"] for part in ("support", "query"))
-            _check_rows(support, query, labels, tasks, ways, queries, k)
-            frozen[k] = FrozenEpisodes(names[labels], support, query, ways, seed)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        reason = error if type(error) is ValueError else "an entry is missing or of the wrong type"
-        raise InputError(
-            f"The tasks in {path} cannot be used ({reason}): write them again with freeze_tasks."
-        ) from None
-    return frozen, header["tasks"]
-
-
-def _check_rows(
-    support: np.ndarray, query: np.ndarray, labels: np.ndarray, tasks: int, ways: int, queries: int, shots: int
-) -> None:
-    """Raise ValueError unless all tasks have as many classes and samples as they should, and no sample twice."""
-    need(min(tasks, shots, queries) >= 1 and ways >= 2, "a size is too small")
-    for rows, per_class in ((support, shots), (query, queries)):
-        need(rows.dtype == np.int64 and rows.shape == (tasks, ways * per_class), "an array has the wrong size")
-        need(rows.min() >= 0 and rows.max() < len(labels), "a row number is outside the samples")
-        # Class by class, as they are drawn.
-        by_class = labels[rows].reshape(tasks, ways, per_class)
-        need((by_class == by_class[:, :, :1]).all(), "a task has the wrong number of samples of a class")
-    classes = np.sort(labels[support[:, ::shots]], axis=1)
-    need((np.diff(classes, axis=1) > 0).all(), "a task has a class twice")
-    need((labels[query[:, ::queries]] == labels[support[:, ::shots]]).all(), "support and query have other classes")
-    drawn = np.sort(np.concatenate([support, query], axis=1), axis=1)
-    need((np.diff(drawn, axis=1) > 0).all(), "a task has a sample twice, such as in support and query")
-
-
 def labels_hash(y: Any) -> str:
     """SHA-256 of labels in their order."""
     names, labels = check_labels(y, len(y))
     digest = hashlib.sha256(json.dumps([str(name) for name in names]).encode())
     digest.update(np.ascontiguousarray(labels, dtype=np.int64).tobytes())
-    return digest.hexdigest()
-
-
-def _hash_of_tasks(about: str, arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(about.encode())
-    for name in sorted(arrays):
-        digest.update(f"{name} {arrays[name].shape} {arrays[name].dtype}".encode())
-        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
     return digest.hexdigest()

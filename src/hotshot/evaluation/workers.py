@@ -1,15 +1,11 @@
 """Who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster."""
 
 import os
-import re
-import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from functools import cache
 from multiprocessing import current_process
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -19,7 +15,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import ParameterError, RunError
 from hotshot.evaluation.chunks import Chunk, Record, Runner, run_chunk
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes
+from hotshot.evaluation.tasks import Episodes
 
 # More processes per core only take memory: as many are started instead of what is asked for beyond.
 MOST_PER_CORE = 4
@@ -31,7 +27,7 @@ LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCanc
 # Seconds between two looks of a worker for its parent.
 LOOK_EVERY = 0.5
 
-Work = tuple[Mapping[str, Runner], Mapping[int | str, Episodes | FrozenEpisodes], Sequence[Chunk]]
+Work = tuple[Mapping[str, Runner], Mapping[int | str, Episodes], Sequence[Chunk]]
 
 
 def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
@@ -65,7 +61,6 @@ def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
                 return
             yield delayed(_run_in_worker)(os.getpid(), runners[chunk.method], episodes[chunk.shots], chunk)
 
-    _remove_left_memory()
     # joblib keeps every large array of the runners in one memory-mapped file that all processes share.
     records = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls())
     try:
@@ -95,22 +90,6 @@ def _end_with(parent: int) -> None:
     # Other backends of joblib, such as threads, have no such parent.
     if current_process().name.startswith("LokyProcess"):
         Thread(target=watch, daemon=True).start()
-
-
-def _remove_left_memory() -> None:
-    """Remove the shared arrays of this user's runs that were killed together with joblib's own clean-up."""
-    if os.name != "posix":
-        return
-    for place in {"/dev/shm", tempfile.gettempdir(), os.environ.get("JOBLIB_TEMP_FOLDER") or "/dev/shm"}:
-        for folder in Path(place).glob("joblib_memmapping_folder_*"):
-            owner = re.match(r"joblib_memmapping_folder_(\d{1,9})_", folder.name)
-            try:
-                if owner and folder.lstat().st_uid == os.getuid():
-                    os.kill(int(owner[1]), 0)
-            except ProcessLookupError:
-                shutil.rmtree(folder, ignore_errors=True)
-            except OSError:
-                continue  # It is gone already, or another user's process has the number.
 
 
 def _let_finish(records: Generator[Record, None, None]) -> None:

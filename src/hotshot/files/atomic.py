@@ -87,7 +87,7 @@ def check_writable(path: str | Path) -> None:
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file in UTF-8."""
     with replace_file(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def write_json(path: str | Path, content: Any) -> None:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import replace_file
+from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, Texts, read_in_child
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
 from hotshot.files.pickles import as_python, text_codes
 from hotshot.files.source import FeatureSource, check_size
 from hotshot.formatting import listing, on_one_line, quoted
 
-if TYPE_CHECKING:
-    from hotshot.files.writing import Content
-
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-# Sizes are 32-bit numbers in this format.
-_LARGEST = 2**31 - 1
 
 
 def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
@@ -115,33 +108,3 @@ def _is_integral(value: np.ndarray) -> bool:
 
 def _words(name: str) -> set[str]:
     return set(re.split(r"[_./\- ]+", name.lower()))
-
-
-def write_matlab(path: Path, content: Content) -> None:
-    """Write X, y, and for text labels the class names, which y counts from 1; all at once, as SciPy cannot stream."""
-    from scipy.io import savemat
-    from scipy.io.matlab import MatWriteError
-
-    if content.dtype == np.float16:
-        raise ParameterError(f"{path} cannot hold float16, which MATLAB does not have: pass dtype='float32'.")
-    n_samples, width = content.shape
-    if n_samples * width * content.dtype.itemsize > _LARGEST:
-        raise InputError(f"{path} cannot hold more than 2 GiB, the limit of its format: write .safetensors instead.")
-    content.refuse_nul(path)
-    variables: dict[str, Any] = {}
-    if content.label_type == "str":
-        variables["y"] = content.codes + 1
-        names = np.empty((len(content.classes), 1), dtype=object)
-        names[:, 0] = content.classes
-        variables["names"] = names
-    elif content.classes:
-        variables["y"] = content.class_array[content.codes]
-    # MATLAB's numbers have one type: the file must record that 1.0 is a float.
-    variables["about"] = json.dumps({**content.about, "label_type": content.label_type})
-    with replace_file(path) as file:
-        variables["X"] = np.concatenate(list(content.blocks()))
-        try:
-            savemat(file, variables, do_compression=False, oned_as="column")
-        except (MatWriteError, ValueError, TypeError) as error:
-            # ValueError: a name that is no valid text.
-            raise InputError(f"{path} cannot hold these labels ({error}): rename them.") from None

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.kept import Kept, kept_of, packed, unpacked
-from hotshot.files.named import Numbers, features_from_arrays
+from hotshot.files.named import features_from_arrays
 from hotshot.files.source import FeatureSource, check_size, damaged, in_memory, json_object, label_array
 from hotshot.files.tensors import Stream, TensorFile, map_tensors, write_tensors
+from hotshot.formatting import quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
@@ -33,11 +31,10 @@ _TYPES = {"str": str, "int": int, "bool": bool, "float": float}
 def open_safetensors(path: Path, part: str | None) -> FeatureSource:
     """Features and labels of a safetensors file, from hotshot or another program, without reading its numbers."""
     file = map_tensors(path)
+    if file.brain_floats:
+        raise InputError(f"{path} holds {quoted(min(file.brain_floats))} in bfloat16: store it as float16 or float32.")
     if _KEY not in file.metadata:
-        arrays: dict[str, Numbers] = {
-            name: BrainFloats(tensor) if name in file.brain_floats else tensor for name, tensor in file.tensors.items()
-        }
-        return features_from_arrays(arrays, path, part=part)
+        return features_from_arrays(file.tensors, path, part=part)
     header = _header(file.metadata[_KEY], path)
     if part is not None:
         raise InputError(f"{path} has no part '{part}': it holds one set of samples.")
@@ -67,34 +64,6 @@ def write_native(path: Path, content: Content) -> None:
     write_tensors(path, tensors, {_KEY: json.dumps(header)})
 
 
-@dataclass(frozen=True)
-class BrainFloats:
-    """bfloat16 numbers, mapped as bits and converted to float32 when they are read."""
-
-    bits: np.ndarray
-    streams = True
-    dtype = np.dtype(np.float32)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape, as of an array."""
-        return self.bits.shape
-
-    def reshape(self, *shape: int) -> BrainFloats:
-        """The same numbers in another shape."""
-        return replace(self, bits=self.bits.reshape(*shape))
-
-    def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """A number of rows at a time."""
-        for some in slices(len(self.bits), rows):
-            # The upper half of a float32 is a bfloat16.
-            yield (self.bits[some].astype(np.uint32) << 16).view(np.float32)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        whole = (self.bits.astype(np.uint32) << 16).view(np.float32)
-        return whole if dtype is None else whole.astype(dtype)
-
-
 def _header(text: str, path: Path) -> dict[str, Any]:
     header = json_object(text)
     if header is None:
@@ -117,7 +86,7 @@ def _checked(file: TensorFile, header: dict[str, Any], path: Path) -> tuple[np.n
     """Features, codes of labels and labels by code; the last two are None without labels."""
     X, codes = file.tensors.get("X"), file.tensors.get("y")
     unlabelled = codes is None and "classes" not in header
-    if X is None or (codes is None and not unlabelled) or file.brain_floats:
+    if X is None or (codes is None and not unlabelled):
         raise _damaged(path, "features X or label codes y are missing")
     if X.ndim != 2 or 0 in X.shape:
         raise _damaged(path, f"its features have shape {X.shape}, not (samples, features)")

@@ -124,7 +124,7 @@ def _dtype(code: str, what: str, path: Path) -> np.dtype:
 def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
     """Features of an `.npy` file with labels from the given file or from a file beside it."""
     X = map_npy(path)
-    labels = _find_labels(path) if labels is None else labels
+    labels = find_labels(path) if labels is None else labels
     if labels is None:
         missing = (
             f"{path} has no file of labels beside it, none of {', '.join(_beside(path))}: "
@@ -165,7 +165,8 @@ def _beside(path: Path) -> list[str]:
     return [pattern.format(path.stem) for pattern in _BESIDE] + pair
 
 
-def _find_labels(path: Path) -> Path | None:
+def find_labels(path: Path) -> Path | None:
+    """The file of labels beside an `.npy` file, if there is one."""
     return next((path.parent / name for name in _beside(path) if (path.parent / name).exists()), None)
 
 
@@ -299,7 +300,7 @@ def write_npz(path: Path, content: Content) -> None:
 def write_npy(path: Path, content: Content) -> None:
     """Write the features, and beside them `name.labels.npy` with the labels."""
     if not content.classes:
-        beside = _find_labels(path)
+        beside = find_labels(path)
         if beside is not None:
             raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
         with replace_file(path) as file:

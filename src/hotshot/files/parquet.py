@@ -246,12 +246,13 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
     others = [name for name in names if name != label]
     lists = [name for name in others if _is_list(pa, kinds[name])]
     numbered = are_numbered([name for name in others if _is_numeric(pa, kinds[name])])
+    possible = set(labels)
     kept = tuple(
         name
         for name in others
         if _can_be_kept(pa, kinds[name], name)
         # Beside a column of vectors, numbers are identifiers and the like.
-        and (lists or is_kept(name, not numbered) or name in labels or not _is_numeric(pa, kinds[name]))
+        and (lists or is_kept(name, not numbered) or name in possible or not _is_numeric(pa, kinds[name]))
     )
     if lists:
         lists = [name for name in lists if name.lower() in FEATURE_NAMES] or lists
@@ -263,7 +264,8 @@ def _columns(pa: Any, schema: Any, path: str) -> _Columns:
                 "numbers."
             )
         return _Columns(label, missing, tuple(lists), True, kept)
-    features = tuple(name for name in others if name not in kept)
+    left_out = set(kept)
+    features = tuple(name for name in others if name not in left_out)
     for name in features:
         if not _is_numeric(pa, kinds[name]):
             raise InputError(

@@ -8,7 +8,8 @@ import json
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
+from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +52,15 @@ class Layout:
     vector: int | None
     missing: str
 
-    @property
-    def left_out(self) -> list[int]:
-        """Columns that are not features, the last one first."""
-        return sorted({i for i in (self.label, self.counter, *self.kept) if i is not None}, reverse=True)
+    @cached_property
+    def are_features(self) -> list[bool]:
+        """Of each column, whether it holds features."""
+        others = {self.label, self.counter, *self.kept}
+        return [i not in others for i in range(len(self.columns))]
 
     def numbers(self, row: list[str], number: int, path: Path) -> list[float]:
-        """The features of a row; its other cells are removed from it."""
-        for column in self.left_out:
-            del row[column]
+        """The features of a row."""
+        row = list(compress(row, self.are_features))
         if self.vector is not None:
             row = row[0].strip().removeprefix("[").removesuffix("]").split(",")
         try:
@@ -69,7 +70,7 @@ class Layout:
                 raise ValueError
             return list(map(float, row))
         except ValueError:
-            names = [name for i, name in enumerate(self.columns) if i not in self.left_out]
+            names = list(compress(self.columns, self.are_features))
             names = names if self.vector is None else names * len(row)
             name, cell = next(pair for pair in zip(names, row, strict=True) if not _is_number(pair[1]))
             raise InputError(
@@ -188,16 +189,21 @@ def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
     others = [i for i in range(len(columns)) if i not in (label, vector, *unnamed)]
     numeric = [_is_number(cell) for cell in sample]
     numbered = are_numbered([columns[i] for i in others if numeric[i]])
-    kept = [i for i in others if vector is not None or i in labels or is_kept(columns[i], numeric[i] and not numbered)]
+    possible = set(labels)
+    kept = {
+        i for i in others if vector is not None or i in possible or is_kept(columns[i], numeric[i] and not numbered)
+    }
     # Other columns of text are stored beside the features.
-    texts = [i for i in others if i not in kept and has_names and sample[i].strip() and not numeric[i]]
+    texts = {i for i in others if i not in kept and has_names and sample[i].strip() and not numeric[i]}
     if len(others) - len(kept) - len(texts) < 1 and vector is None:
         raise InputError(
             f"{path} has no column of numbers, only {listing(map(quoted, columns))}: extract features from texts "
             f"first, or separate columns by {'commas' if _delimiter(path) == ',' else 'tabs'}."
         )
-    kept, counter = sorted(kept + texts), unnamed[0] if unnamed else None
-    layout = Layout(columns, has_names, label, counter, tuple(kept), tuple(texts), vector, missing)
+    counter = unnamed[0] if unnamed else None
+    layout = Layout(
+        columns, has_names, label, counter, tuple(sorted(kept | texts)), tuple(sorted(texts)), vector, missing
+    )
     return layout, len(layout.numbers(list(sample), 1, path))
 
 

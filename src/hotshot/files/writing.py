@@ -1,6 +1,5 @@
 """Writing feature files in every format that is not a pickle."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
 from hotshot.files.kept import Kept
 from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, damaged, in_memory, integer_array, is_text
+from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory, integer_array, is_text
 from hotshot.formatting import quoted
 from hotshot.labels import check_labels
 
@@ -32,17 +31,17 @@ def write_features(
 ) -> None:
     """Write features to a file in the format of its suffix; the file is replaced only when it is complete.
 
-    Memory is needed for one batch and the labels, except for ``.mat``. The source is read twice: first for its classes
-    and its hash, which come before the numbers.
+    Memory is needed for one batch and the labels. The source is read twice: first for its classes,
+    which come before the numbers.
 
     Parameters
     ----------
     path : path
-        A ``.safetensors``, ``.npz``, ``.npy`` (labels go to ``name.labels.npy``), ``.csv``, ``.tsv``, ``.parquet`` or
-        ``.mat`` file.
+        A ``.safetensors``, ``.npz``, ``.npy`` (labels go to ``name.labels.npy``), ``.csv``, ``.tsv`` or ``.parquet``
+        file.
     source : FeatureSource, FeatureFile or pair
         A pair is features (samples, V) and labels (samples,) or None. Ids, texts and other columns of the samples are
-        written to all formats except ``.npy`` and ``.mat``; thumbnails to ``.safetensors`` and ``.parquet``.
+        written to all formats except ``.npy``; thumbnails to ``.safetensors`` and ``.parquet``.
     dtype : {"float16", "float32", "float64"}, optional
         Type of the features in the file; by default their own. A number beyond its range is an error.
     about : dict, optional
@@ -68,17 +67,13 @@ def write_features(
     kind = by_suffix(path)
     if kind is None or kind.write is None:
         written = ", ".join(suffix for one in FORMATS.values() if one.write is not None for suffix in one.suffixes)
-        why = f"got {path.suffix or path.name!r}" if kind is None else "hotshot never writes a pickle"
+        why = f"got {path.suffix or path.name!r}" if kind is None else f"hotshot only reads a {kind.name}"
         raise ParameterError(f"Features are written as {written}; {why}: choose one of these suffixes.")
     check_writable(path)
     if not isinstance(source, FeatureSource):
         X, y = source
         said, kept = (source.about, source.kept) if isinstance(source, FeatureFile) else ({}, None)
-        # Features in memory may be others than those of the file they came from.
-        source = _source(X, y, {name: value for name, value in said.items() if name != "hash"}, kept)
-    if kind is FORMATS["matlab"] and dtype is None and source.dtype == np.float16:
-        # MATLAB has no half precision, and single precision holds it exactly.
-        dtype = "float32"
+        source = _source(X, y, said, kept)
     kind.write(path, check_content(source, dtype, about))
 
 
@@ -103,7 +98,7 @@ def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> Feature
 
 @dataclass(frozen=True)
 class Content:
-    """Features to be written to a file: their type in it, and the header with their hash.
+    """Features to be written to a file: their type in it, and the header.
 
     `codes` (samples,) are the indices of labels among `classes`, which are distinct, in the order of their first
     samples, and of one type, `label_type`: str, int, bool or float. Without labels both are empty.
@@ -150,20 +145,17 @@ class Content:
 
 
 def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: dict[str, Any] | None) -> Content:
-    """Read features once; raises if they cannot be written, or if the source does not match its header."""
+    """Read features once; raises if they cannot be written."""
     try:
         json.dumps(about)
     except (TypeError, ValueError, RecursionError) as error:
         raise ParameterError(f"about must be valid as JSON: {error}.") from None
     target = _target(source.dtype, dtype)
-    stored, written = FeatureHash(source.dtype), FeatureHash(target)
     known: dict[Any, int] = {}
     codes, types = [], set()
     first = 0
     for X, y in source.batches(ROWS_AT_ONCE):
-        written.update(converted(X, target, first))
-        if "hash" in source.about and target != source.dtype:
-            stored.update(X)
+        converted(X, target, first)
         first += len(X)
         if y is None:
             continue
@@ -179,31 +171,10 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
             f"{source.path} has {first} samples and another number of ids, texts or other columns: write it again."
         )
     all_codes, classes = np.concatenate(codes or [np.zeros(0, np.int64)]), list(known)
-    found = stored if target != source.dtype else written
-    recorded = source.about.get("hash")
-    if recorded is not None and recorded != found.with_labels(all_codes, classes):
-        raise damaged(f"{source.path} does not match its hash")
-    header = {**(source.about if about is None else about), "hash": written.with_labels(all_codes, classes)}
+    header = dict(source.about if about is None else about)
+    # Of older files: it was that of the source.
+    header.pop("hash", None)
     return Content(source, first, target, all_codes, classes, "".join(types), header, kept)
-
-
-class FeatureHash:
-    """SHA-256 of features and labels, independent of the size of batches."""
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self._dtype = dtype.newbyteorder("<")
-        self._digest = hashlib.sha256()
-
-    def update(self, X: np.ndarray) -> None:
-        """Add the next features (rows, V)."""
-        self._digest.update(np.ascontiguousarray(X, dtype=self._dtype).data)
-
-    def with_labels(self, codes: np.ndarray, classes: list[Any]) -> str:
-        """The hash of all features and these labels; it depends on the type of the features."""
-        whole = self._digest.copy()
-        whole.update(np.ascontiguousarray(codes, dtype="<i8").data)
-        whole.update(json.dumps([self._dtype.str, classes]).encode())
-        return f"sha256:{whole.hexdigest()}"
 
 
 def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:

@@ -191,15 +191,17 @@ def _parquet(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callable[[Col
             typed = {
                 name: vector if isinstance(columns[name][0], list) else number for name in columns if name in numbers
             }
-            writer = pq.ParquetWriter(file, pa.schema(dict.fromkeys(columns, pa.string()) | typed))
-        cells = {name: own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()}
+            schema = dict.fromkeys(columns, pa.string()) | typed
+            writer = pq.ParquetWriter(file, pa.schema([(_as_text(name), kind) for name, kind in schema.items()]))
+        cells = [own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()]
         writer.write_table(pa.table(cells, schema=writer.schema))
 
     try:
         yield write
     finally:
-        if writer is not None:
-            writer.close()
+        if writer is None:
+            writer = pq.ParquetWriter(file, pa.schema([]))
+        writer.close()
 
 
 def _as_text(value: Any) -> str | None:

@@ -358,11 +358,14 @@ def _images(path: Path) -> Inputs:
 
 
 def _folders(names: Iterable[str]) -> list[str] | None:
-    """The folders of images, without those that are around all of them; None if one image is in no folder."""
+    """The folders of images, without those that are around all of them; None if one image is in no other folder."""
     folders = [name.split("/")[:-1] for name in names]
-    while min(map(len, folders), default=0) > 1 and len({parts[0] for parts in folders}) == 1:
-        folders = [parts[1:] for parts in folders]
-    return ["/".join(parts) for parts in folders] if all(folders) else None
+    shortest, longest = min(map(len, folders), default=0), max(map(len, folders), default=0)
+    around = next((i for i in range(shortest) if len({parts[i] for parts in folders}) > 1), shortest)
+    if around == longest:
+        around = max(around - 1, 0)  # All are of one class.
+    labels = ["/".join(parts[around:]) for parts in folders]
+    return labels if all(labels) else None
 
 
 def decode(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:

@@ -13,18 +13,17 @@ from threadpoolctl import threadpool_limits
 from hotshot.errors import HotshotWarning
 from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.estimators.explanation import Explanation, Reason, explain_model
-from hotshot.evaluation.tasks import Episodes, FrozenEpisodes, Task
+from hotshot.evaluation.tasks import Episodes, Task
 from hotshot.transport.costs import cosine
 
 # Base classes named for a class, samples and base classes named on each side of a wrong query, wrong queries of a task.
 TOP_LENDERS, TOP_REASONS, MOST_WRONG = 8, 4, 40
 # Support samples named as most similar to a query.
 NEAREST = 3
-AnyEpisodes = Episodes | FrozenEpisodes
 
 
 def explore(
-    estimator: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, indices: Iterable[int]
+    estimator: CalibratedClassifier, X: np.ndarray, episodes: Episodes, indices: Iterable[int]
 ) -> list[dict[str, Any]]:
     """What a method with base classes, fitted anew, did in each of some tasks, as JSON.
 
@@ -37,7 +36,7 @@ def explore(
     return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
 
 
-def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: AnyEpisodes, index: int) -> dict[str, Any]:
+def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes, index: int) -> dict[str, Any]:
     task = episodes[index]
     with warnings.catch_warnings(), threadpool_limits(1):
         for category in (ConvergenceWarning, HotshotWarning):

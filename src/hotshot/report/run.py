@@ -38,7 +38,6 @@ REQUESTED = {
     "queries": "Queries per class",
     "batch": "Queries classified jointly by",
     "tasks": "Tasks",
-    "frozen": "Frozen tasks, SHA-256",
     "seed": "Seed",
 }
 

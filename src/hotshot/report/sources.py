@@ -23,8 +23,6 @@ class Source:
         Feature files of base and novel classes.
     bank : str or None
         Name of an embedded bank, in place of files.
-    tasks : Path or None
-        File of frozen tasks.
     command : str or None
         The command that was run.
 
@@ -37,7 +35,6 @@ class Source:
     base: Path | None = None
     novel: Path | None = None
     bank: str | None = None
-    tasks: Path | None = None
     command: str | None = None
 
     @property
@@ -57,7 +54,7 @@ def source_of(about: dict[str, Any]) -> Source:
     if not isinstance(found, dict):
         return Source()
     texts = {key: value for key, value in found.items() if isinstance(value, str) and value}
-    paths = {key: Path(texts[key]) for key in ("base", "novel", "tasks") if key in texts}
+    paths = {key: Path(texts[key]) for key in ("base", "novel") if key in texts}
     return Source(**paths, bank=texts.get("bank"), command=texts.get("command"))
 
 

@@ -15,8 +15,8 @@ from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
-from hotshot.evaluation.tasks import Episodes, labels_hash, load_tasks
-from hotshot.report.explored_task import AnyEpisodes, explore
+from hotshot.evaluation.tasks import Episodes, labels_hash
+from hotshot.report.explored_task import explore
 from hotshot.report.inputs import PageInputs
 from hotshot.report.sources import Reader, Source, read_source
 
@@ -41,7 +41,8 @@ def run_explorer(run: StoredRun, source: Source, read: Reader, most: int, inputs
     base, X, y, kept = read_source(source, read)
     _check_novel(run.request, X, y)
     estimator = _restored_method(run.request["methods"][name], base, name)
-    found = make_explorer(name, estimator, X, _episodes(run, source, y), most, run.evaluation, source.name)
+    episodes = {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
+    found = make_explorer(name, estimator, X, episodes, most, run.evaluation, source.name)
     return {**found, "inputs": inputs.add(kept, found["settings"])}
 
 
@@ -63,7 +64,7 @@ def make_explorer(
     name: str,
     estimator: CalibratedClassifier,
     X: np.ndarray,
-    episodes: Mapping[int | str, AnyEpisodes],
+    episodes: Mapping[int | str, Episodes],
     most: int,
     found: Evaluation | None = None,
     data: str = "",
@@ -158,19 +159,8 @@ def _accuracy(found: Evaluation, method: str, shots: int | str, index: int) -> f
     return None
 
 
-def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int | str) -> AnyEpisodes:
+def _drawn(y: np.ndarray, numbers: dict[str, Any], shots: int | str) -> Episodes:
     return Episodes(y, ways=numbers["ways"], shots=shots, queries=numbers["queries"], seed=numbers["seed"])
-
-
-def _episodes(run: StoredRun, source: Source, y: np.ndarray) -> dict[int | str, AnyEpisodes]:
-    if "frozen" not in run.request:
-        return {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
-    if source.tasks is None:
-        raise InputError("The folder does not record where its frozen tasks are.")
-    kept, digest = load_tasks(source.tasks, y)
-    if digest != run.request["frozen"]:
-        raise InputError(f"The tasks in {source.tasks} are not those of the run: their hash differs.")
-    return dict(kept.items())
 
 
 def _gathered(

@@ -160,6 +160,19 @@ def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix
     assert load_weights(create(name, filters=4), tmp_path / "copied.tar") == report
 
 
+@pytest.mark.parametrize(
+    ("name", "twice", "trained"),
+    [("conv4", True, 0), ("conv4", True, 2), ("resnet10", True, 3), ("resnet10", False, 0)],
+)
+def test_normalisations_that_are_equal_to_each_other_are_no_copies(tmp_path, name, twice, trained):
+    theirs, ours = closer_look(name, twice), create(name, filters=4)
+    for module in [x for x in theirs.modules() if isinstance(x, nn.BatchNorm2d)][trained:]:
+        module.reset_parameters()
+    torch.save({"state": theirs.state_dict()}, tmp_path / "best_model.tar")
+    load_weights(ours, tmp_path / "best_model.tar")
+    torch.testing.assert_close(features(ours), features(theirs))
+
+
 @pytest.mark.parametrize(("block", "changed"), [(0, ["C.weight"]), (1, ["BN.bias"]), (3, ["C.weight", "BN.weight"])])
 def test_two_copies_of_a_layer_that_differ_are_refused(tmp_path, block, changed):
     state = {name: x.clone() for name, x in closer_look("conv4").state_dict().items()}

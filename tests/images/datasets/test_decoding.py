@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 
 import numpy as np
@@ -115,11 +116,17 @@ def test_corrupt_images_are_all_named(tmp_path):
 
 def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path):
     path = broken(tmp_path)
-    message = r"copy-all has 2 corrupt images, first ant/ant1.jpg \(.*\): replace them, or .*--skip-corrupt"
+    message = (
+        r"copy-all has 2 corrupt images, ant/ant1.jpg \(.*\), bee/bee3.jpg \(.*\): replace them, or .*--skip-corrupt"
+    )
     with pytest.raises(InputError, match=message):
         decode(split_of(path), 16, tmp_path / "cache")
-    assert list((tmp_path / "cache").iterdir()) == []
+    # The others are not decoded again.
+    (cache,) = (tmp_path / "cache").iterdir()
+    before = (cache / "images.npy").stat().st_ino
     split = split_of(path, skip_corrupt=True)
+    assert decode(split, 16, tmp_path / "cache").folder == cache
+    assert (cache / "images.npy").stat().st_ino == before
     for _ in range(2):
         found = decode(split, 16, tmp_path / "cache")
         assert found.kept.tolist() == [0, 2, 3, 4, 5, 6]
@@ -138,12 +145,14 @@ def test_a_class_that_loses_all_its_images_is_refused(tmp_path):
         decode(split_of(path, skip_corrupt=True), 16, tmp_path / "cache")
 
 
-def test_a_file_that_vanishes_is_named(tmp_path):
+def test_a_file_that_vanishes_is_named_and_read_when_it_is_back(tmp_path):
     path = as_folder(tmp_path, class_folders())
     split = split_of(path)
-    (path / "bee" / "bee2.jpg").unlink()
-    with pytest.raises(InputError, match=r"1 corrupt images, first bee/bee2.jpg \(it cannot be read, No such file"):
+    (path / "bee" / "bee2.jpg").rename(tmp_path / "kept.jpg")
+    with pytest.raises(InputError, match=r"1 corrupt image, bee/bee2.jpg \(it cannot be read, No such file"):
         decode(split, 16, tmp_path / "cache")
+    shutil.copy2(tmp_path / "kept.jpg", path / "bee" / "bee2.jpg")
+    assert len(decode(split, 16, tmp_path / "cache")) == len(split)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")

@@ -85,6 +85,25 @@ def _content(layer: Layer) -> frozenset[tuple[str, tuple[int, ...], bytes]]:
     return frozenset((kind, tuple(x.shape), sha256(bits[kind]).digest()) for kind, x in layer.items())
 
 
+def _placed_in_copies(equal: set[str], layers: dict[str, Layer]) -> set[str]:
+    """Of layers that are equal to an earlier one, those that are copies of it.
+
+    Normalisations that were never trained are equal without being copies: only those are whose module has matrices, and
+    none that is new.
+    """
+    matrices = {name for name, layer in layers.items() if any(x.ndim > 1 for x in layer.values())}
+    originals = {outer for name in matrices - equal for outer in _modules(name)}
+    known = originals.union(*(_modules(name) for name in matrices & equal))
+    nearest = {name: next((outer for outer in _modules(name) if outer in known), "") for name in equal - matrices}
+    return (equal & matrices) | {name for name, outer in nearest.items() if outer in known - originals}
+
+
+def _modules(layer: str) -> list[str]:
+    """The modules that a layer is in, the innermost first."""
+    parts = layer.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts) - 1, -1, -1)]
+
+
 def _match(own: dict[str, Layer], theirs: dict[str, Layer], path: str | Path) -> list[tuple[str, str]]:
     """Names of tensors in the network and in the file, layer by layer."""
     known = {_shapes(layer) for layer in own.values()}
@@ -94,9 +113,9 @@ def _match(own: dict[str, Layer], theirs: dict[str, Layer], path: str | Path) ->
     first: dict[Any, str] = {}
     once = [name for name in fitting if first.setdefault(_content(theirs[name]), name) == name]
     copies = set(fitting) - set(once)
-    if len(once) < len(own) and all(x.ndim < 2 for name in copies for x in theirs[name].values()):
-        # Normalisations that were never trained are equal without being copies.
-        copies, once = set(), fitting
+    if len(once) < len(own):
+        copies = _placed_in_copies(copies, {name: theirs[name] for name in fitting})
+        once = [name for name in fitting if name not in copies]
     for index, (name, layer) in enumerate(own.items()):
         if index >= len(once) or _shapes(theirs[once[index]]) != _shapes(layer):
             raise InputError(

@@ -22,6 +22,7 @@ from hotshot.files.atomic import replace_file, replace_folder, write_json
 from hotshot.files.kept import Rows
 from hotshot.files.numpy_files import map_npy, write_array
 from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.formatting import count, listing
 from hotshot.images.datasets.dataset import ImageSplit
 from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pillow
 
@@ -112,12 +113,15 @@ def decode(split: ImageSplit, size: int, folder: str | Path, progress: Progress 
         "names": list(split.names),
     }
     found = _cached(place, header, split)
-    if found is None:
+    bad = {one.name for one in found.corrupt} if found is not None else set()
+    if found is None or len(_squares([image for image in split.images if image.name in bad], size)[0]):
+        # There is no cache, or what could not be read now can.
         _make(place, header, split, progress)
         found = _cached(place, header, split)
     if found is None:
         raise InputError(f"{place} changed while it was created: {_REMEDY}.")
-    _check_corrupt(found.corrupt, split)
+    # The rest stays decoded.
+    _check_corrupt(found, split)
     return found
 
 
@@ -158,11 +162,6 @@ def _make(place: Path, header: dict[str, Any], split: ImageSplit, progress: Prog
                     progress(done, len(split))
             file.seek(0)
             write_array(file, (done - len(corrupt), size, size, 3), np.dtype(np.uint8))
-        _check_corrupt(corrupt, split)
-        counts = np.bincount(split.labels[_kept(split, corrupt)], minlength=len(split.names))
-        if not counts.all():
-            name = split.names[int(counts.argmin())]
-            raise InputError(f"{split.name} has no readable image of class '{name}': replace its images.")
         counted = {"count": len(split) - len(corrupt), "corrupt": [asdict(one) for one in corrupt]}
         write_json(new / _HEADER, header | counted)
 
@@ -173,12 +172,17 @@ def _kept(split: ImageSplit, corrupt: Sequence[Corrupt]) -> np.ndarray:
     return np.array([i for i, image in enumerate(split.images) if image.name not in bad], dtype=np.int64)
 
 
-def _check_corrupt(found: Sequence[Corrupt], split: ImageSplit) -> None:
-    if found and not split.skip_corrupt:
+def _check_corrupt(found: DecodedSplit, split: ImageSplit) -> None:
+    if found.corrupt and not split.skip_corrupt:
+        listed = listing(f"{one.name} ({one.reason})" for one in found.corrupt)
         raise InputError(
-            f"{split.name} has {len(found)} corrupt images, first {found[0].name} ({found[0].reason}): replace them, "
-            "or leave them out with skip_corrupt=True (--skip-corrupt)."
+            f"{split.name} has {count(len(found.corrupt), 'corrupt image')}, {listed}: replace them, or leave them out "
+            "with skip_corrupt=True (--skip-corrupt); the others stay decoded."
         )
+    counts = np.bincount(found.labels, minlength=len(split.names))
+    if not counts.all():
+        name = split.names[int(counts.argmin())]
+        raise InputError(f"{split.name} has no readable image of class '{name}': replace its images.")
 
 
 def _decoded(images: Sequence[ImageReference], size: int) -> Iterator[Batch]:
