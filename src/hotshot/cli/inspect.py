@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hotshot.cli.inputs import Json, load_base, open_samples
 from hotshot.cli.terminal import Console, Watching, reading, to_rich
-from hotshot.formatting import shortened
+from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
     from hotshot.estimators.choosing import Choice
@@ -81,7 +81,7 @@ def inspect_model(folder: Path, json: bool) -> None:
     console = Console()
     console.print(Text(repr(model), style="bold"), soft_wrap=True)
     for name, samples in model.contents().items():
-        listed = "".join(f"\n    {sample}" for sample in samples) if isinstance(samples, list) else f"{samples} samples"
+        listed = "".join(f"\n    {x}" for x in samples) if isinstance(samples, list) else count(samples, "sample")
         console.print(f"  {name}: {listed}", markup=False, soft_wrap=True)
 
 
