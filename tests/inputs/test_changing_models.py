@@ -14,6 +14,7 @@ from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, 
 
 from hotshot import InputClassifier
 from hotshot.errors import HotshotError, InputError, LeftOutWarning, ParameterError, RunError
+from hotshot.files import atomic
 
 SETTINGS = {"mean_rule": "posterior", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
 
@@ -254,6 +255,24 @@ def test_code_that_a_file_names_runs_only_if_the_user_names_it(
     found = hotshot(command, evil, "more.csv", "--encoder", name)
     assert found.returncode == 0, found.stderr
     assert (tmp_path / "ran").exists()
+
+
+def test_a_report_does_not_run_the_methods_that_a_run_names(hotshot, tmp_path):
+    code = "import pathlib, sklearn.svm\npathlib.Path('ran').touch()\nclass Mine(sklearn.svm.LinearSVC): pass\n"
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
+    run = ("evaluate", "--bank", "banking77", "--methods", "centroid,mine=mine.py:Mine", "--tasks", "2", "--jobs", "1")
+    assert hotshot(*run, "--out", "run").returncode == 0
+    (tmp_path / "ran").unlink()
+    assert hotshot("report", "run", "-o", "page.html").returncode == 0
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_bank_of_a_model_is_on_the_disk_before_the_model_has_its_name(saved, monkeypatch):
+    synced = []
+    monkeypatch.setattr(atomic, "_sync_names", lambda folder: synced.append(folder.name))
+    load(saved).save(saved.with_name("other.model"))
+    assert synced.index("base.bank") < len(synced) - 1
+    assert synced[-1] == saved.parent.name
 
 
 def test_a_folder_of_a_sentence_encoder_may_hold_code_too(saved, tmp_path):
