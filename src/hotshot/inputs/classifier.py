@@ -342,7 +342,7 @@ class InputClassifier:
         new = grown._distinct(self.encoded(given, watch), self._known())
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown.support = self.previews().joined(new.shown[~is_old])
+        grown.support, grown.unlabelled = self.previews().joined(new.shown[~is_old]), new.unlabelled
         if is_old.any():
             more = new.of(is_old).examples()
             grown.old = more if self.old is None else self.old + more
