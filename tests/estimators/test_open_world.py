@@ -163,7 +163,7 @@ def test_shared_and_unlike_names_are_refused():
             model.fit(X, np.repeat([f"class {c:02d}" for c in range(3, 9)], 2))
 
 
-@pytest.mark.parametrize("changes", [{"head": "expected"}, {"alpha": 0.2}, {"power_on_base": False}])
+@pytest.mark.parametrize("changes", [{"head": "sampled"}, {"alpha": 0.2}, {"power_on_base": False}])
 def test_settings_that_do_not_go_together_are_refused(changes):
     with pytest.raises(ParameterError, match="include_base needs head"):
         HOTClassifier(bank(), include_base=True, **SET | changes).fit(*samples(NEW, 2, seed=1))

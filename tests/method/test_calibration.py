@@ -22,7 +22,6 @@ from hotshot.arrays import like, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, head_covariances
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.expected import expected_objective
 
 B = len(RAGGED)
 
@@ -169,7 +168,7 @@ def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_class
         np.testing.assert_allclose(mixed, expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("objective", [bound_objective, expected_objective])
+@pytest.mark.parametrize("objective", [bound_objective])
 @pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
 @pytest.mark.parametrize("alpha", [0.0, 0.21])

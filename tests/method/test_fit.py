@@ -31,13 +31,12 @@ METHODS = {
     "default": method_with(),
     "per sample": method_with(per="sample"),
     "fixed mix": method_with(mix=0.4),
-    "free scale": method_with(cost_scale="free"),
+    "matched scale": method_with(cost="cosine", cost_scale="over-targets"),
     "retrieval": method_with(n_retrieved=2),
     "nearest": method_with(cost="nearest"),
     "three nearest": method_with(cost="nearest", n_retrieved=3, per="sample"),
     "alpha": method_with(alpha=0.21),
     "alpha on the diagonal": method_with(alpha=0.21, alpha_rule="diagonal", per="sample"),
-    "expected": method_with(head="expected"),
     "sampled": method_with(head="sampled", n_generated=50),
     "sampled with alpha": method_with(head="sampled", n_generated=50, alpha=0.21, per="sample"),
     **{f"cost {cost}": method_with(cost=cost) for cost in list(COSTS)[1:]},
@@ -105,7 +104,7 @@ def elsewhere(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "method", [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "expected", "alpha")]
+    "method", [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "alpha")]
 )
 def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
     reference, fetch = elsewhere
@@ -128,7 +127,7 @@ UNUSUAL = method_with(
     alpha=0.07,
     alpha_rule="diagonal",
     per="sample",
-    head="expected",
+    head="sampled",
     n_generated=33,
     support_weight=1.7,
     C=0.4,
@@ -144,14 +143,14 @@ def step_by_step(base, support, labels, method, n_classes):
     gaussians = gaussians_of(base, support, labels, weights, n_retrieved=method.n_retrieved, **settings)
     names = ("head", "n_generated", "support_weight", "C")
     settings = {name: getattr(method, name) for name in names}
-    return heads_of(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
+    return heads_of(base, gaussians, support, labels, n_classes=n_classes, seeds=[0, 1], **settings).theta
 
 
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
 def test_every_parameter_reaches_its_step(base, mean_rule):
     method = replace(UNUSUAL, mean_rule=mean_rule)
     support, labels = random_tasks(base, 2, (2, 1, 1))
-    got = fit_tasks(base, support, labels, method, n_classes=3).theta
+    got = fit_tasks(base, support, labels, method, n_classes=3, seeds=[0, 1]).theta
     np.testing.assert_array_equal(got, step_by_step(base, support, labels, method, 3))
 
 
@@ -161,7 +160,7 @@ def test_every_parameter_matters(base, name):
     support, labels = random_tasks(base, 2, (2, 1, 1))
     usual = replace(UNUSUAL, mean_rule="free-lunch") if name == "mean_rule" else UNUSUAL
     other = replace(usual, **{name: getattr(method_with(), name)})
-    a, b = (fit_tasks(base, support, labels, method, n_classes=3).theta for method in (usual, other))
+    a, b = (fit_tasks(base, support, labels, method, n_classes=3, seeds=[0, 1]).theta for method in (usual, other))
     assert np.abs(a - b).max() > 1e-4
 
 
@@ -253,7 +252,7 @@ def test_low_level_plans_are_kept_where_asked_for(base):
     np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
 
 
-@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+@pytest.mark.parametrize("head", ["bound", "sampled"])
 def test_base_classes_that_hold_nan_are_said(base, head):
     broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
     support, labels = random_tasks(base)

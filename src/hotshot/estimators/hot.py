@@ -82,8 +82,8 @@ class HOTClassifier(CalibratedClassifier):
         "mean-cosine", with a ``NoSamplesWarning``.
     epsilon : float or "auto"
         Strength of the entropy in both transports; "auto" chooses 0.02, 0.005 or 0.05.
-    cost_scale : {"published", "over-targets", "free"}
-        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, all, or none.
+    cost_scale : {"published", "over-targets"}
+        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, or all.
     n_retrieved : int, "auto" or None
         Number of nearest base classes that may lend to one target; None is all. "auto" is all in banks of up to 512
         classes, and 100 in larger ones.
@@ -99,8 +99,8 @@ class HOTClassifier(CalibratedClassifier):
         Whether alpha is added to all entries, as published, or to the diagonal.
     per : {"class", "sample"}
         One Gaussian per novel class, from the mean of its support samples, or one per support sample, as published.
-    head : {"bound", "expected", "sampled"}
-        Training loss of the head: closed-form bound of the expected loss, expected loss, or loss on generated features.
+    head : {"bound", "sampled"}
+        Training loss of the head: closed-form bound of the expected loss, or loss on generated features.
     n_generated : int or "auto"
         Generated features per class (virtual ones, unless the head is "sampled"); "auto" chooses 300 or 50.
     support_weight : float or "auto"

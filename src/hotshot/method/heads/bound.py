@@ -9,13 +9,25 @@ convex in the weights and needs no samples.
 
 from hotshot.arrays import Array, namespace, small_identity
 from hotshot.method.heads.problem import (
+    FittedHeads,
     HeadProblem,
     LocalModel,
+    Training,
     assemble,
+    head_problem,
     logit_covariances,
+    minimise,
+    refined,
     softmax,
     through_covariances,
+    zeros,
 )
+
+
+def fit_bound(training: Training) -> FittedHeads:
+    """Minimise the bound for every task."""
+    problem = head_problem(training)
+    return refined(problem, bound_objective, minimise(problem, bound_objective, zeros(problem)))
 
 
 def bound_objective(problem: HeadProblem, theta: Array) -> LocalModel:

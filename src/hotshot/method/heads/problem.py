@@ -17,8 +17,6 @@ from hotshot.base.covariances import Covariances, Product
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
 from hotshot.method.parameters import Method
 
-# Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
-JITTER = 1e-6
 # With more rays and axes than this only the diagonal of the rays enters the metric.
 MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
@@ -333,15 +331,6 @@ def minimise(
         length = xp.where(accepted, one, length * SHORTEN)
         converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
     return FittedHeads(theta, converged, here.slopes, iteration)
-
-
-def fit_objectives(training: Training, objectives: Sequence[Callable[[HeadProblem, Array], LocalModel]]) -> FittedHeads:
-    """Minimise the last objective for every task, from the minimum of the one before it if there is one."""
-    problem = head_problem(training)
-    found = FittedHeads(zeros(problem), False)
-    for objective in objectives:
-        found = minimise(problem, objective, found.theta)
-    return refined(problem, objectives[-1], found)
 
 
 def refined(
