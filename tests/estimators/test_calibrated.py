@@ -44,6 +44,38 @@ def split(X, y, n_base=6, shots=2):
     return (X[base], y[base]), (X[support], y[support]), (X[query], y[query])
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_the_offset_of_the_power_is_added_to_the_features(scale):
+    X, y = relu_features()
+    (Xb, yb), (Xs, ys), (Xq, yq) = split(scale * X, y)
+    settings = {"power": 0.5, "calibrate_probabilities": False}
+    with_offset = HOTClassifier(BaseClasses.from_samples(Xb, yb), power_offset=3.0, **settings).fit(Xs, ys)
+    shifted = HOTClassifier(BaseClasses.from_samples(Xb + 3, yb), **settings).fit(Xs + 3, ys)
+    np.testing.assert_allclose(with_offset.predict_proba(Xq), shifted.predict_proba(Xq + 3), atol=1e-4)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+@pytest.mark.parametrize("include_base", [False, True])
+@pytest.mark.parametrize(("n_base", "per_class"), [(1, 2), (1, 20), (3, 5), (8, 2), (8, 10), (30, 2), (30, 20)])
+def test_a_small_bank_is_not_behind_no_bank(n_base, per_class, include_base, power):
+    """New classes differ along axes in which few base samples do not vary."""
+    differences = []
+    for seed in range(4):
+        X, y = make_bank(n_base + 5, 40, 128, spread=1.0, seed=seed)
+        X = X if power == 1.0 else np.maximum(X, 0)
+        place = np.tile(np.arange(40), n_base + 5)
+        bank, support, query = (y < n_base) & (place < per_class), (y >= n_base) & (place < 2), place >= 30
+        query &= include_base | (y >= n_base)
+        model = HOTClassifier(BaseClasses.from_samples(X[bank], y[bank]), include_base=include_base, mean_rule="posterior")
+        known = support | bank if include_base else support
+        found = [
+            np.mean(fitted.predict(X[query]) == y[query])
+            for fitted in (model.fit(X[support], y[support]), HOTClassifier().fit(X[known], y[known]))
+        ]
+        differences.append(found[0] - found[1])
+    assert np.mean(differences) > -0.05
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-3, 1e3, 1e-20, 1e20])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -186,11 +186,12 @@ def test_the_order_of_support_samples_does_not_matter(base):
 def test_gaussians_of_classes_are_calibrated_from_their_means_and_shots(base, shots):
     support, labels = random_tasks(base, 2, shots)
     fitted = fit_tasks(base, support, labels, method_with(cost="cosine"), n_classes=3)
+    prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     for t in range(2):
         assert fitted.gaussians.labels[t].tolist() == [0, 1, 2]
         for c, k in enumerate(shots):
             own = support[t][labels[t] == c].mean(axis=0)
-            m = 0.7 / (0.7 + 0.3 * k)
+            m = prior / (prior + 0.3 * k)
             borrowed = fitted.transfer.weights[t, :, c] @ base.means
             np.testing.assert_allclose(fitted.gaussians.means[t, c], m * borrowed + (1 - m) * own, atol=1e-12)
 
@@ -201,9 +202,10 @@ def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their
     labels[1] = np.random.default_rng(0).permutation(labels[1])
     fitted = fit_tasks(base, support, labels, method_with(per="sample"), n_classes=3)
     np.testing.assert_array_equal(fitted.gaussians.labels, labels)
+    prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     for t in range(2):
         for n, label in enumerate(labels[t]):
-            m = 0.7 / (0.7 + 0.3 * shots[label])
+            m = prior / (prior + 0.3 * shots[label])
             borrowed = fitted.transfer.weights[t, :, n] @ base.means
             expected = m * borrowed + (1 - m) * support[t, n]
             np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)

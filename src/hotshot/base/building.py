@@ -161,7 +161,7 @@ def prepare_statistics(
     centre = raw.mean.astype(dtype) if normalise else None
     leading = np.eye(raw.means.shape[1])
     if space.n_components is not None:
-        leading = leading_axes(raw.moment(raw.mean if normalise else 0.0), space.n_components)
+        leading = leading_axes(raw.moment(raw.mean if normalise else 0.0), space.n_components, extent.counts.sum())
     leading = leading.astype(dtype)
     reduced = replace(plain, centre=centre, axes=leading, unit=normalise)
     spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
@@ -177,7 +177,7 @@ def prepare_statistics(
         covariances = repeat_pooled(spectrum, len(means))
     prepared = PreparedBase(
         names=found.names,
-        transform=replace(final, power=space.power, offset=space.power_offset),
+        transform=replace(final, power=space.power, offset=space.power_offset * final.scale),
         buckets=(),
         means=means,
         weighted_means=means,
@@ -185,5 +185,6 @@ def prepare_statistics(
         covariances=covariances,
         spectrum=spectrum,
         ones=axes.sum(axis=0),
+        counts=found.counts,
     )
     return prepared, raw
