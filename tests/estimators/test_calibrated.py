@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, parameter_set
 from hotshot.errors import InputError, ParameterError, ScaleWarning
+from hotshot.method.calibration import prior_certainty
 from hotshot.transport import Status
 
 WIDTH = 8
@@ -168,8 +169,9 @@ def test_unequal_shots_labels_in_any_order():
         model = HOTClassifier(base, per=per, mean_rule="mix").fit(X[rows], y[rows])
         assert model.score(X[y >= 6], y[y >= 6]) > 0.9
         shares = dict(zip(model.target_labels_, model.own_share_, strict=True))
-        assert shares[6] == pytest.approx(0.3)
-        assert shares[7] == pytest.approx(1 - 0.7 / 2.2)
+        for name, shots in ((6, 1), (7, 5)):
+            prior = 0.7 * prior_certainty(6)
+            assert shares[name] == pytest.approx(1 - prior / (prior + 0.3 * shots))
 
 
 def test_fitted_attributes_tell_what_happened():
@@ -262,6 +264,11 @@ BAD_FITS = {
     "epsilon NaN": (lambda b, X, y: (b, X, y, {"epsilon": np.nan}), ParameterError, "epsilon"),
     "unknown cost": (lambda b, X, y: (b, X, y, {"cost": "manhattan"}), ParameterError, "hierarchical"),
     "unknown head": (lambda b, X, y: (b, X, y, {"head": "svm"}), ParameterError, "bound"),
+    "too many classes for the memory": (
+        lambda b, X, y: (b, np.tile(X, (100, 1)), np.arange(100 * len(X)), {}),
+        ParameterError,
+        "800 new classes alone needs about .* GB of memory: pass include_base=True",
+    ),
     "former head": (lambda b, X, y: (b, X, y, {"head": "expected"}), ParameterError, "'bound', 'sampled'"),
     "former scale of costs": (lambda b, X, y: (b, X, y, {"cost_scale": "free"}), ParameterError, "'published'"),
     "mix above 1": (lambda b, X, y: (b, X, y, {"mix": 1.5}), ParameterError, "mix"),

@@ -261,7 +261,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     """Samples (sum(counts), V), class by class, in ``space``."""
     normalise = space.normalize is not None
     plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
-    z, centre, leading = _reduced(samples, space, plain)
+    z, centre, leading = _reduced(samples, space, plain, len(counts))
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
     spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
@@ -327,7 +327,7 @@ def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTran
 
 
 def _reduced(
-    samples: np.ndarray, space: Space, plain: FeatureTransform
+    samples: np.ndarray, space: Space, plain: FeatureTransform, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
 
@@ -337,7 +337,7 @@ def _reduced(
     centre = None
     if space.normalize is not None:
         totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
-        centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
+        centre = centre_of(np.sum(totals, axis=0) / len(samples), n_classes).astype(samples.dtype)
     centred, leading = replace(plain, centre=centre), None
     if space.n_components is not None:
         moment = np.zeros((samples.shape[1], samples.shape[1]))
@@ -351,6 +351,11 @@ def _reduced(
     for rows in blocks:
         z[rows] = whole(samples[rows], BASE_SAMPLES)
     return z, centre, leading
+
+
+def centre_of(mean: np.ndarray, n_classes: int) -> np.ndarray:
+    """The centre for base samples of this mean: of a single class half of it, as what all classes share is not known."""
+    return mean / 2 if n_classes == 1 else mean
 
 
 def power_of_two_scale(largest: float, dtype: np.dtype) -> float:

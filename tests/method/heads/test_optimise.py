@@ -26,7 +26,7 @@ from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base import BaseClasses
 from hotshot.base.covariances import Dense
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.problem import MOST_RAYS, minimise
+from hotshot.method.heads.problem import MOST_RAYS, apply_metric, minimise
 
 OBJECTIVES = [bound_objective]
 
@@ -157,6 +157,19 @@ def test_any_start_leads_to_the_same_minimum(objective):
     start = np.random.default_rng(0).normal(size=zeros(problem).shape)
     found = minimise(problem, objective, 5 * start)
     check_minimum(problem, objective, found.theta)
+
+
+@pytest.mark.parametrize("calls", [{0}, {3}, {0, 1, 2, 5, 8}])
+def test_a_direction_uphill_is_no_sign_of_a_minimum(calls):
+    problem, seen = bank_problem(tasks=2), []
+
+    def metric(problem, at, x):
+        seen.append(1)
+        return apply_metric(problem, at, x) * (-1 if len(seen) - 1 in calls else 1)
+
+    found = minimise(problem, bound_objective, zeros(problem), metric=metric)
+    assert found.converged.all()
+    check_minimum(problem, bound_objective, found.theta)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

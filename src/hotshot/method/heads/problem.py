@@ -298,11 +298,10 @@ def minimise(
     noise = 3e-7 if is_single(theta) else 1e-15
     here = objective(problem, theta)
     check_finite(here.value)
-    direction = metric(problem, here, -here.gradient)
-    slope = _dot(here.gradient, direction)
+    direction, slope, sound = _downhill(here, metric(problem, here, -here.gradient))
     length = one = xp.ones_like(slope)
     zero = xp.zeros_like(slope)
-    converged = -slope <= tolerance * xp.abs(here.value)
+    converged = sound & (-slope <= tolerance * xp.abs(here.value))
     stuck = xp.zeros_like(converged)
     memory: list[tuple[Array, Array, Array]] = []
 
@@ -320,16 +319,17 @@ def minimise(
         change = there.gradient - here.gradient
         overlap = _dot(step, change)
         # A pair of a refused step, or one without curvature, is not used.
-        sound = accepted & (overlap > 1e-12 * xp.sqrt(_dot(step, step) * _dot(change, change)))
-        rho = xp.where(sound, 1 / xp.where(sound, overlap, one), zero)
-        if bool(xp.any(sound)):
+        curved = accepted & (overlap > 1e-12 * xp.sqrt(_dot(step, step) * _dot(change, change)))
+        rho = xp.where(curved, 1 / xp.where(curved, overlap, one), zero)
+        if bool(xp.any(curved)):
             memory = [*memory[-MEMORY + 1 :], (step, change, rho)]
         theta = xp.where(kept, theta + step, theta)
         here = choose(xp, accepted, there, here)
-        direction = xp.where(kept, _direction(partial(metric, problem, here), here, memory), direction)
-        slope = xp.where(accepted, _dot(here.gradient, direction), slope)
+        proposed, along, sound = _downhill(here, _direction(partial(metric, problem, here), here, memory))
+        direction = xp.where(kept, proposed, direction)
+        slope = xp.where(accepted, along, slope)
         length = xp.where(accepted, one, length * SHORTEN)
-        converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
+        converged = converged | (accepted & sound & (-slope <= tolerance * xp.abs(here.value)))
     return FittedHeads(theta, converged, here.slopes, iteration)
 
 
@@ -366,6 +366,14 @@ def _direction(metric: Callable[[Array], Array], here: LocalModel, memory: list[
         beta = rho * _dot(change, direction)
         direction = direction + (alpha - beta)[:, None, None] * step
     return direction
+
+
+def _downhill(here: LocalModel, direction: Array) -> tuple[Array, Array, Array]:
+    """The direction of each task if it leads downhill, else its negative gradient; its slope; and whether it does."""
+    xp = namespace(direction)
+    sound = _dot(here.gradient, direction) <= 0
+    direction = xp.where(sound[:, None, None], direction, -here.gradient)
+    return direction, _dot(here.gradient, direction), sound
 
 
 def _dot(x: Array, y: Array) -> Array:
