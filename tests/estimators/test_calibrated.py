@@ -265,7 +265,7 @@ BAD_FITS = {
     "unknown cost": (lambda b, X, y: (b, X, y, {"cost": "manhattan"}), ParameterError, "hierarchical"),
     "unknown head": (lambda b, X, y: (b, X, y, {"head": "svm"}), ParameterError, "bound"),
     "too many classes for the memory": (
-        lambda b, X, y: (b, np.tile(X, (100, 1)), np.arange(100 * len(X)), {}),
+        lambda b, X, y: (b, np.tile(X, (200, 1)), np.arange(200 * len(X)) // 2, {}),
         ParameterError,
         "800 new classes alone needs about .* GB of memory: pass include_base=True",
     ),
