@@ -48,7 +48,7 @@ def split(X, y, n_base=6, shots=2):
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_the_offset_of_the_power_is_added_to_the_features(scale):
     X, y = relu_features()
-    (Xb, yb), (Xs, ys), (Xq, yq) = split(scale * X, y)
+    (Xb, yb), (Xs, ys), (Xq, _) = split(scale * X, y)
     settings = {"power": 0.5, "calibrate_probabilities": False}
     with_offset = HOTClassifier(BaseClasses.from_samples(Xb, yb), power_offset=3.0, **settings).fit(Xs, ys)
     shifted = HOTClassifier(BaseClasses.from_samples(Xb + 3, yb), **settings).fit(Xs + 3, ys)
@@ -67,7 +67,9 @@ def test_a_small_bank_is_not_behind_no_bank(n_base, per_class, include_base, pow
         place = np.tile(np.arange(40), n_base + 5)
         bank, support, query = (y < n_base) & (place < per_class), (y >= n_base) & (place < 2), place >= 30
         query &= include_base | (y >= n_base)
-        model = HOTClassifier(BaseClasses.from_samples(X[bank], y[bank]), include_base=include_base, mean_rule="posterior")
+        model = HOTClassifier(
+            BaseClasses.from_samples(X[bank], y[bank]), include_base=include_base, mean_rule="posterior"
+        )
         known = support | bank if include_base else support
         found = [
             np.mean(fitted.predict(X[query]) == y[query])

@@ -162,9 +162,10 @@ def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no
     means, b = np.random.default_rng(0).standard_t(8 - 1, size=2_000_000) * np.sqrt(1 + 1 / 8), 8
     assert means.var() * prior_certainty(b) == pytest.approx(1, rel=0.05)
     base = BaseClasses.from_samples(np.random.default_rng(1).normal(size=(30, 6)), np.repeat(np.arange(3), 10))
-    targets, labels = random_tasks(base.prepare(plain_space()), n_tasks=1, shots=(1, 2))
+    base = base.prepare(plain_space())
+    targets, labels = random_tasks(base, n_tasks=1, shots=(1, 2))
     for rule in ("mix", "posterior"):
-        got = gaussians_of(base.prepare(plain_space()), targets, labels, random_weights(1, 3, 3), mean_rule=rule, mix="auto")
+        got = gaussians_of(base, targets, labels, random_weights(1, 3, 3), mean_rule=rule, mix="auto")
         np.testing.assert_allclose(got.means, targets, atol=1e-12)
 
 

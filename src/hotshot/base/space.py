@@ -280,7 +280,9 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
-        transform=FeatureTransform(space.power, space.power_offset * plain.scale, plain.scale, centre, axes, unit=normalise),
+        transform=FeatureTransform(
+            space.power, space.power_offset * plain.scale, plain.scale, centre, axes, unit=normalise
+        ),
         means=means,
         weighted_means=weighted_means,
         mean_units=weighted_means if normalise else class_means(units, counts, weights),
@@ -354,7 +356,7 @@ def _reduced(
 
 
 def centre_of(mean: np.ndarray, n_classes: int) -> np.ndarray:
-    """The centre for base samples of this mean: of a single class half of it, as what all classes share is not known."""
+    """The centre for base samples of this mean: half of it for a single class, as what all classes share is unknown."""
     return mean / 2 if n_classes == 1 else mean
 
 

@@ -93,7 +93,7 @@ class HOTClassifier(CalibratedClassifier):
         "mix" or "posterior-whole".
     mix : float or "auto"
         Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
-        0.7 / (0.7 + 0.3 K) at K shots.
+        0.7 q / (0.7 q + 0.3 K) at K shots, with q near 1 for many base classes and 0 for up to three.
     alpha : float
         Number added to the calibrated covariances.
     alpha_rule : {"entries", "diagonal"}

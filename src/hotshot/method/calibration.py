@@ -87,7 +87,7 @@ class Joint:
 def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r""":math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n` with covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
     if method.mix == "auto":
-        share = automatic_mix(borrowed.shots, prior_certainty(len(base.means)))
+        share = automatic_mix(borrowed.shots, prior_certainty(base.means.shape[0]))
         return _average(borrowed, share[..., None], 1 - share)
     return _average(borrowed, float(method.mix), _constant(1 - float(method.mix), borrowed))
 
@@ -103,7 +103,7 @@ def posterior_rule(
     ``prior_certainty``.
     """
     xp = namespace(borrowed.targets)
-    two, certainty = base.two_covariances(within), prior_certainty(len(base.means))
+    two, certainty = base.two_covariances(within), prior_certainty(base.means.shape[0])
     difference = borrowed.targets - borrowed.lent
     kept = two.ratios / (two.ratios + certainty / borrowed.shots[..., None]) if certainty else 1.0
     shrunk = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
@@ -147,7 +147,7 @@ MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
 
 
 def automatic_mix(shots: Array, certainty: float = 1.0) -> Array:
-    """:math:`m = 0.7 q / (0.7 q + 0.3 K)`: the share of base classes of certainty q falls with the number of shots K."""
+    """:math:`m = 0.7 q / (0.7 q + 0.3 K)`: share of base classes of certainty q, falling with the number of shots K."""
     return PRIOR_SHARE * certainty / (PRIOR_SHARE * certainty + (1 - PRIOR_SHARE) * shots)
 
 

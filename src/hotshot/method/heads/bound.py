@@ -24,7 +24,6 @@ from hotshot.method.heads.problem import (
     zeros,
 )
 
-
 # Arrays (Gaussians, N, N) that one evaluation holds, and the most bytes of them.
 ARRAYS, MOST_BYTES = 6, 2**33
 
