@@ -75,7 +75,8 @@ def test_one_sample_in_all_has_no_spread():
     bank = BaseClasses.from_samples([[1.0, 2.0]], ["a"])
     np.testing.assert_array_equal(bank.covariances, np.zeros((1, 2, 2)))
     prepared = bank.prepare(plain_space())
-    np.testing.assert_array_equal(prepared.means, np.zeros((1, 2)))
+    np.testing.assert_array_equal(prepared.spectrum, np.zeros(2))
+    np.testing.assert_allclose(np.linalg.norm(prepared.means), 1)
 
 
 def test_single_precision_samples_are_summed_in_double_precision():

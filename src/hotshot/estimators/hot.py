@@ -90,7 +90,7 @@ class HOTClassifier(CalibratedClassifier):
         classes, and 100 in larger ones.
     mean_rule : {"auto", "posterior", "posterior-whole", "mix", "printed", "free-lunch"}
         How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior",
-        "mix" or "posterior-whole".
+        "mix" or "posterior-whole", and is "mix" for a bank of fewer than 20 classes.
     mix : float or "auto"
         Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
         0.7 q / (0.7 q + 0.3 K) at K shots, with q near 1 for many base classes and 0 for up to three.
