@@ -69,6 +69,8 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
         content = to_json(replace(prepared, names=np.empty(0), counts=np.empty(0)), "base", tensors)
+        # The bank has them.
+        del tensors[content.pop("counts")["tensor"]]
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
         plain = {name: to_json(value, name, {}) for name, value in asdict(space).items()}
         spaces.append({"file": f"space-{number}.safetensors", "space": plain})
