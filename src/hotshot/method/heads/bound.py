@@ -30,7 +30,8 @@ ARRAYS, MOST_BYTES = 6, 2**33
 
 def fit_bound(training: Training) -> FittedHeads:
     """Minimise the bound for every task."""
-    tasks, n_gaussians, n_classes = *training.gaussians.labels.shape, training.n_classes
+    tasks, n_gaussians = training.gaussians.labels.shape
+    n_classes = training.n_classes
     needed = ARRAYS * tasks * n_gaussians * n_classes**2 * (4 if is_single(training.support) else 8)
     if needed > MOST_BYTES:
         raise ParameterError(
