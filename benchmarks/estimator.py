@@ -92,7 +92,6 @@ def main() -> None:
             ("default", {}),
             ("all axes", {"n_components": None}),
             ("per sample", {"per": "sample"}),
-            ("expected head", {"head": "expected"}),
             ("mean-cosine cost", {"cost": "mean-cosine"}),
         ):
             model = HOTClassifier(base, **parameters)

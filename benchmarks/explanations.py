@@ -25,7 +25,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "mean_rule='mix'": {"mean_rule": "mix"},
     "per='sample'": {"per": "sample"},
-    "head='expected'": {"head": "expected"},
     "head='sampled'": {"head": "sampled", "random_state": 0},
     "base=None": {"base": None},
 }

@@ -30,7 +30,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "no lent mean (mix=0)": {"mean_rule": "mix", "mix": 0.0},
     "a Gaussian per sample instead of per class": {"per": "sample"},
     "750 generated features instead of the closed form": {"head": "sampled", "n_generated": 750},
-    "the exact expected loss instead of its bound": {"head": "expected"},
     "one vote per support sample": {"support_weight": 1.0},
     "all principal axes": {"n_components": None},
     "no centring and scaling": {"normalize": None},

@@ -16,7 +16,8 @@ from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot.arrays import to_numpy
 from hotshot.base import BaseClasses, class_means, classifier_weights, pooled_covariance
-from hotshot.base.space import LEAST_AXES
+from hotshot.base.space import LEAST_AXES, Space
+from hotshot.base.statistics import two_covariances
 from hotshot.errors import InputError, ParameterError
 
 
@@ -74,7 +75,8 @@ def test_one_sample_in_all_has_no_spread():
     bank = BaseClasses.from_samples([[1.0, 2.0]], ["a"])
     np.testing.assert_array_equal(bank.covariances, np.zeros((1, 2, 2)))
     prepared = bank.prepare(plain_space())
-    np.testing.assert_array_equal(prepared.means, np.zeros((1, 2)))
+    np.testing.assert_array_equal(prepared.spectrum, np.zeros(2))
+    np.testing.assert_allclose(np.linalg.norm(prepared.means), 1)
 
 
 def test_single_precision_samples_are_summed_in_double_precision():
@@ -348,6 +350,26 @@ def test_a_share_keeps_the_fewest_leading_axes_that_hold_it(share):
     # The span is that of the leading principal axes: it holds as much of the variance as they do.
     held = np.trace(axes.T @ np.cov(bank.samples.T) @ axes) / variances.sum()
     assert held == pytest.approx(shares[expected - 1], rel=1e-10)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.98])
+def test_a_share_keeps_all_axes_of_a_bank_with_fewer_samples_than_features(share):
+    bank = ragged_bank(sizes=(3, 2, 4), width=14)
+    assert bank.prepare(plain_space(n_components=share)).transform.axes.shape == (14, 14)
+    assert bank.prepare(plain_space(n_components=5)).transform.axes.shape == (14, 5)
+    streamed = BaseClasses.from_partitions([lambda: (bank.samples, bank.labels)], n_components=share)
+    space = Space(power=streamed.power("auto"), covariance="diagonal", n_components=share)
+    assert streamed.prepare(space).transform.axes.shape == (14, 14)
+
+
+def test_variance_between_classes_is_without_the_noise_of_their_means():
+    rng = np.random.default_rng(0)
+    between, within, samples = np.array([2.0, 0.5, 0.0]), np.array([1.0, 2.0, 4.0]), 2
+    centres = rng.normal(size=(20_000, 1, 3)) * np.sqrt(between)
+    x = (centres + rng.normal(size=(20_000, samples, 3)) * np.sqrt(within)).mean(axis=1)
+    two = two_covariances(x, within, np.full(len(x), samples), within=0.0, between=0.0, scale=1.0)
+    got = two.deviations[:, None] * two.axes
+    np.testing.assert_allclose(got * two.ratios @ got.T, np.diag(between), atol=0.2)
 
 
 @pytest.mark.parametrize("count", [1, 2, 6, np.int64(3)])

@@ -370,7 +370,7 @@ def test_the_centre_of_parts_is_that_of_all_samples(name):
 
 
 def test_a_centre_that_no_pass_has_seen_needs_the_samples():
-    # The offset is added after scaling, so that the centre with it says nothing of the one without.
+    # The centre with an offset says nothing of the one without.
     X, y = shuffled(power=0.5)
     bank = BaseClasses.from_partitions(parts_of(X, y), power=0.5, power_offset=1.0)
     for power in (0.5, 0.8):

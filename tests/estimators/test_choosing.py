@@ -60,7 +60,8 @@ def test_small_banks_keep_the_constants(classes, samples):
     base = bank(classes, samples)
     assert not base.can_hold_out
     choice = HOTClassifier(base).choice()
-    assert choice.settings == {**CONSTANTS, "power": base.power("auto")}
+    rule = "mix" if classes < 20 else CONSTANTS["mean_rule"]
+    assert choice.settings == {**CONSTANTS, "power": base.power("auto"), "mean_rule": rule}
     assert not choice.trials
 
 

@@ -85,7 +85,7 @@ def test_without_base_classes_two_classes_leave_the_gap_at_the_mean_of_the_suppo
     np.testing.assert_allclose(rest, np.tile(expected, len(rest)), atol=5e-3)
 
 
-@pytest.mark.parametrize("settings", [{}, {"per": "sample"}, {"head": "expected"}, {"mean_rule": "mix"}])
+@pytest.mark.parametrize("settings", [{}, {"per": "sample"}, {"mean_rule": "mix"}])
 def test_the_sample_that_is_the_reason_comes_first(settings):
     """Four samples, two of each class, in orthogonal directions, and queries near one of them each."""
     rng = np.random.default_rng(0)

@@ -54,7 +54,7 @@ def task(n_classes=3, shots=3, power=1.0):
 ESTIMATORS = {
     "hot": HOTClassifier(BASE),
     "hot without base": HOTClassifier(),
-    "per sample": HOTClassifier(BASE, per="sample", head="expected", alpha=0.1),
+    "per sample": HOTClassifier(BASE, per="sample", head="sampled", random_state=0, alpha=0.1),
     "authors": HOTClassifier(BASE, **{**parameter_set("authors", power=1.0), "n_generated": 30}, random_state=3),
     "mean cosine": HOTClassifier(BASE, cost="mean-cosine", n_retrieved=2, n_components=3),
     "nearest": HOTClassifier(BASE, cost="nearest", covariance="factored"),

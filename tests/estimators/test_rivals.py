@@ -99,9 +99,11 @@ def test_two_covariances_are_gaussian_densities(within, between, scale):
     """The joint Gaussian of the support of a class and a query, conditioned on the support, without any diagonal."""
     support, queries, samples = normalised()
     means = class_means(samples, Y_BASE)
+    pooled = pooled_covariance(samples, BASE.counts)
+    variances, axes = np.linalg.eigh(np.cov(means.T) - np.mean(1 / BASE.counts) * pooled)
     inner, outer = (
         (1 - share) * covariance + share * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
-        for share, covariance in ((within, pooled_covariance(samples, BASE.counts)), (between, np.cov(means.T)))
+        for share, covariance in ((within, pooled), (between, axes * np.maximum(variances, 0) @ axes.T))
     )
     outer, centre = scale * outer, means.mean(axis=0)
     expected = []

@@ -87,7 +87,7 @@ def test_pickle_keeps_predictions_but_not_what_can_be_prepared_again():
 
 def test_grid_search_works_over_a_shared_bank():
     X, y = make_bank(3, 6, seed=2)
-    search = GridSearchCV(with_bank(), {"mix": [0.3, 0.7], "head": ["bound", "expected"]}, cv=2).fit(X, y)
+    search = GridSearchCV(with_bank(), {"mix": [0.3, 0.7], "head": ["bound", "sampled"]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.9
     assert search.best_estimator_.base is search.estimator.base
 

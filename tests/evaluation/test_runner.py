@@ -52,7 +52,6 @@ ESTIMATORS = {
     "ot-mean-cosine": named_method("ot-mean-cosine", BASE),
     "ot-euclidean-weighted": named_method("ot-euclidean-weighted", BASE),
     "per sample": HOTClassifier(BASE, per="sample"),
-    "expected": HOTClassifier(BASE, head="expected"),
     "sampled": HOTClassifier(BASE, head="sampled", n_generated=30, random_state=5),
     "free-lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
     "logistic": named_method("logistic", None),

@@ -31,13 +31,12 @@ METHODS = {
     "default": method_with(),
     "per sample": method_with(per="sample"),
     "fixed mix": method_with(mix=0.4),
-    "free scale": method_with(cost_scale="free"),
+    "matched scale": method_with(cost="cosine", cost_scale="over-targets"),
     "retrieval": method_with(n_retrieved=2),
     "nearest": method_with(cost="nearest"),
     "three nearest": method_with(cost="nearest", n_retrieved=3, per="sample"),
     "alpha": method_with(alpha=0.21),
     "alpha on the diagonal": method_with(alpha=0.21, alpha_rule="diagonal", per="sample"),
-    "expected": method_with(head="expected"),
     "sampled": method_with(head="sampled", n_generated=50),
     "sampled with alpha": method_with(head="sampled", n_generated=50, alpha=0.21, per="sample"),
     **{f"cost {cost}": method_with(cost=cost) for cost in list(COSTS)[1:]},
@@ -105,7 +104,7 @@ def elsewhere(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "method", [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "expected", "alpha")]
+    "method", [METHODS[name] for name in ("default", "retrieval", "nearest", "per sample", "alpha")]
 )
 def test_tasks_run_where_their_arrays_are(base, elsewhere, method):
     reference, fetch = elsewhere
@@ -128,7 +127,7 @@ UNUSUAL = method_with(
     alpha=0.07,
     alpha_rule="diagonal",
     per="sample",
-    head="expected",
+    head="sampled",
     n_generated=33,
     support_weight=1.7,
     C=0.4,
@@ -144,14 +143,14 @@ def step_by_step(base, support, labels, method, n_classes):
     gaussians = gaussians_of(base, support, labels, weights, n_retrieved=method.n_retrieved, **settings)
     names = ("head", "n_generated", "support_weight", "C")
     settings = {name: getattr(method, name) for name in names}
-    return heads_of(base, gaussians, support, labels, n_classes=n_classes, **settings).theta
+    return heads_of(base, gaussians, support, labels, n_classes=n_classes, seeds=[0, 1], **settings).theta
 
 
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
 def test_every_parameter_reaches_its_step(base, mean_rule):
     method = replace(UNUSUAL, mean_rule=mean_rule)
     support, labels = random_tasks(base, 2, (2, 1, 1))
-    got = fit_tasks(base, support, labels, method, n_classes=3).theta
+    got = fit_tasks(base, support, labels, method, n_classes=3, seeds=[0, 1]).theta
     np.testing.assert_array_equal(got, step_by_step(base, support, labels, method, 3))
 
 
@@ -161,7 +160,7 @@ def test_every_parameter_matters(base, name):
     support, labels = random_tasks(base, 2, (2, 1, 1))
     usual = replace(UNUSUAL, mean_rule="free-lunch") if name == "mean_rule" else UNUSUAL
     other = replace(usual, **{name: getattr(method_with(), name)})
-    a, b = (fit_tasks(base, support, labels, method, n_classes=3).theta for method in (usual, other))
+    a, b = (fit_tasks(base, support, labels, method, n_classes=3, seeds=[0, 1]).theta for method in (usual, other))
     assert np.abs(a - b).max() > 1e-4
 
 
@@ -187,11 +186,12 @@ def test_the_order_of_support_samples_does_not_matter(base):
 def test_gaussians_of_classes_are_calibrated_from_their_means_and_shots(base, shots):
     support, labels = random_tasks(base, 2, shots)
     fitted = fit_tasks(base, support, labels, method_with(cost="cosine"), n_classes=3)
+    prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     for t in range(2):
         assert fitted.gaussians.labels[t].tolist() == [0, 1, 2]
         for c, k in enumerate(shots):
             own = support[t][labels[t] == c].mean(axis=0)
-            m = 0.7 / (0.7 + 0.3 * k)
+            m = prior / (prior + 0.3 * k)
             borrowed = fitted.transfer.weights[t, :, c] @ base.means
             np.testing.assert_allclose(fitted.gaussians.means[t, c], m * borrowed + (1 - m) * own, atol=1e-12)
 
@@ -202,9 +202,10 @@ def test_gaussians_of_samples_are_calibrated_from_the_samples_and_shots_of_their
     labels[1] = np.random.default_rng(0).permutation(labels[1])
     fitted = fit_tasks(base, support, labels, method_with(per="sample"), n_classes=3)
     np.testing.assert_array_equal(fitted.gaussians.labels, labels)
+    prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     for t in range(2):
         for n, label in enumerate(labels[t]):
-            m = 0.7 / (0.7 + 0.3 * shots[label])
+            m = prior / (prior + 0.3 * shots[label])
             borrowed = fitted.transfer.weights[t, :, n] @ base.means
             expected = m * borrowed + (1 - m) * support[t, n]
             np.testing.assert_allclose(fitted.gaussians.means[t, n], expected, atol=1e-12)
@@ -253,7 +254,7 @@ def test_low_level_plans_are_kept_where_asked_for(base):
     np.testing.assert_allclose([plan.sum(axis=(1, 2)) for plan in kept], 1, rtol=1e-8)
 
 
-@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+@pytest.mark.parametrize("head", ["bound", "sampled"])
 def test_base_classes_that_hold_nan_are_said(base, head):
     broken = replace(base, covariances=Dense(np.full_like(base.covariances.matrices, np.nan)))
     support, labels = random_tasks(base)

@@ -16,6 +16,7 @@ from hotshot.base.space import (
     PreparedBase,
     Space,
     base_transform,
+    centre_of,
     leading_axes,
     pooled_axes,
 )
@@ -158,10 +159,11 @@ def prepare_statistics(
     normalise = space.normalize is not None
     plain = base_transform(space, max(extent.largest, -extent.smallest), dtype)
     raw = gather(form="pooled", transform=plain)
-    centre = raw.mean.astype(dtype) if normalise else None
+    middle = centre_of(raw.mean, len(raw.names)) if normalise else np.zeros_like(raw.mean)
+    centre = middle.astype(dtype) if normalise else None
     leading = np.eye(raw.means.shape[1])
     if space.n_components is not None:
-        leading = leading_axes(raw.moment(raw.mean if normalise else 0.0), space.n_components)
+        leading = leading_axes(raw.moment(middle), space.n_components, extent.counts.sum())
     leading = leading.astype(dtype)
     reduced = replace(plain, centre=centre, axes=leading, unit=normalise)
     spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
@@ -177,7 +179,7 @@ def prepare_statistics(
         covariances = repeat_pooled(spectrum, len(means))
     prepared = PreparedBase(
         names=found.names,
-        transform=replace(final, power=space.power, offset=space.power_offset),
+        transform=replace(final, power=space.power, offset=space.power_offset * final.scale),
         buckets=(),
         means=means,
         weighted_means=means,
@@ -185,5 +187,6 @@ def prepare_statistics(
         covariances=covariances,
         spectrum=spectrum,
         ones=axes.sum(axis=0),
+        counts=found.counts,
     )
     return prepared, raw

@@ -9,7 +9,7 @@ and unit norm go beyond the paper and make its constants independent of the scal
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -127,7 +127,7 @@ class FeatureTransform:
     Attributes
     ----------
     power, offset : float
-        Power and offset of the power transform.
+        Power and offset of the power transform; the offset is that of the features times ``scale``.
     scale : float
         First factor s, a power of two that brings features of any magnitude near 1.
     centre : array (V,) or None
@@ -222,6 +222,8 @@ class PreparedBase:
         Variances of the pooled covariance, which is diagonal in these axes.
     ones : array (V,)
         The all-ones direction of the original features, in these axes.
+    counts : array (B,)
+        Numbers of samples of the classes.
     """
 
     names: np.ndarray
@@ -233,6 +235,7 @@ class PreparedBase:
     covariances: Covariances
     spectrum: Array
     ones: Array
+    counts: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def to(self, reference: Array) -> PreparedBase:
         """The same bank in the array library, dtype and device of ``reference``."""
@@ -248,7 +251,7 @@ class PreparedBase:
         key = within, between, scale
         kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
         if key not in kept:
-            found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), *key)
+            found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), self.counts, *key)
             kept[key] = map_arrays(found, lambda x: like(x, self.means))
         return kept[key]
 
@@ -258,7 +261,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     """Samples (sum(counts), V), class by class, in ``space``."""
     normalise = space.normalize is not None
     plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
-    z, centre, leading = _reduced(samples, space, plain)
+    z, centre, leading = _reduced(samples, space, plain, len(counts))
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
     spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
@@ -277,7 +280,9 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
-        transform=FeatureTransform(space.power, space.power_offset, plain.scale, centre, axes, unit=normalise),
+        transform=FeatureTransform(
+            space.power, space.power_offset * plain.scale, plain.scale, centre, axes, unit=normalise
+        ),
         means=means,
         weighted_means=weighted_means,
         mean_units=weighted_means if normalise else class_means(units, counts, weights),
@@ -286,6 +291,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
         ),
         spectrum=spectrum,
         ones=axes.sum(axis=0),
+        counts=counts,
         buckets=buckets,
     )
 
@@ -319,11 +325,11 @@ def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTran
     """Scale and power of base features with entries up to ``largest``, before they are centred and rotated."""
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
     scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
-    return FeatureTransform(power, offset, scale, None, None, unit=False)
+    return FeatureTransform(power, offset * scale, scale, None, None, unit=False)
 
 
 def _reduced(
-    samples: np.ndarray, space: Space, plain: FeatureTransform
+    samples: np.ndarray, space: Space, plain: FeatureTransform, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
 
@@ -333,14 +339,14 @@ def _reduced(
     centre = None
     if space.normalize is not None:
         totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
-        centre = (np.sum(totals, axis=0) / len(samples)).astype(samples.dtype)
+        centre = centre_of(np.sum(totals, axis=0) / len(samples), n_classes).astype(samples.dtype)
     centred, leading = replace(plain, centre=centre), None
     if space.n_components is not None:
         moment = np.zeros((samples.shape[1], samples.shape[1]))
         for rows in blocks:
             x = np.asarray(centred(samples[rows], BASE_SAMPLES), dtype=np.float64)
             moment += x.T @ x
-        leading = leading_axes(moment, space.n_components).astype(samples.dtype)
+        leading = leading_axes(moment, space.n_components, len(samples)).astype(samples.dtype)
     width = samples.shape[1] if leading is None else leading.shape[1]
     z = np.empty((len(samples), width), dtype=samples.dtype)
     whole = replace(centred, axes=leading, unit=space.normalize is not None)
@@ -349,15 +355,22 @@ def _reduced(
     return z, centre, leading
 
 
+def centre_of(mean: np.ndarray, n_classes: int) -> np.ndarray:
+    """The centre for base samples of this mean: half of it for a single class, as what all classes share is unknown."""
+    return mean / 2 if n_classes == 1 else mean
+
+
 def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
     """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
     limit = np.finfo(dtype).maxexp - 8
     return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
 
 
-def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
+def leading_axes(moment: np.ndarray, n_components: float | int, n_samples: int) -> np.ndarray:
     """Leading principal axes (V, axes) of second moments (V, V), by number or by share of the variance.
 
+    Fewer samples than features do not vary along all axes that new classes vary along: a share of their variance then
+    keeps all axes.
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """
     variances, axes = _principal_axes(moment)
@@ -367,6 +380,8 @@ def leading_axes(moment: np.ndarray, n_components: float | int) -> np.ndarray:
                 f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
             )
         count = int(n_components)
+    elif n_samples < len(variances):
+        count = len(variances)
     else:
         shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
         count = max(int(np.searchsorted(shares, n_components - 1e-12)) + 1, LEAST_AXES)

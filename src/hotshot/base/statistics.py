@@ -160,9 +160,11 @@ class TwoCovariances:
 
 
 def two_covariances(
-    means: np.ndarray, spectrum: np.ndarray, within: float, between: float, scale: float
+    means: np.ndarray, spectrum: np.ndarray, counts: np.ndarray, within: float, between: float, scale: float
 ) -> TwoCovariances:
     """Two-covariance model of base classes: means vary by S_b between classes, samples by S_w around them.
+
+    Means of J samples vary by S_w / J more, which is subtracted, down to zero.
 
     Parameters
     ----------
@@ -170,6 +172,8 @@ def two_covariances(
         Means of the base classes in axes where the pooled covariance is diagonal.
     spectrum : array (V,)
         That diagonal.
+    counts : array (B,)
+        Numbers of samples J of the base classes. If none has two, S_w is not known and nothing is subtracted.
     within, between : float
         How far S_w and S_b are shrunk towards their mean variance, 0 to 1.
     scale : float
@@ -179,6 +183,9 @@ def two_covariances(
     inner = (1 - within) * inner + within * inner.mean()
     centred = (means - means.mean(axis=0)).astype(np.float64)
     outer = centred.T @ centred / max(len(means) - 1, 1)
+    if counts.max() > 1:
+        variances, axes = np.linalg.eigh(outer - np.diag(np.mean(1 / counts) * spectrum))
+        outer = (axes * np.maximum(variances, 0)) @ axes.T
     # Classes without any variance would be infinitely far apart.
     least = LEAST_WITHIN * (inner.mean() + np.trace(outer) / len(outer))
     deviations = np.sqrt(np.maximum(inner, max(least, float(np.finfo(np.float32).tiny))))

@@ -77,7 +77,9 @@ def write_bank(folder: Path, bank: StoredBank) -> None:
     spaces = []
     for number, (space, prepared) in enumerate(bank.spaces.items()):
         tensors: dict[str, np.ndarray] = {}
-        content = to_json(replace(prepared, names=np.empty(0)), "base", tensors)
+        content = to_json(replace(prepared, names=np.empty(0), counts=np.empty(0)), "base", tensors)
+        # The bank has them.
+        del tensors[content.pop("counts")["tensor"]]
         write_tensors(folder / f"space-{number}.safetensors", tensors, {"content": json.dumps(content)})
         plain = {name: to_json(value, name, {}) for name, value in asdict(space).items()}
         spaces.append({"file": f"space-{number}.safetensors", "space": plain})
@@ -147,7 +149,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         prepared = from_json(json.loads(file.metadata["content"]), file.tensors, _TYPES)
         space = _sound_space(entry["space"])
         _check_prepared(prepared, space, counts, width, dtype)
-        spaces[space] = replace(prepared, names=names)
+        spaces[space] = replace(prepared, names=names, counts=counts)
     feature_space = None
     # Older banks have none.
     if description.get("feature_space") is not None:
@@ -239,8 +241,8 @@ def _check_array(x: Any, shape: tuple[int, ...], dtype: np.dtype, finite: bool =
 def _check_transform(transform: Any, space: Space, shape: tuple[int, int], dtype: np.dtype) -> None:
     need(isinstance(transform, FeatureTransform), "a transform has the wrong type")
     need(
-        (transform.power, transform.offset) == (space.power, space.power_offset)
-        and _is_scale(transform.scale, dtype)
+        _is_scale(transform.scale, dtype)
+        and (transform.power, transform.offset) == (space.power, space.power_offset * transform.scale)
         and (transform.unit or transform.scale == 1)
         and transform.unit is (space.normalize is not None)
         and (transform.centre is None) is not transform.unit,

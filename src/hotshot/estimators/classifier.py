@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
+from hotshot.base.classes import LEAST_TO_CHOOSE
 from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.base.space import FeatureTransform, choose_power
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
@@ -142,6 +143,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # With negative features no other power is possible.
             choices["power"] = (base.power("auto"),)
             constants["power"] = base.power("auto")
+        if choices.get("mean_rule") and len(base.names) < LEAST_TO_CHOOSE:
+            # Few classes do not show the directions in which classes differ.
+            choices["mean_rule"] = ("mix",)
+            constants["mean_rule"] = "mix"
         if not (base.can_hold_out or base.choices) or all(len(values) == 1 for values in choices.values()):
             return Choice(constants)
         return choice_on(base, self, choices)

@@ -67,6 +67,7 @@ class HOTClassifier(CalibratedClassifier):
         of the features.
     n_components : float, int or None
         Principal axes of the base samples to keep: a share of the variance (float), a number of axes (int), or all.
+        A share keeps all axes of a bank with fewer samples than features.
     sample_weights : {"uniform", "classifier"}
         Weights of the samples within a base class: equal, or from the probabilities of a classifier of base classes.
     temperature : float
@@ -82,25 +83,25 @@ class HOTClassifier(CalibratedClassifier):
         "mean-cosine", with a ``NoSamplesWarning``.
     epsilon : float or "auto"
         Strength of the entropy in both transports; "auto" chooses 0.02, 0.005 or 0.05.
-    cost_scale : {"published", "over-targets", "free"}
-        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, all, or none.
+    cost_scale : {"published", "over-targets"}
+        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, or all.
     n_retrieved : int, "auto" or None
         Number of nearest base classes that may lend to one target; None is all. "auto" is all in banks of up to 512
         classes, and 100 in larger ones.
     mean_rule : {"auto", "posterior", "posterior-whole", "mix", "printed", "free-lunch"}
         How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior",
-        "mix" or "posterior-whole".
+        "mix" or "posterior-whole", and is "mix" for a bank of fewer than 20 classes.
     mix : float or "auto"
         Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
-        0.7 / (0.7 + 0.3 K) at K shots.
+        0.7 q / (0.7 q + 0.3 K) at K shots, with q near 1 for many base classes and 0 for up to three.
     alpha : float
         Number added to the calibrated covariances.
     alpha_rule : {"entries", "diagonal"}
         Whether alpha is added to all entries, as published, or to the diagonal.
     per : {"class", "sample"}
         One Gaussian per novel class, from the mean of its support samples, or one per support sample, as published.
-    head : {"bound", "expected", "sampled"}
-        Training loss of the head: closed-form bound of the expected loss, expected loss, or loss on generated features.
+    head : {"bound", "sampled"}
+        Training loss of the head: closed-form bound of the expected loss, or loss on generated features.
     n_generated : int or "auto"
         Generated features per class (virtual ones, unless the head is "sampled"); "auto" chooses 300 or 50.
     support_weight : float or "auto"

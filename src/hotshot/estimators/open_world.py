@@ -96,8 +96,9 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def add_classes(self, X: Any, y: Any) -> Self:
         """Add new classes; the model is then that of a fit to all support samples at once.
 
-        The transport is solved again for all new classes, because it couples them, and the head is trained from its
-        current weights; its minimum does not depend on the start.
+        The transport is solved again for all new classes, because it couples them. With ``include_base`` the rows of
+        base classes are kept and those of new classes are trained from their current weights, which does not change
+        their minimum; without it the head is trained from the start.
 
         Parameters
         ----------

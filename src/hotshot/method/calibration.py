@@ -87,7 +87,7 @@ class Joint:
 def mix_rule(base: PreparedBase, borrowed: Borrowed, method: Method) -> Joint:
     r""":math:`m \sum_b w_{bn} \mu_b + (1 - m) x_n` with covariance :math:`\sum_b w_{bn} \Sigma_b + \alpha`."""
     if method.mix == "auto":
-        share = automatic_mix(borrowed.shots)
+        share = automatic_mix(borrowed.shots, prior_certainty(base.means.shape[0]))
         return _average(borrowed, share[..., None], 1 - share)
     return _average(borrowed, float(method.mix), _constant(1 - float(method.mix), borrowed))
 
@@ -99,12 +99,13 @@ def posterior_rule(
 
     :math:`A = S_b (S_b + S_w / K)^{-1}` gives the posterior mean of a class of K samples if class means vary by S_b
     around the lent mean and samples by S_w around their class mean. A' is a share of A, and for the rest the equal
-    shrinkage of all directions in the "mix" rule; S_w is shrunk to its trace by ``within``.
+    shrinkage of all directions in the "mix" rule; S_w is shrunk to its trace by ``within``. S_b is divided by
+    ``prior_certainty``.
     """
     xp = namespace(borrowed.targets)
-    two = base.two_covariances(within)
+    two, certainty = base.two_covariances(within), prior_certainty(base.means.shape[0])
     difference = borrowed.targets - borrowed.lent
-    kept = two.ratios / (two.ratios + 1 / borrowed.shots[..., None])
+    kept = two.ratios / (two.ratios + certainty / borrowed.shots[..., None]) if certainty else 1.0
     shrunk = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
     mixed = mix_rule(base, borrowed, method).means
     means = share * (borrowed.lent + shrunk) + (1 - share) * mixed
@@ -145,9 +146,20 @@ MEAN_RULES: dict[str, Callable[[PreparedBase, Borrowed, Method], Joint]] = {
 }
 
 
-def automatic_mix(shots: Array) -> Array:
-    """:math:`m = 0.7 / (0.7 + 0.3 K)`: the share of the base classes falls with the number of shots K."""
-    return PRIOR_SHARE / (PRIOR_SHARE + (1 - PRIOR_SHARE) * shots)
+def automatic_mix(shots: Array, certainty: float = 1.0) -> Array:
+    """:math:`m = 0.7 q / (0.7 q + 0.3 K)`: share of base classes of certainty q, falling with the number of shots K."""
+    return PRIOR_SHARE * certainty / (PRIOR_SHARE * certainty + (1 - PRIOR_SHARE) * shots)
+
+
+def prior_certainty(n_classes: int) -> float:
+    r"""Variance between classes, over that of a new class mean if it is estimated from B base classes.
+
+    .. math::
+        q = \frac{B (B - 3)}{(B + 1) (B - 1)}
+
+    from Student's t distribution of B - 1 degrees of freedom; zero up to three classes, for which it has no variance.
+    """
+    return max(0.0, n_classes * (n_classes - 3) / (n_classes**2 - 1)) if n_classes > 1 else 0.0
 
 
 @dataclass(frozen=True)

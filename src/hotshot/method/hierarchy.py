@@ -24,7 +24,7 @@ NEAREST, FREE_LUNCH_NEIGHBOURS = "nearest", 2
 LEAST_WEIGHT = 1e-30
 # In banks of up to this many classes all of them may lend; in larger ones the nearest to each target.
 ALL_UP_TO, RETRIEVED = 512, 100
-COST_SCALES = ("published", "over-targets", "free")
+COST_SCALES = ("published", "over-targets")
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ def transfer_weights(base: PreparedBase, targets: Array, method: Method, keep_lo
     class_cost = found.cost
     if method.cost_scale == "over-targets" and not entry.over_targets:
         class_cost = class_cost / n_targets
-    elif method.cost_scale == "free" and entry.over_targets:
-        class_cost = class_cost * n_targets
 
     mass = None
     if near is not None:

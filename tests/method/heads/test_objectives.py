@@ -1,9 +1,8 @@
-"""The bound and the expected loss: values against independent integrals, gradients against differences."""
+"""The bound: values against independent formulas, gradients against differences."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,13 +13,11 @@ from scipy.special import logsumexp
 from few_shot_problems import random_problem, random_theta
 from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
-from hotshot.method.heads import expected as expected_module
 from hotshot.method.heads import problem as problem_module
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.expected import _factor, contrasts, expected_objective, quadrature_nodes
 from hotshot.method.heads.problem import LocalModel, apply_metric, softmax
 
-OBJECTIVES = [bound_objective, expected_objective]
+OBJECTIVES = [bound_objective]
 
 
 def cross_entropy(logits, label):
@@ -79,61 +76,17 @@ def test_bound_is_jensens(n_classes, spread):
     assert bound_objective(problem, theta).value[0] == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("spread", "tolerance"), [(1e-4, 1e-9), (0.1, 1e-4), (1.0, 1e-3), (10.0, 2e-3)])
-def test_expected_is_the_integral(n_classes, spread, tolerance):
-    problem = random_problem(n_classes=n_classes, spread=spread)
-    theta = random_theta(problem)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([2, 3]),
+    st.floats(-6, 0).map(lambda x: 10**x),
+    st.floats(-3, 0.5).map(lambda x: 10**x),
+)
+def test_bound_is_never_below_the_expected_loss(seed, n_classes, spread, scale):
+    problem = random_problem(n_classes=n_classes, spread=spread, seed=seed, tasks=1)
+    theta = random_theta(problem, scale, seed)
     expected = naive_value(problem, theta, hermite_integral)
-    assert expected_objective(problem, theta).value[0] == pytest.approx(expected, rel=tolerance)
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_expected_agrees_with_samples_of_the_features(n_classes):
-    problem = random_problem(n_classes=n_classes, width=6)
-    theta = random_theta(problem)
-    rng = np.random.default_rng(0)
-    variances = []
-
-    def monte_carlo(mean, covariance, label, theta, count=40_000):
-        features = rng.multivariate_normal(mean, covariance, size=count)
-        losses = cross_entropy(features @ theta[:, :-1].T + theta[:, -1], label)
-        variances.append(losses.var() / count)
-        return losses.mean()
-
-    sampled = naive_value(problem, theta, monte_carlo)
-    error = np.sqrt(problem.counts[0, : problem.n_gaussians] ** 2 @ variances)
-    got = expected_objective(problem, theta).value[0]
-    assert abs(got - sampled) <= 4 * error + 1e-3 * got
-
-
-def test_a_covariance_of_few_samples_in_single_precision_has_an_expected_loss():
-    rng = np.random.default_rng(0)
-    problem = random_problem(n_classes=12, width=16)
-    # Of rank 4, and by rounding a little less than semidefinite, as banks of few samples store them.
-    samples = rng.normal(size=(1, 12, 4, 16)) @ np.diag(np.logspace(0, 3, 16))
-    singular = (np.swapaxes(samples, 2, 3) @ samples).astype(np.float32).astype(np.float64)
-    problem = replace(problem, covariances=Dense(singular))
-    least = np.linalg.eigvalsh(singular)[0, :, 0]
-    assert least.min() < 0
-    found = expected_objective(problem, random_theta(problem))
-    assert np.isfinite(found.value).all()
-    assert np.isfinite(found.gradient).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_matrix_that_is_not_definite_gets_a_factor_and_leaves_the_batch_alone(dtype):
-    rng = np.random.default_rng(1)
-    root = rng.normal(size=(3, 5, 5))
-    matrices = root @ np.swapaxes(root, 1, 2)
-    values, vectors = np.linalg.eigh(matrices[1])
-    values[0] = -1e-4 * values.sum()
-    matrices[1] = vectors * values @ vectors.T
-    matrices = matrices.astype(dtype)
-    factors, _ = _factor(matrices)
-    for i in (0, 2):
-        assert np.array_equal(factors[i], _factor(matrices[i : i + 1])[0][0])
-    np.testing.assert_allclose(factors[1] @ factors[1].T, matrices[1], atol=3e-3 * np.trace(matrices[1]))
+    assert bound_objective(problem, theta).value[0] >= expected * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -143,21 +96,6 @@ def test_without_covariance_the_value_is_the_plain_cross_entropy(objective, n_cl
     theta = random_theta(problem)
     expected = naive_value(problem, theta, without_spread)
     assert objective(problem, theta).value[0] == pytest.approx(expected, rel=1e-10)
-
-
-@given(
-    st.integers(0, 10_000),
-    st.sampled_from([2, 3, 4, 5]),
-    st.floats(-6, 3).map(lambda x: 10**x),
-    st.floats(-3, 1).map(lambda x: 10**x),
-)
-def test_bound_is_never_below_the_expected_loss(seed, n_classes, spread, scale):
-    problem = random_problem(n_classes=n_classes, spread=spread, seed=seed, tasks=1)
-    theta = random_theta(problem, scale, seed)
-    bound = bound_objective(problem, theta).value[0]
-    n_nodes = 1024 if spread * scale**2 < 1e-3 else 2**14
-    with patch.object(expected_module, "N_NODES", n_nodes):
-        assert bound >= expected_objective(problem, theta).value[0] * (1 - 1e-6)
 
 
 @given(st.integers(0, 10_000), st.floats(-3, 2).map(lambda x: 10**x))
@@ -235,42 +173,6 @@ def test_huge_weights_give_finite_values_and_gradients(objective):
     at = objective(problem, random_theta(problem, 1e4))
     assert np.isfinite(at.value).all()
     assert np.isfinite(at.gradient).all()
-
-
-# --- quadrature -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 4, 19, 99])
-def test_nodes_are_symmetric_with_the_moments_of_the_normal_distribution(dimension):
-    nodes = quadrature_nodes(dimension, 1024)
-    assert nodes.shape == (1024, dimension)
-    np.testing.assert_array_equal(nodes[:512], -nodes[512:])
-    np.testing.assert_allclose(nodes.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(nodes.T @ nodes / len(nodes), np.eye(dimension), atol=1e-10)
-
-
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_fourth_moments_of_the_nodes_are_nearly_normal(dimension):
-    np.testing.assert_allclose((quadrature_nodes(dimension, 1024) ** 4).mean(axis=0), 3, rtol=0.1)
-
-
-def test_nodes_are_the_same_every_time():
-    first = quadrature_nodes(3, 1024).copy()
-    quadrature_nodes.cache_clear()
-    np.testing.assert_array_equal(quadrature_nodes(3, 1024), first)
-
-
-def test_nodes_exist_for_hundreds_of_classes():
-    nodes = quadrature_nodes(300, 1024)
-    np.testing.assert_allclose(nodes.T @ nodes / len(nodes), np.eye(300), atol=1e-8)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 5, 20])
-def test_contrasts_are_an_orthonormal_basis_of_the_vectors_that_sum_to_zero(n_classes):
-    basis = contrasts(n_classes)
-    assert basis.shape == (n_classes, n_classes - 1)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(n_classes - 1), atol=1e-12)
-    np.testing.assert_allclose(basis.sum(axis=0), 0, atol=1e-12)
 
 
 # --- metric -----------------------------------------------------------------------------------------------

@@ -26,13 +26,9 @@ from hotshot.arrays import like, map_arrays, to_numpy
 from hotshot.base import BaseClasses
 from hotshot.base.covariances import Dense
 from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.expected import expected_objective
-from hotshot.method.heads.problem import MOST_RAYS, minimise
+from hotshot.method.heads.problem import MOST_RAYS, apply_metric, minimise
 
-OBJECTIVES = [bound_objective, expected_objective]
-# The nodes of the expected head are not the same for every order of the classes, so that symmetries of the
-# problem hold only as well as the quadrature does.
-SYMMETRY = {"bound": 1e-3, "expected": 1e-2, bound_objective: 1e-3, expected_objective: 1e-2}
+OBJECTIVES = [bound_objective]
 
 
 def bank_problem(n_classes=3, shots=1, tasks=3, *, width=24, n_generated=200.0, C=1.0, **alpha):
@@ -163,6 +159,19 @@ def test_any_start_leads_to_the_same_minimum(objective):
     check_minimum(problem, objective, found.theta)
 
 
+@pytest.mark.parametrize("calls", [{0}, {3}, {0, 1, 2, 5, 8}])
+def test_a_direction_uphill_is_no_sign_of_a_minimum(calls):
+    problem, seen = bank_problem(tasks=2), []
+
+    def metric(problem, at, x):
+        seen.append(1)
+        return apply_metric(problem, at, x) * (-1 if len(seen) - 1 in calls else 1)
+
+    found = minimise(problem, bound_objective, zeros(problem), metric=metric)
+    assert found.converged.all()
+    check_minimum(problem, bound_objective, found.theta)
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_batch_is_its_tasks_one_at_a_time(objective):
     problem = bank_problem(tasks=4)
@@ -212,7 +221,7 @@ def test_classes_that_coincide_share_their_probability(objective):
     problem = with_duplicate_classes(bank_problem())
     found = minimise(problem, objective, zeros(problem))
     assert found.converged.all()
-    np.testing.assert_allclose(found.theta[:, 0], found.theta[:, 1], atol=SYMMETRY[objective])
+    np.testing.assert_allclose(found.theta[:, 0], found.theta[:, 1], atol=1e-3)
     check_minimum(problem, objective, found.theta)
 
 
@@ -243,7 +252,7 @@ def without_covariance(base):
     return replace(base, covariances=Dense(np.zeros_like(base.covariances.matrices)))
 
 
-@pytest.mark.parametrize("head", ["bound", "expected"])
+@pytest.mark.parametrize("head", ["bound"])
 @pytest.mark.parametrize("shots", [(1, 1, 1), (3, 1, 2), (1, 1), (2, 4)])
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
 def test_without_covariance_a_head_is_weighted_logistic_regression(head, shots, C):
@@ -261,7 +270,7 @@ def test_without_covariance_a_head_is_weighted_logistic_regression(head, shots, 
         np.testing.assert_allclose(probabilities(theta[t], queries), model.predict_proba(queries), atol=1e-2)
 
 
-@pytest.mark.parametrize("head", ["bound", "expected", "sampled"])
+@pytest.mark.parametrize("head", ["bound", "sampled"])
 @pytest.mark.parametrize("shots", [(1, 1, 1), (2, 1), (3, 4, 2)])
 def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
     base = prepared_bank()
@@ -280,7 +289,7 @@ def test_heads_of_every_array_library_agree_with_numpy(xp, head, shots):
         np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("head", ["bound", "expected"])
+@pytest.mark.parametrize("head", ["bound"])
 def test_permuting_the_classes_permutes_the_head(head):
     base = prepared_bank()
     support, labels = random_tasks(base, 1, (1, 2, 1))
@@ -292,4 +301,4 @@ def test_permuting_the_classes_permutes_the_head(head):
     )
     queries = np.random.default_rng(0).normal(size=(50, 6))
     expected = probabilities(plain[0], queries)
-    np.testing.assert_allclose(probabilities(permuted[0], queries)[:, order], expected, atol=SYMMETRY[head])
+    np.testing.assert_allclose(probabilities(permuted[0], queries)[:, order], expected, atol=1e-3)

@@ -88,14 +88,14 @@ def test_all_base_classes_retrieved_is_the_method_itself(setting):
     assert every["H-OT, in the paper (CUB)"] == Number(81.23, 0.35, published=True)
 
 
-def test_generated_features_stand_beside_the_loss_they_tend_to(setting, monkeypatch):
+def test_generated_features_stand_beside_the_closed_form(setting, monkeypatch):
     monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 20000))
     monkeypatch.setattr(varied_numbers, "FEW", 5)
     found = run("generated", setting)
     for label in ("H-OT", "Free-Lunch"):
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
-        # A query in 72 may fall on the other side.
-        assert many == pytest.approx(limit, abs=1.5)
+        # Four queries in 72 may fall on the other side.
+        assert many == pytest.approx(limit, abs=6)
     assert set(found.figures) == {"generated", "generated-differences"}
 
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-from hotshot.method.heads.bound import bound_objective
-from hotshot.method.heads.expected import expected_objective
-from hotshot.method.heads.problem import FittedHeads, Training, fit_objectives
+from hotshot.method.heads.bound import fit_bound
+from hotshot.method.heads.problem import FittedHeads, Training
 from hotshot.method.heads.sampled import fit_sampled
 
 
@@ -26,9 +24,4 @@ class Head:
     in_batches: bool = True
 
 
-HEADS = {
-    "bound": Head(partial(fit_objectives, objectives=(bound_objective,))),
-    # From the minimum of the bound.
-    "expected": Head(partial(fit_objectives, objectives=(bound_objective, expected_objective))),
-    "sampled": Head(fit_sampled, in_batches=False),
-}
+HEADS = {"bound": Head(fit_bound), "sampled": Head(fit_sampled, in_batches=False)}

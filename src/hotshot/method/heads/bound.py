@@ -7,15 +7,39 @@ with m the logits of the mean and v_j the variance of z_j - z_y, :math:`A_{jj} +
 convex in the weights and needs no samples.
 """
 
-from hotshot.arrays import Array, namespace, small_identity
+from hotshot.arrays import Array, is_single, namespace, small_identity
+from hotshot.errors import ParameterError
 from hotshot.method.heads.problem import (
+    FittedHeads,
     HeadProblem,
     LocalModel,
+    Training,
     assemble,
+    head_problem,
     logit_covariances,
+    minimise,
+    refined,
     softmax,
     through_covariances,
+    zeros,
 )
+
+# Arrays (Gaussians, N, N) that one evaluation holds, and the most bytes of them.
+ARRAYS, MOST_BYTES = 6, 2**33
+
+
+def fit_bound(training: Training) -> FittedHeads:
+    """Minimise the bound for every task."""
+    tasks, n_gaussians = training.gaussians.labels.shape
+    n_classes = training.n_classes
+    needed = ARRAYS * tasks * n_gaussians * n_classes**2 * (4 if is_single(training.support) else 8)
+    if needed > MOST_BYTES:
+        raise ParameterError(
+            f"A classifier of {n_classes:,} new classes alone needs about {needed / 1e9:.0f} GB of memory: pass "
+            "include_base=True, whose memory is proportional to the number of classes, or fit fewer classes."
+        )
+    problem = head_problem(training)
+    return refined(problem, bound_objective, minimise(problem, bound_objective, zeros(problem)))
 
 
 def bound_objective(problem: HeadProblem, theta: Array) -> LocalModel:

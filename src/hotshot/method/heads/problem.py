@@ -17,8 +17,6 @@ from hotshot.base.covariances import Covariances, Product
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
 from hotshot.method.parameters import Method
 
-# Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
-JITTER = 1e-6
 # With more rays and axes than this only the diagonal of the rays enters the metric.
 MOST_RAYS = 256
 INTERCEPT_CURVATURE = 1e-3
@@ -300,11 +298,10 @@ def minimise(
     noise = 3e-7 if is_single(theta) else 1e-15
     here = objective(problem, theta)
     check_finite(here.value)
-    direction = metric(problem, here, -here.gradient)
-    slope = _dot(here.gradient, direction)
+    direction, slope, sound = _downhill(here, metric(problem, here, -here.gradient))
     length = one = xp.ones_like(slope)
     zero = xp.zeros_like(slope)
-    converged = -slope <= tolerance * xp.abs(here.value)
+    converged = sound & (-slope <= tolerance * xp.abs(here.value))
     stuck = xp.zeros_like(converged)
     memory: list[tuple[Array, Array, Array]] = []
 
@@ -322,26 +319,18 @@ def minimise(
         change = there.gradient - here.gradient
         overlap = _dot(step, change)
         # A pair of a refused step, or one without curvature, is not used.
-        sound = accepted & (overlap > 1e-12 * xp.sqrt(_dot(step, step) * _dot(change, change)))
-        rho = xp.where(sound, 1 / xp.where(sound, overlap, one), zero)
-        if bool(xp.any(sound)):
+        curved = accepted & (overlap > 1e-12 * xp.sqrt(_dot(step, step) * _dot(change, change)))
+        rho = xp.where(curved, 1 / xp.where(curved, overlap, one), zero)
+        if bool(xp.any(curved)):
             memory = [*memory[-MEMORY + 1 :], (step, change, rho)]
         theta = xp.where(kept, theta + step, theta)
         here = choose(xp, accepted, there, here)
-        direction = xp.where(kept, _direction(partial(metric, problem, here), here, memory), direction)
-        slope = xp.where(accepted, _dot(here.gradient, direction), slope)
+        proposed, along, sound = _downhill(here, _direction(partial(metric, problem, here), here, memory))
+        direction = xp.where(kept, proposed, direction)
+        slope = xp.where(accepted, along, slope)
         length = xp.where(accepted, one, length * SHORTEN)
-        converged = converged | (accepted & (-slope <= tolerance * xp.abs(here.value)))
+        converged = converged | (accepted & sound & (-slope <= tolerance * xp.abs(here.value)))
     return FittedHeads(theta, converged, here.slopes, iteration)
-
-
-def fit_objectives(training: Training, objectives: Sequence[Callable[[HeadProblem, Array], LocalModel]]) -> FittedHeads:
-    """Minimise the last objective for every task, from the minimum of the one before it if there is one."""
-    problem = head_problem(training)
-    found = FittedHeads(zeros(problem), False)
-    for objective in objectives:
-        found = minimise(problem, objective, found.theta)
-    return refined(problem, objectives[-1], found)
 
 
 def refined(
@@ -377,6 +366,14 @@ def _direction(metric: Callable[[Array], Array], here: LocalModel, memory: list[
         beta = rho * _dot(change, direction)
         direction = direction + (alpha - beta)[:, None, None] * step
     return direction
+
+
+def _downhill(here: LocalModel, direction: Array) -> tuple[Array, Array, Array]:
+    """The direction of each task if it leads downhill, else its negative gradient; its slope; and whether it does."""
+    xp = namespace(direction)
+    sound = _dot(here.gradient, direction) <= 0
+    direction = xp.where(sound[:, None, None], direction, -here.gradient)
+    return direction, _dot(here.gradient, direction), sound
 
 
 def _dot(x: Array, y: Array) -> Array:

@@ -11,7 +11,6 @@ from hotshot.arrays import Array, indices, like, map_arrays, to_numpy
 from hotshot.base.covariances import Dense
 from hotshot.method.calibration import Shift
 from hotshot.method.heads.problem import (
-    JITTER,
     FittedHeads,
     HeadProblem,
     LocalModel,
@@ -26,6 +25,8 @@ from hotshot.method.heads.problem import (
 from hotshot.method.parameters import Method
 
 MAX_ITERATIONS = 1000
+# Share of the largest variance added to all, so that a covariance of few samples has a Cholesky factor.
+JITTER = 1e-6
 # Tolerance of the start for scikit-learn's fit, whose own tolerance is of this order.
 TOLERANCE = 1e-5
 
