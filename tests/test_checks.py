@@ -152,7 +152,7 @@ def test_series_with_missing_labels_are_refused(dtype):
         pytest.param([1.0, np.nan, 2.0], "NaN or infinity.*every sample a label", id="nan"),
         pytest.param([1.0, np.inf, 2.0], "NaN or infinity", id="inf"),
         pytest.param(np.array([1, "a", 2], dtype=object), "cannot be sorted.*one type", id="mixed objects"),
-        pytest.param(["a", None, "b"], "cannot be sorted", id="None"),
+        pytest.param(["a", None, "b"], "no label in row 1", id="None"),
         pytest.param(np.array([1.0, np.nan, 2.0], dtype=object), "NaN", id="nan among objects"),
         pytest.param(["a", float("nan"), "b"], "y_base ", id="nan among strings"),
         pytest.param([1, "a", 2], "y_base ", id="mixed list"),

@@ -127,7 +127,7 @@ def test_classes_that_cannot_be_combined_are_refused(classifier):
     own = clone(classifier).set_params(include_base=True)
     with pytest.raises(InputError, match="'old 03' is a base class and a new class"):
         own.fit(X, np.where(Y == "a new", "old 03", Y))
-    with pytest.raises(InputError, match="names of one type"):
+    with pytest.raises(InputError, match="Labels must be of one type"):
         own.fit(X, np.unique(Y, return_inverse=True)[1])
     with pytest.raises(ParameterError, match="include_base needs base classes: pass base"):
         clone(own).set_params(base=None).fit(X, Y)

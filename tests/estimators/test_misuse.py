@@ -132,17 +132,6 @@ def test_a_saved_model_knows_the_space_and_the_extractor(tmp_path):
     assert warning.category is FeatureSpaceWarning
 
 
-def test_a_model_of_an_older_version_knows_neither_and_loads(tmp_path):
-    hot().fit(X, Y).save(tmp_path / "one.model")
-    file = tmp_path / "one.model" / "model.json"
-    content = json.loads(file.read_text())
-    del content["fitted"]["extractor_"], content["fitted"]["feature_space_"]
-    file.write_text(json.dumps(content))
-    loaded = HOTClassifier.load(tmp_path / "one.model")
-    assert loaded.extractor_ is None
-    assert not warned(lambda: loaded.predict(10 * QUERIES))
-
-
 @pytest.mark.parametrize(("name", "value"), [("extractor_", 1), ("extractor_", ["a"]), ("feature_space_", "x")])
 def test_a_model_with_an_invalid_space_or_extractor_is_refused(name, value, tmp_path):
     hot().fit(X, Y).save(tmp_path / "one.model")

@@ -151,7 +151,7 @@ def _stored(folder: Path, description: dict[str, Any]) -> StoredBank:
         _check_prepared(prepared, space, counts, width, dtype)
         spaces[space] = replace(prepared, names=names, counts=counts)
     feature_space = None
-    # Older banks have none.
+    # Banks of few classes have none.
     if description.get("feature_space") is not None:
         tensors = map_tensors(file_in_folder(folder, FEATURES)).tensors
         feature_space = from_json(description["feature_space"], tensors, {FeatureSpace.__name__: FeatureSpace})

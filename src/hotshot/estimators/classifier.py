@@ -55,7 +55,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    # Extractor, norms and directions of the features of the base classes; models of older versions have neither.
+    # Extractor, norms and directions of the features of the base classes.
     extractor_: str | None = None
     feature_space_: FeatureSpace | None = None
 
@@ -97,8 +97,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
         base = loaded(getattr(self, "base", None))
-        # One class, or none of these: with a bank.
-        if len(self.classes_) < 2 and not (base is not None and hasattr(self, "outlier_score")):
+        # One class beside old ones, or one class or none of these.
+        one_is_enough = getattr(self, "include_base", False) or isinstance(self, CalibratedClassifier)
+        if len(self.classes_) < 2 and not (base is not None and one_is_enough):
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
         check_base(base, X.shape[1])
         if base is not None:

@@ -205,7 +205,7 @@ def _check_known(model: Any) -> None:
     known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
     if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
         raise ValueError("probability_temperature_ is not a positive number")
-    # Models of older versions have neither.
+    # Closed models have no head of base classes.
     deviation, head = getattr(model, "support_deviation_", 0.0), getattr(model, "base_head_", np.ones(2))
     if not (type(deviation) is float and np.isfinite(deviation)):
         raise ValueError("support_deviation_ is not a number")
