@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotshot.cli import inputs
-from hotshot.cli.evaluate import parse_methods, print_accuracies
-from hotshot.cli.terminal import Console, Watching, print_notes
+from hotshot.cli.evaluate import parse_methods
+from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
+from hotshot.formatting import count, whole_percentage
 
 if TYPE_CHECKING:
-    from hotshot.base.embedded import EmbeddedBank
-    from hotshot.evaluation.tasks import Task
+    from hotshot.estimators.explanation import Reason
+    from hotshot.evaluation import Evaluation
+    from hotshot.evaluation.tables import Cell, Table
 
-METHODS = "hot,free-lunch,logistic,centroid-cl2n,centroid,cosine,matching"
-MOST_LOANS = 5
+METHODS = "hot,logistic,centroid-cl2n"
+NAMED_LENDERS = 3
 
 
 def demo(
@@ -41,14 +43,16 @@ def demo(
 ) -> None:
     """Compare H-OT with baselines on an embedded bank, and explain one prediction."""
     import numpy as np
-    from rich.markdown import Markdown
 
     from hotshot import evaluation
-    from hotshot.base.embedded import load_bank
+    from hotshot.base.embedded import SETTINGS, load_bank
+    from hotshot.estimators import HOTClassifier
     from hotshot.evaluation.tasks import Episodes, check_shots
 
-    wanted, chosen = check_shots(shots.split(",")), parse_methods(methods)
-    data = load_bank(bank)
+    wanted, data = check_shots(shots.split(",")), load_bank(bank)
+    settings: dict[str, Any] = {**SETTINGS, "power": data.base.power("auto")}
+    hot = HOTClassifier(data.base, **settings)
+    named = {name: hot if method == "hot" else method for name, method in parse_methods(methods).items()}
     size: dict[str, Any] = {"ways": data.ways if ways is None else ways, "queries": queries, "seed": seed}
     first = Episodes(data.y_novel, shots=1, **size)[0]
     # Fewer of the larger tasks, which take longer.
@@ -60,30 +64,42 @@ def demo(
             f"{len(data.base.names)} base classes, {len(np.unique(data.y_novel))} novel classes, "
             f"{data.base.n_features} features.\n"
         )
-    with Watching(console, tasks * len(wanted) * len(chosen)) as watching:
+    with Watching(console, tasks * len(wanted) * len(named)) as watching:
         found = evaluation.evaluate(
-            chosen, data.X_novel, data.y_novel, base=data.base, shots=wanted, watch=watching, **size
+            named, data.X_novel, data.y_novel, base=data.base, shots=wanted, watch=watching, **size
         )
     if as_json:
         print(json.dumps({"request": {"bank": bank, **size}, "results": found.rows()}, indent=2))
         return
-    print_accuracies(console, found)
+    console.print(to_rich(_table(found)))
     print_notes(console, watching.notes)
-    console.print(Markdown(_explained(data, first)))
+    hot.fit(data.X_novel[first.support], first.support_labels)
+    console.print(*_explained(hot.explain(data.X_novel[first.query[:1]]).reasons[0], first.query_labels[0]), sep="\n")
 
 
-def _explained(bank: EmbeddedBank, task: Task) -> str:
-    """Transfer weights of a one-shot task, and the reason of its first prediction."""
-    from hotshot.estimators import HOTClassifier
-
-    model = HOTClassifier(bank.base).fit(bank.X_novel[task.support], task.support_labels)
-    explanation = model.explain(bank.X_novel[task.query[:1]])
-    more = len(task.support) - MOST_LOANS
-    lines = [
-        "**Explanation of the first one-shot task**",
-        *(f"- {loan.in_words(3)}" for loan in explanation.loans[:MOST_LOANS]),
-        *([f"- … and {more} more classes."] if more > 0 else []),
-        "",
-        f"{explanation.reasons[0].in_words()} Its true class is `{task.query_labels[0]}`.",
+def _explained(reason: Reason, truth: Any) -> list[str]:
+    """One answer and its reasons in three lines."""
+    both = ((reason.label, reason.probability), (reason.rival, reason.rival_probability))
+    answers = " before ".join(f"`{name}` ({whole_percentage(share)})" for name, share in both)
+    similar = ", ".join(f"{e.similarity:.2f} to that of `{e.label}`" for e in reason.examples)
+    lenders = sorted(reason.lenders, key=lambda lender: -lender.weight)[:NAMED_LENDERS]
+    lent = ", ".join(f"`{lender.name}` {whole_percentage(lender.weight)}" for lender in lenders)
+    return [
+        f"\nA query of class `{truth}` is answered {answers}.",
+        f"Similarity to the examples: {similar}.",
+        f"`{reason.label}` borrows most from {lent}.",
     ]
-    return "\n".join(lines)
+
+
+def _table(found: Evaluation) -> Table:
+    """Accuracies of the methods, a column for each number of shots."""
+    from hotshot.evaluation.tables import Table, percent
+
+    columns = [f"{found.ways}-way-{shots}-shot" for shots in found.shots]
+    rows: list[tuple[Cell, ...]] = [
+        (method, *(percent(found[method, shots].accuracy_over_classes) for shots in found.shots))
+        for method in found.methods
+    ]
+    note = "Intervals are 95% over classes: they hold for new classes of the same kind."
+    title = f"Accuracy in % over {count(found.tasks, 'task')}"
+    return Table(title, ("method", *columns), tuple(rows), (note,))
