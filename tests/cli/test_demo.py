@@ -58,7 +58,7 @@ main()
         env={**os.environ, "LOKY_MAX_CPU_COUNT": "1"},
     )
     assert run.returncode == 0, run.stderr
-    assert "Accuracy in % over 1 task" in run.stdout
+    assert "Means over 1 task." in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def demo(
     if as_json:
         print(json.dumps({"request": {"bank": bank, **size}, "results": found.rows()}, indent=2))
         return
-    console.print(to_rich(_table(found)))
+    table = _table(found)
+    console.print(to_rich(table), *table.notes, sep="\n")
     print_notes(console, watching.notes)
     hot.fit(data.X_novel[first.support], first.support_labels)
     console.print(*_explained(hot.explain(data.X_novel[first.query[:1]]).reasons[0], first.query_labels[0]), sep="\n")
@@ -100,6 +101,6 @@ def _table(found: Evaluation) -> Table:
         (method, *(percent(found[method, shots].accuracy_over_classes) for shots in found.shots))
         for method in found.methods
     ]
-    note = "Intervals are 95% over classes: they hold for new classes of the same kind."
-    title = f"Accuracy in % over {count(found.tasks, 'task')}"
-    return Table(title, ("method", *columns), tuple(rows), (note,))
+    of_classes = "Intervals are 95% over classes: they hold for new classes of the same kind."
+    note = f"Means over {count(found.tasks, 'task')}. {of_classes if found.tasks > 1 else ''}".strip()
+    return Table("Accuracy in %", ("method", *columns), tuple(rows), (note,))
