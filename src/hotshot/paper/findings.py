@@ -17,7 +17,8 @@ from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
-from hotshot.paper.figures import grouped_bars, save
+from hotshot.paper.drawing import save
+from hotshot.paper.figures import grouped_bars
 from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:

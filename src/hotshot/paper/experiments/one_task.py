@@ -78,8 +78,7 @@ def run_plan(setting: Setting) -> Findings:
     figures = {"plan": _heatmap(weights, -weights, model, "transfer weight", f"Transfer weights of a task, {title}")}
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
-            {name: each.transfer_weights_[0] for name, each in first.items()},
-            {name: [readable(b) for b in each.base_names_] for name, each in first.items()},
+            {name: (each.transfer_weights_[0], [*map(readable, each.base_names_)]) for name, each in first.items()},
             label="transfer weight",
             title=f"Transfer weights to “{readable(model.classes_[0])}” by base classes used, {title}",
         )
