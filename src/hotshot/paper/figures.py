@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hotshot.evaluation.tables import Number
 from hotshot.paper.drawing import (
     COLUMN,
     PAGE,
@@ -40,12 +41,10 @@ COLOUR_MAP = "magma_r"
 # Beyond so many cells or points an image replaces their outlines in vector files.
 MOST_OUTLINED = 4000
 CIRCLE = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "linewidth": 0.8}
-# A mean and half the width of its interval, None or infinite where it has none.
-Estimated = tuple[float, float | None]
 
 
 def grouped_bars(
-    groups: Sequence[Any], series: Mapping[str, Sequence[Estimated]], *, label: str, zero: bool = False, title: str = ""
+    groups: Sequence[Any], series: Mapping[str, Sequence[Number]], *, label: str, zero: bool = False, title: str = ""
 ) -> Figure:
     """Means with their intervals, by group and series, as dots with error bars; with `zero` a line at 0.
 
@@ -56,8 +55,8 @@ def grouped_bars(
     with drawing(COLUMN, len(groups) * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         handles = []
-        for i, pairs in enumerate(series.values()):
-            means, half = _estimates(pairs)
+        for i, numbers in enumerate(series.values()):
+            means, half = _estimates(numbers)
             places = np.arange(len(groups)) + (i - (len(series) - 1) / 2) / (len(series) + 1)
             handles.append(axes.errorbar(means, places, xerr=half, linestyle="none", elinewidth=1.1))
         for between in range(1, len(groups)):
@@ -74,7 +73,7 @@ def grouped_bars(
 
 def lines(
     x: Sequence[float],
-    series: Mapping[str, Sequence[Estimated]],
+    series: Mapping[str, Sequence[Number]],
     *,
     x_label: str,
     label: str,
@@ -90,8 +89,8 @@ def lines(
     with drawing(COLUMN, 2.25) as figure:
         axes = figure.subplots()
         handles = []
-        for pairs in series.values():
-            means, half = _estimates(pairs)
+        for numbers in series.values():
+            means, half = _estimates(numbers)
             handles += axes.plot(x, means)
             axes.fill_between(x, means - half, means + half, color=handles[-1].get_color(), alpha=0.18)
         for level, dashes in zip((limits or {}).values(), DASHES, strict=False):
@@ -261,9 +260,9 @@ def _colour(series: int) -> str:
     return f"C{series % 8}"
 
 
-def _estimates(pairs: Sequence[Estimated]) -> tuple[np.ndarray, np.ndarray]:
+def _estimates(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray]:
     """Means and half widths, 0 where there is no interval."""
-    means, half = np.array(pairs, dtype=np.float64).T
+    means, half = np.array([(number.mean, number.half_width) for number in numbers], dtype=np.float64).T
     return means, np.where(np.isfinite(half), half, 0.0)
 
 

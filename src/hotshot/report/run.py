@@ -11,7 +11,7 @@ from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, batch_note, measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import Table, batch_note, measure_table, percent, recall_table, result_table, transport_table
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.drawing import file_content
@@ -185,7 +185,7 @@ def _differences(found: Evaluation) -> Drawing:
     first = leads[found.shots[0]]
     order = sorted(first, key=lambda method: -first[method].mean)
     series = {
-        shots_in_words(k): [(100 * own[m].mean, 100 * own[m].half_width) for m in order] for k, own in leads.items()
+        shots_in_words(k): [percent(own[method]) for method in order] for k, own in leads.items()
     }
     what = found.setting.measures.get(found.setting.compared, "accuracy")
     over = "classes" if holds_for_new_classes(found) else "tasks"

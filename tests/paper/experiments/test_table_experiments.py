@@ -27,9 +27,8 @@ from hotshot.paper.experiments import (
     save_findings,
     speed,
 )
-from hotshot.paper.experiments.accuracy import HISTOGRAM
 from hotshot.paper.findings import paired, standing
-from hotshot.paper.published import published_backbone, published_systems
+from hotshot.paper.published import published, published_systems
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 8, "seed": 3, "n_jobs": 1}
 
@@ -212,7 +211,7 @@ def test_backbones_hold_paired_differences_beside_the_papers():
             percent(found.difference("free-lunch", 1), signed=True),
         )
         assert f"{row[0]} {row[4]}" in findings.claims[0].measured
-    assert rows[0][5:] == (published_backbone("Conv4", "free-lunch"), published_backbone("Conv4", "hot"))
+    assert rows[0][5:] == (published(4, "Conv4", "free-lunch"), published(4, "Conv4", "hot"))
     assert rows[1][5:] == (None, None)
     assert not findings.sentences
 
@@ -359,7 +358,7 @@ def test_speed_is_measured_in_this_process_on_few_tasks(monkeypatch):
 
 def test_tasks_are_counted_at_their_accuracies():
     found = {("hot", 1): [0.6, 0.7, 0.29, 1.0, 0.59], ("free-lunch", 1): [0.58, 0.58, 0.3, 0.1, 0.0]}
-    findings = HISTOGRAM.run(setting_with(found)(feature_set(), tasks=5))
+    findings = EXPERIMENTS["histogram"].run(setting_with(found)(feature_set(), tasks=5))
     counts, below = findings.tables
     found = {row[0]: " ".join(map(str, row[1:])) for row in counts.rows}
     assert {tasks: both for tasks, both in found.items() if both != "0 0"} == {
@@ -384,7 +383,7 @@ def test_histogram_is_of_the_evaluation_that_others_share(tmp_path):
     setting = setting_of(toys, out=tmp_path)
     setting.evaluate(("hot", "free-lunch"))
     before = sorted(path.name for path in (tmp_path / "evaluations").iterdir())
-    findings = HISTOGRAM.run(setting)
+    findings = EXPERIMENTS["histogram"].run(setting)
     assert sorted(path.name for path in (tmp_path / "evaluations").iterdir()) == before
     found = evaluated(toys, ["hot", "free-lunch"], shots=1)
     counts = np.array([[number.mean for number in row[1:]] for row in findings.tables[0].rows])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hotshot.evaluation.tables import Number
 from hotshot.paper import figures
 
 HOSTILE = (
@@ -29,7 +30,7 @@ def numbers(*shape, seed=0):
 
 
 def estimates(count, mean=60.0):
-    return [(mean + 0.3 * i, 0.4 + 0.1 * i) for i in range(count)]
+    return [Number(mean + 0.3 * i, 0.4 + 0.1 * i) for i in range(count)]
 
 
 def panel(spread, seed=0):
@@ -50,7 +51,7 @@ EXAMPLES = {
     ),
     "grouped_bars": lambda: figures.grouped_bars(
         names(10),
-        {"_first": estimates(10), "$y$": [(60.0, None), *estimates(9, 65.0)]},
+        {"_first": estimates(10), "$y$": [Number(60.0), *estimates(9, 65.0)]},
         label="accuracy (%)",
         title="Some title that is too long for one line of a column, and $x$",
     ),

@@ -7,9 +7,10 @@ import matplotlib
 import numpy as np
 import pytest
 
+from hotshot.evaluation.tables import Number
 from hotshot.paper import figures
 
-PAIRS = {"hot": [(60.0, 1.0), (70.0, 5.0)], "svm": [(50.0, 2.0), (55.0, None)]}
+PAIRS = {"hot": [Number(60.0, 1.0), Number(70.0, 5.0)], "svm": [Number(50.0, 2.0), Number(55.0)]}
 
 
 def ticks(axis):
@@ -49,12 +50,12 @@ def test_dots_stand_at_the_means_with_their_intervals():
 
 @pytest.mark.parametrize("half", [None, float("inf"), float("nan")])
 def test_values_without_interval_are_dots_only(half):
-    axes = figures.grouped_bars(["a", "b"], {"hot": [(60.0, half), (70.0, half)]}, label="accuracy").axes[0]
+    axes = figures.grouped_bars(["a", "b"], {"hot": [Number(60.0, half), Number(70.0, half)]}, label="accuracy").axes[0]
     assert axes.get_xlim()[1] < 72
 
 
 def test_series_differ_without_colour():
-    series = {str(i): [(float(i), 0.1)] for i in range(5)}
+    series = {str(i): [Number(float(i), 0.1)] for i in range(5)}
     dots = figures.grouped_bars(["a"], series, label="accuracy").axes[0]
     assert len({c.lines[0].get_marker() for c in dots.containers}) == 5
     curves = figures.lines([1], series, x_label="", label="").axes[0]
