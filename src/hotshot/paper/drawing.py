@@ -34,7 +34,7 @@ LINE, LETTER = 1.22, 0.6
 # Points of height of a row in a long figure at most and at least, points that all rows share, and rows with a name.
 TALLEST, LOWEST, ROWS_HEIGHT, MOST_NAMED = 11.5, 6.1, 576.0, 120
 # Characters of the name of a row or column, and of one in a legend.
-LONGEST, LONGEST_IN_LEGEND = 24, 40
+LONGEST, LONGEST_IN_LEGEND = 28, 40
 MOST_TITLE_LINES = 3
 STYLE = Path(__file__).with_name("hotshot.mplstyle")
 

@@ -10,6 +10,7 @@ Examples
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ def grouped_bars(
             axes.axvline(0, color=INK, linewidth=0.7)
         axes.locator_params(axis="x", nbins=6)
         axes.grid(axis="x")
-        axes.set_xlabel(label)
+        axes.set_xlabel(textwrap.fill(label, 36))
         name_rows(axes, groups, pitch)
         add_header(figure, title, *((handles, series) if len(series) > 1 else ()))
     return figure
