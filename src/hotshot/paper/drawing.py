@@ -43,6 +43,7 @@ STYLE = Path(__file__).with_name("hotshot.mplstyle")
 def style() -> Iterator[None]:
     """The style of the figures, whatever the user's own; that is back afterwards."""
     import matplotlib.style
+    from matplotlib.font_manager import fontManager
 
     log = logging.getLogger("matplotlib.font_manager")
     level = log.level
@@ -50,8 +51,12 @@ def style() -> Iterator[None]:
         # A character that no font has is drawn as a box in PNG, and the reader sees that.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        # Which of the fonts for other scripts the machine lacks is no news.
-        log.setLevel(logging.CRITICAL)
+        # matplotlib complains of each that is not there, whenever a figure is shown.
+        installed = {"sans-serif", *(font.name for font in fontManager.ttflist)}
+        families = matplotlib.rcParams["font.family"]
+        matplotlib.rcParams["font.family"] = [family for family in families if family in installed]
+        # Not every other font has a bold face, which is no news to the reader.
+        log.setLevel(logging.ERROR)
         try:
             yield
         finally:
@@ -74,11 +79,12 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
 
 
 def fitted(names: Iterable[Any], longest: int = LONGEST) -> list[str]:
-    """Names on one line, without the middle where they are too long; wide characters, as of Chinese, count twice."""
+    """Names on one line, without the middle where they are too long; capitals and Chinese count for their width."""
     lines = [" ".join(str(name).split()) for name in names]
-    widths = [sum(1 + (east_asian_width(c) in "WF") for c in line) for line in lines]
+    widths = [sum(1.4 if c.isupper() else 2 if east_asian_width(c) in "WF" else 1 for c in line) for line in lines]
     return [
-        shortened(line, longest * len(line) // max(width, 1), "ends") for line, width in zip(lines, widths, strict=True)
+        shortened(line, int(longest * len(line) / max(width, 1)), "ends")
+        for line, width in zip(lines, widths, strict=True)
     ]
 
 

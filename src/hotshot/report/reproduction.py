@@ -12,9 +12,8 @@ from hotshot.files.source import opened
 from hotshot.formatting import count, listed
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
-from hotshot.report.inputs import PageInputs
 from hotshot.report.run import Drawing, Part
-from hotshot.report.sources import Reader, Source
+from hotshot.report.sources import Options
 from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
 
 # What a section shows by itself; all else in its document says what was run.
@@ -26,22 +25,16 @@ def is_reproduction(folder: Path) -> bool:
     return any(folder.glob(f"*/{FINDINGS}"))
 
 
-def about_reproduction(folder: Path) -> dict[str, Any]:
-    """The content of `run.json` of a reproduction, if there is one."""
-    path = folder / "run.json"
-    return (read_object(path) if path.exists() else None) or {}
-
-
-def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int, inputs: PageInputs) -> Part:
+def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
     """The part of a reproduction, its experiments in the order of the paper."""
-    about = about_reproduction(folder)
+    path = folder / "run.json"
+    about = (read_object(path) if path.exists() else None) or {}
+    source = options.source(about)
     order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
     names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = explorer_or_reason(
-        lambda: reproduction_explorer(folder, about, source, read, most, inputs), most
-    )
+    explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, options), options.tasks)
     data = about.get("data") or source.name
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return Part(

@@ -11,14 +11,21 @@ from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, batch_note, measure_table, percent, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import (
+    Table,
+    batch_note,
+    measure_table,
+    percent,
+    recall_table,
+    result_table,
+    transport_table,
+)
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.drawing import file_content
 from hotshot.paper.figures import grouped_bars, histogram
-from hotshot.report.inputs import PageInputs
 from hotshot.report.sentences import all_converged, beyond_the_mean, summary
-from hotshot.report.sources import Reader, Source
+from hotshot.report.sources import Options
 from hotshot.report.task_explorer import explorer_or_reason, run_explorer
 
 # Width of a bin of the histogram, in percent.
@@ -76,24 +83,15 @@ class Part:
     content: dict[str, Any]
 
 
-def run_part(
-    run: StoredRun,
-    part_id: str,
-    source: Source,
-    read: Reader,
-    most: int,
-    inputs: PageInputs,
-    reference: str | None,
-    threshold: float,
-) -> Part:
+def run_part(run: StoredRun, part_id: str, options: Options) -> Part:
     """The part of a run; without the data it has no explorer, but the reason for that."""
-    found = run.evaluation
-    if reference is not None:
-        found = replace(found, reference=check_reference(reference, found.methods))
+    found, source = run.evaluation, options.source(run.about)
+    if options.reference is not None:
+        found = replace(found, reference=check_reference(options.reference, found.methods))
     if found.setting == GENERALISED:
         explorer, why_not = None, "It does not exist for the generalised setting."
     else:
-        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most, inputs), most)
+        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, options), options.tasks)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return Part(
@@ -107,7 +105,7 @@ def run_part(
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
-        content=_content(found, titles, threshold),
+        content=_content(found, titles, options.threshold),
     )
 
 
@@ -184,9 +182,7 @@ def _differences(found: Evaluation) -> Drawing:
     leads = {k: compared_leads(found, k) for k in found.shots}
     first = leads[found.shots[0]]
     order = sorted(first, key=lambda method: -first[method].mean)
-    series = {
-        shots_in_words(k): [percent(own[method]) for method in order] for k, own in leads.items()
-    }
+    series = {shots_in_words(k): [percent(own[method]) for method in order] for k, own in leads.items()}
     what = found.setting.measures.get(found.setting.compared, "accuracy")
     over = "classes" if holds_for_new_classes(found) else "tasks"
     title = f"Lead of {found.reference} over each method"

@@ -13,7 +13,6 @@ from few_shot_problems import drawn_classes
 from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
-from hotshot.evaluation.results import verdict
 from hotshot.evaluation.tables import percent
 from hotshot.paper import setting as settings
 from hotshot.paper.experiments import (
@@ -93,13 +92,6 @@ def test_differences_are_over_the_tasks_that_both_have():
     assert paired(result(0.5, 0.6), result(0.9, 0.8, 0.1, 0.2)).mean == pytest.approx(-0.3)
 
 
-def test_a_verdict_needs_an_interval_without_zero():
-    assert verdict(Estimate(0.2, 0.1, 9)) == "ahead"
-    assert verdict(Estimate(-0.2, 0.1, 9)) == "behind"
-    assert verdict(Estimate(0.1, 0.1, 9)) == "undecided"
-    assert verdict(Estimate(0.1, float("inf"), 1)) == "undecided"
-
-
 def test_words_name_each_method_with_its_difference():
     means = {"A": 0.02, "B": -0.02, "C": 0.03, "D": 0.005}
     words = standing({name: Estimate(mean, 0.01, 9) for name, mean in means.items()})
@@ -107,11 +99,6 @@ def test_words_name_each_method_with_its_difference():
         "H-OT is ahead of A (+2.00 ± 1.00), C (+3.00 ± 1.00). H-OT is behind B (-2.00 ± 1.00). "
         "No significant difference from D (+0.50 ± 1.00)."
     )
-
-
-def test_few_tasks_are_never_more_than_there_are():
-    toys = feature_set()
-    assert [setting_of(toys, tasks=n).few_tasks for n in (5, 100, 500, 2000)] == [5, 100, 100, 250]
 
 
 def test_no_tasks_are_not_taken_for_all_of_them():
