@@ -78,14 +78,16 @@ def drawing(width: float, height: float) -> Iterator[Figure]:
         figure.set_layout_engine("none")
 
 
-def fitted(names: Iterable[Any], longest: int = LONGEST) -> list[str]:
-    """Names on one line, without the middle where they are too long; capitals and Chinese count for their width."""
-    lines = [" ".join(str(name).split()) for name in names]
-    widths = [sum(1.4 if c.isupper() else 2 if east_asian_width(c) in "WF" else 1 for c in line) for line in lines]
-    return [
-        shortened(line, int(longest * len(line) / max(width, 1)), "ends")
-        for line, width in zip(lines, widths, strict=True)
-    ]
+def fitted(names: Iterable[Any], longest: int = LONGEST, n_lines: int = 1) -> list[str]:
+    """Names on so many lines, without the middle where they are too long; wide letters count for their width."""
+    shown = []
+    for name in names:
+        line = " ".join(str(name).split())
+        width = sum(1.4 if c.isupper() else 2 if east_asian_width(c) in "WF" else 1 for c in line)
+        room = int(longest * len(line) / width) if width else longest
+        rows = textwrap.wrap(shortened(line, n_lines * room, "ends"), room, max_lines=n_lines, placeholder="…")
+        shown.append("\n".join(rows))
+    return shown
 
 
 def row_pitch(n_rows: int, tallest: float = TALLEST) -> float:
@@ -94,10 +96,14 @@ def row_pitch(n_rows: int, tallest: float = TALLEST) -> float:
 
 
 def name_rows(axes: Axes, names: Sequence[Any], pitch: float) -> None:
-    """Names of rows 0, 1, … from the top; of more than 120 rows every second, third, and so on has one."""
+    """Names of rows 0, 1, … from the top, on several lines where rows are high.
+
+    Of more than 120 rows every second, third, and so on has one.
+    """
     step = math.ceil(len(names) / MOST_NAMED)
     size = max(SMALLEST, min(SMALL, pitch * step / LINE))
-    axes.set_yticks(range(0, len(names), step), labels=fitted(names[::step]), fontsize=size)
+    n_lines = max(1, int(pitch * step / (LINE * size)))
+    axes.set_yticks(range(0, len(names), step), labels=fitted(names[::step], n_lines=n_lines), fontsize=size)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

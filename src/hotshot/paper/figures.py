@@ -52,7 +52,7 @@ def grouped_bars(
     Dots, not bars from zero: the differences between methods are small against the values. Groups go down the page,
     so that their names are level.
     """
-    pitch = max(row_pitch(len(groups) * (len(series) + 1), 7.5) * (len(series) + 1), 11.5)
+    pitch = max(row_pitch(len(groups) * (len(series) + 1), 7.5) * (len(series) + 1), 17.5)
     with drawing(COLUMN, len(groups) * pitch / POINTS + 0.45) as figure:
         axes = figure.subplots()
         handles = []
