@@ -71,7 +71,6 @@ def make_explorer(
     With results of the method on these tasks, they are the worst, the middle and the best ones, else the first.
     """
     assert estimator.base is not None
-    first = next(iter(episodes.values()))
     settings = []
     for shots, tasks in episodes.items():
         chosen = dict.fromkeys(range(most), "")
@@ -90,8 +89,7 @@ def make_explorer(
         "methods": [name] if found is None else found.methods,
         "total": None if found is None else found.tasks,
         "data": data,
-        "ways": first.ways,
-        "classes": [str(label) for label in first.names],
+        "classes": [str(label) for label in next(iter(episodes.values())).names],
         "base": [str(label) for label in estimator.base.names],
         "settings": settings,
     }
