@@ -88,7 +88,7 @@ class Experiment:
 
     Examples
     --------
-    >>> from hotshot.experiments import EXPERIMENTS
+    >>> from hotshot.paper import EXPERIMENTS
     >>> EXPERIMENTS["costs"].paper
     'Table 3'
     """
