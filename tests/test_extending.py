@@ -19,7 +19,6 @@ from hotshot.cli.app import app
 from hotshot.errors import ParameterError
 from hotshot.estimators.named import METHODS
 from hotshot.evaluation.tables import Table
-from hotshot.experiments import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
 from hotshot.features import read_features, write_features
 from hotshot.files.named import features_from_arrays
 from hotshot.files.objects import read_object
@@ -28,6 +27,7 @@ from hotshot.method.calibration import MEAN_RULES, Joint
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.heads.problem import FittedHeads
 from hotshot.method.hierarchy import COSTS, ClassCost, Cost
+from hotshot.paper import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
 
 BANK = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)

@@ -26,7 +26,7 @@ PACKAGES = [
     "paper",
     "report",
 ]
-PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "figures", "experiments", "__init__"]
+PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "__init__"]
 ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
 # Inputs become features without the method; only the validation of backbones draws few-shot tasks.
 METHOD = {"transport", "base", "method", "estimators"}

@@ -42,7 +42,8 @@ def page(shared):
     """The page as it was left; whatever a test does, nothing may be complained of, loaded or run."""
     yield shared
     assert shared.complaints == []
-    assert all(url.startswith("file://") and url.endswith("report.html") for url in shared.requests)
+    loaded = [url for url in shared.requests if not url.startswith("data:")]
+    assert all(url.startswith("file://") and url.endswith("report.html") for url in loaded)
     assert "RAN" not in shared.run("document.title")
 
 
@@ -55,7 +56,7 @@ def methods(page):
 
 def test_class_names_are_text_and_run_nothing(page):
     assert page.text("h1") == f"Title {IMAGE}"
-    assert page.run("document.querySelectorAll('img, script:not([type])').length") == 1
+    assert page.run("document.querySelectorAll('img:not([src^=data]), script:not([type])').length") == 1
     page.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     shown = page.run("document.body.innerText")
     assert IMAGE in shown
@@ -216,7 +217,8 @@ def test_the_inputs_of_a_mistake_can_be_judged(browser, path):
         for row, words in nearest:
             assert re.fullmatch(rf"{re.escape(y[row][:19])}.*, similarity −?[01]\.\d\d", words, re.DOTALL)
     assert page.run(
-        "[...document.images].every(e => e.src.startsWith('data:image/png;base64,') && e.naturalWidth === 1)"
+        "[...document.querySelectorAll('.explorer img')]"
+        ".every(e => e.src.startsWith('data:image/png;base64,') && e.naturalWidth === 1)"
     )
     assert page.run("document.querySelectorAll('script:not([type])').length") == 1
     assert {url.split(":")[0] for url in page.requests} == {"file", "data"}
@@ -226,15 +228,10 @@ def test_the_inputs_of_a_mistake_can_be_judged(browser, path):
     page.close()
 
 
-def test_dark_is_the_system_s_wish_or_the_reader_s(browser, path):
+def test_dark_is_the_system_s_wish_and_paper_is_white(browser, path):
     page = browser.open(path, dark=True)
     background = "getComputedStyle(document.body).backgroundColor"
-    dark = page.run(background)
-    page.click("#theme")
-    light = page.run(background)
-    assert dark != light
-    page.click("#theme")
-    assert page.run(background) == dark
+    assert max(map(int, re.findall(r"\d+", page.run(background)))) < 50
     page.call("Emulation.setEmulatedMedia", media="print", features=[])
     assert page.run(background) == "rgb(255, 255, 255)"
     assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
@@ -288,6 +285,4 @@ def test_ids_are_those_of_one_element_and_labels_lead_somewhere(page):
     assert len(ids) == len(set(ids))
     targets = page.run("[...document.querySelectorAll('a[href^=\"#\"]')].map(e => e.getAttribute('href').slice(1))")
     assert set(targets) <= set(ids)
-    uses = page.run("[...document.querySelectorAll('use')].map(e => e.getAttribute('href'))")
-    assert {use.removeprefix("#") for use in uses if use} <= set(ids)
     assert page.run("[...document.querySelectorAll('button, select, a, summary')].every(e => e.tabIndex >= 0)")

@@ -17,7 +17,8 @@ from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
-from hotshot.paper.figures import grouped_bars, save
+from hotshot.paper.drawing import save
+from hotshot.paper.figures import grouped_bars
 from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:
@@ -31,26 +32,7 @@ HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, and whether it holds on the data.
-
-    Attributes
-    ----------
-    text : str
-        The claim, in our words.
-    verdict : {"holds", "does not hold", "undecided"}
-        Whether it holds.
-    measured : str
-        The differences behind the verdict.
-
-    See Also
-    --------
-    claim : Decide a claim.
-
-    Examples
-    --------
-    >>> Claim("A is ahead of B.", "holds", "+1.50 ± 0.20").verdict
-    'holds'
-    """
+    """A claim of the paper, whether it holds on the data, and the differences behind that verdict."""
 
     text: str
     verdict: str
@@ -106,7 +88,7 @@ class Experiment:
 
     Examples
     --------
-    >>> from hotshot.experiments import EXPERIMENTS
+    >>> from hotshot.paper import EXPERIMENTS
     >>> EXPERIMENTS["costs"].paper
     'Table 3'
     """
@@ -119,74 +101,42 @@ class Experiment:
 
 
 def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Path:
-    """Write findings to a folder: figures and ``findings.json``.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder to write to.
-    findings : Findings
-        Results of an experiment.
-    about : dict
-        Further entries of ``findings.json``, such as "experiment", its name.
-
-    Returns
-    -------
-    Path
-        The JSON file.
+    """Write the figures and ``findings.json``, which begins with the entries of `about`, to a folder.
 
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_findings(Path(folder), Findings(), {"experiment": "costs"}).name
-    'findings.json'
+    ...     _ = save_findings(Path(folder), Findings(), {"experiment": "costs"})
+    ...     load_findings(Path(folder))["experiment"]
+    'costs'
     """
     with suppress(OSError):
         # Where this fails, writing does too, and says so of the file.
         folder.mkdir(parents=True, exist_ok=True)
     for name, figure in findings.figures.items():
         save(figure, folder / name)
-    document = {
-        **about,
-        "claims": [asdict(claim) for claim in findings.claims],
-        "sentences": findings.sentences,
-        "tables": [asdict(table) for table in findings.tables],
-        "figures": list(findings.figures),
-        "numbers": findings.numbers,
-    }
     path = folder / FINDINGS
-    write_json(path, document)
+    write_json(
+        path,
+        {
+            **about,
+            "claims": [asdict(claim) for claim in findings.claims],
+            "sentences": findings.sentences,
+            "tables": [asdict(table) for table in findings.tables],
+            "figures": list(findings.figures),
+            "numbers": findings.numbers,
+        },
+    )
     return path
 
 
 def load_findings(folder: Path) -> dict[str, Any]:
-    """Read the document that ``save_findings`` wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the findings.
-
-    Returns
-    -------
-    dict
-        Content of ``findings.json``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = save_findings(Path(folder), Findings(), {"experiment": "costs"})
-    ...     load_findings(Path(folder))["experiment"]
-    'costs'
-    """
-    found = read_object(folder / FINDINGS)
-    if found is None or not {"experiment", "tables", "figures"} <= set(found):
+    """The content of the ``findings.json`` that ``save_findings`` wrote to a folder."""
+    document = read_object(folder / FINDINGS)
+    if document is None or not {"experiment", "tables", "figures"} <= set(document):
         raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
-    return found
+    return document
 
 
 def claim(text: str, differences: Mapping[str, Number]) -> Claim:
@@ -210,10 +160,10 @@ def claim(text: str, differences: Mapping[str, Number]) -> Claim:
     >>> claim("A is ahead of B.", {"": Number(1.5, 0.2, signed=True)})
     Claim(text='A is ahead of B.', verdict='holds', measured='+1.50 ± 0.20')
     """
-    widths = {name: d.half_width or math.inf for name, d in differences.items()}
-    if any(d.mean + widths[name] < 0 for name, d in differences.items()):
+    ends = [(d.mean, d.half_width or math.inf) for d in differences.values()]
+    if any(mean + half_width < 0 for mean, half_width in ends):
         verdict = FAILS
-    elif all(d.mean - widths[name] > 0 for name, d in differences.items()):
+    elif all(mean - half_width > 0 for mean, half_width in ends):
         verdict = HOLDS
     else:
         verdict = UNDECIDED
@@ -246,22 +196,12 @@ def gap(result: MethodResult, other: MethodResult) -> Number:
     return percent(paired(result, other), signed=True)
 
 
-def points(difference: Number) -> tuple[float, float | None]:
-    """A difference as figures take it."""
-    return difference.mean, difference.half_width
-
-
 def leads(differences: Mapping[str, Sequence[Number]], series: Sequence[str], over: str, where: str) -> Figure:
     """A figure of the differences of H-OT to each method, one for each of the series, the largest on top."""
     order = sorted(differences, key=lambda name: -differences[name][0].mean)
-    shown = {label: [points(differences[name][i]) for name in order] for i, label in enumerate(series)}
+    shown = {label: [differences[name][i] for name in order] for i, label in enumerate(series)}
     title = f"Lead of H-OT over each {over}, {where}"
     return grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
-
-
-def bar(result: MethodResult) -> tuple[float, float]:
-    """Mean accuracy in percent and half the width of its interval, for figures."""
-    return 100 * result.accuracy.mean, 100 * result.accuracy.half_width
 
 
 def standing(differences: Mapping[str, Estimate]) -> str:

@@ -16,7 +16,7 @@ from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 from hotshot.method.fit import FittedTasks, fit_tasks
-from hotshot.paper.published import published_power
+from hotshot.paper.published import POWERS, published_dataset
 
 EVALUATIONS = "evaluations"
 # Slow methods are evaluated on an eighth of the tasks, but on so many at least.
@@ -113,6 +113,10 @@ class Setting:
         """Number of tasks for slow methods."""
         return min(self.tasks, max(LEAST_TASKS, self.tasks // ONE_IN))
 
+    def one_shot_accuracy(self, tasks: int | None = None) -> str:
+        """Title of a table of accuracies at one shot, on all tasks or on so many."""
+        return f"{self.ways}-way-1-shot accuracy in %, {tasks or self.tasks} tasks of {self.features.name}"
+
     def evaluate(
         self,
         methods: Mapping[str, Any] | Sequence[str],
@@ -164,35 +168,11 @@ class Setting:
         return Evaluation(tuple(results), self.ways, tasks, next(iter(named)))
 
     def task(self, index: int = 0) -> Task:
-        """One of the one-shot tasks that methods are evaluated on.
-
-        Parameters
-        ----------
-        index : int
-            Number of the task.
-
-        Returns
-        -------
-        Task
-            Rows and labels of support and queries.
-        """
+        """The one-shot task of that number: rows and labels of support and queries."""
         return Episodes(self.features.y, ways=self.ways, shots=1, queries=self.queries, seed=self.seed)[index]
 
     def fitted_hot(self, index: int = 0, base: BaseClasses | None = None) -> HOTClassifier:
-        """H-OT fitted to a one-shot task.
-
-        Parameters
-        ----------
-        index : int
-            Number of the task.
-        base : BaseClasses, optional
-            Other base classes than those of the dataset.
-
-        Returns
-        -------
-        HOTClassifier
-            The fitted classifier.
-        """
+        """H-OT fitted to the one-shot task of that number, with the base classes of the dataset or with others."""
         task = self.task(index)
         model = HOTClassifier(self.features.base if base is None else base)
         return model.fit(self.features.X[task.support], task.support_labels)
@@ -200,22 +180,7 @@ class Setting:
     def fit_task(
         self, model: HOTClassifier | FreeLunchClassifier, index: int = 0, *, keep_low_plans: bool = False
     ) -> FittedTask:
-        """Fit a method to a one-shot task, with the Gaussians and plans that an estimator does not keep.
-
-        Parameters
-        ----------
-        model : HOTClassifier or FreeLunchClassifier
-            The method.
-        index : int
-            Number of the task.
-        keep_low_plans : bool
-            Whether to keep the low-level plans.
-
-        Returns
-        -------
-        FittedTask
-            The task and what was fitted to it.
-        """
+        """Fit a method to a one-shot task, with the Gaussians and low-level plans that an estimator does not keep."""
         task = self.task(index)
         X = self.features.X[task.support].astype(self.features.base.dtype, copy=False)
         prepared, method = model.parts()
@@ -240,7 +205,7 @@ def hot_as_published(features: FeatureSet, **changes: Any) -> HOTClassifier:
     The power is 0.5 for datasets that the paper has not. Features with negative entries have no such power and stay
     as they are.
     """
-    power, published = features.base.power("auto"), published_power(features.name)
-    if power != 1 and published is not None:
-        power = published
+    power = features.base.power("auto")
+    if power != 1:
+        power = POWERS.get(published_dataset(features.name) or "", power)
     return HOTClassifier(features.base, **parameter_set("authors", power=power, **changes))

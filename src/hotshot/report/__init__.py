@@ -2,6 +2,5 @@
 
 from hotshot.report.page import make_report, write_report
 from hotshot.report.sources import Source
-from hotshot.report.task_explorer import make_explorer
 
-__all__ = ["Source", "make_explorer", "make_report", "write_report"]
+__all__ = ["Source", "make_report", "write_report"]

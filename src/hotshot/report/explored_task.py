@@ -1,13 +1,14 @@
 """Single tasks in detail: which base classes lent to which class, which queries went wrong, and why."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import confusion_matrix
 from threadpoolctl import threadpool_limits
 
 from hotshot.errors import HotshotWarning
@@ -30,9 +31,8 @@ def explore(
     `episodes` draws rows of X (samples, V), and `indices` are those of the tasks. In the result novel classes are
     numbers in `episodes.names`, base classes numbers in `estimator.base.names`, and samples go by their row in X.
     """
-    base = estimator.base
-    assert base is not None
-    X = X.astype(base.dtype, copy=False)
+    assert estimator.base is not None
+    X = X.astype(estimator.base.dtype, copy=False)
     return [_explore_task(clone(estimator), X, episodes, index) for index in indices]
 
 
@@ -46,8 +46,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
     classes = model.classes_
     truth = np.searchsorted(classes, task.query_labels)
     chosen = probabilities.argmax(axis=1)
-    # (classes, B): the mean over the support samples where each has its own transfer weights.
-    weights = np.stack([model.transfer_weights_[model.target_labels_ == c].mean(axis=0) for c in classes])
+    confusion = confusion_matrix(truth, chosen, labels=range(len(classes)))
     wrong = np.flatnonzero(chosen != truth)
     # The most confident mistakes first.
     wrong = wrong[np.argsort(-probabilities[wrong, chosen[wrong]], kind="stable")]
@@ -60,7 +59,7 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
         "right": int(np.sum(chosen == truth)),
         "asked": len(truth),
         "names": np.searchsorted(episodes.names, classes).tolist(),
-        "classes": [_class_of(c, model, task, explanation, weights, truth, chosen) for c in range(len(classes))],
+        "classes": [*_classes(model, task, explanation, confusion)],
         "support": [
             [*place, int(np.searchsorted(classes, label)), int(row)]
             for place, label, row in zip(support.tolist(), task.support_labels, task.support, strict=True)
@@ -82,30 +81,25 @@ def _explore_task(model: CalibratedClassifier, X: np.ndarray, episodes: Episodes
     }
 
 
-def _class_of(
-    c: int,
-    model: CalibratedClassifier,
-    task: Task,
-    explanation: Explanation,
-    weights: np.ndarray,
-    truth: np.ndarray,
-    chosen: np.ndarray,
-) -> dict[str, Any]:
-    label = model.classes_[c]
-    order = np.argsort(-weights[c], kind="stable")
-    order = order[weights[c][order] > 0]
-    own = [loan.own_share for loan in explanation.loans if loan.label == label]
-    taken = np.bincount(chosen[(truth == c) & (chosen != c)], minlength=len(model.classes_))
-    return {
-        "rows": task.support[task.support_labels == label].tolist(),
-        "own_share": _rounded(np.mean(own)),
-        "lenders": [[int(b), _rounded(weights[c, b])] for b in order[:TOP_LENDERS]],
-        "others": len(order[TOP_LENDERS:]),
-        "others_share": _rounded(weights[c, order[TOP_LENDERS:]].sum()),
-        "asked": int(np.sum(truth == c)),
-        "right": int(np.sum((truth == c) & (chosen == c))),
-        "taken_for": [[int(o), int(taken[o])] for o in np.argsort(-taken, kind="stable") if taken[o]],
-    }
+def _classes(
+    model: CalibratedClassifier, task: Task, explanation: Explanation, confusion: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """What each class had from its support and its lenders, and how its queries went: right classes are in rows."""
+    for c, (label, counts) in enumerate(zip(model.classes_, confusion, strict=True)):
+        # The mean over the support samples where each has its own transfer weights.
+        weights = model.transfer_weights_[model.target_labels_ == label].mean(axis=0)
+        order = np.argsort(-weights, kind="stable")
+        order = order[weights[order] > 0]
+        yield {
+            "rows": task.support[task.support_labels == label].tolist(),
+            "own_share": _rounded(np.mean([loan.own_share for loan in explanation.loans if loan.label == label])),
+            "lenders": [[int(b), _rounded(weights[b])] for b in order[:TOP_LENDERS]],
+            "others": len(order[TOP_LENDERS:]),
+            "others_share": _rounded(weights[order[TOP_LENDERS:]].sum()),
+            "asked": int(counts.sum()),
+            "right": int(counts[c]),
+            "taken_for": [[int(o), int(counts[o])] for o in np.argsort(-counts, kind="stable") if counts[o] and o != c],
+        }
 
 
 def _why(reason: Reason, rows: np.ndarray, numbers: dict[Any, int]) -> dict[str, Any]:

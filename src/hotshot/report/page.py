@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
 from hotshot.files.source import opened
 from hotshot.report.inputs import PageInputs
-from hotshot.report.reproduction import about_reproduction, is_reproduction, reproduction_part
+from hotshot.report.reproduction import is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
-from hotshot.report.sources import Reader, Source, source_of
+from hotshot.report.sources import Options, Reader, Source
 from hotshot.version import __version__
 
 # Tasks for each number of shots; each takes some kilobytes of the page.
@@ -85,18 +84,15 @@ def make_report(
     check_numbers(threshold=threshold)
     check_number("tasks", tasks, 0, MOST_EXPLORED)
     parts: list[Part] = []
-    inputs = PageInputs()
+    options = Options(read, data, tasks, reference, threshold, PageInputs())
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
         # Its `run.json` may hold anything.
         with refuse_damage(folder, "run", HotshotError):
             if is_reproduction(folder):
-                source = _moved(source_of(about_reproduction(folder)), data)
-                parts.append(reproduction_part(folder, part_id, source, read, tasks, inputs))
+                parts.append(reproduction_part(folder, part_id, options))
             elif is_run(folder):
-                run = load_run(folder)
-                source = _moved(source_of(run.about), data)
-                parts.append(run_part(run, part_id, source, read, tasks, inputs, reference, threshold))
+                parts.append(run_part(load_run(folder), part_id, options))
             else:
                 raise InputError(
                     f"{folder} is neither a run of hotshot evaluate nor a folder of hotshot reproduce: name one of "
@@ -105,7 +101,7 @@ def make_report(
     for part in parts:
         if tasks and tell is not None and part.explorer is None:
             tell(f"{part.heading}: the task explorer is left out. {part.why_not}")
-    return render(title, parts, inputs.values)
+    return render(title, parts, options.inputs.values)
 
 
 def write_report(path: str | Path, text: str) -> None:
@@ -142,16 +138,6 @@ def check_report(path: str | Path) -> None:
     except OSError as error:
         raise InputError(f"The report cannot be written to {path}: {error.strerror or error}.") from None
     check_writable(path)
-
-
-def _moved(source: Source, data: Source | None) -> Source:
-    """The source with the data where they are now."""
-    if data is None:
-        return source
-    if data.bank is not None:
-        return replace(source, base=data.base, novel=data.novel, bank=data.bank)
-    named = {key: path for key in ("base", "novel") if (path := getattr(data, key)) is not None}
-    return replace(source, bank=None, **named) if named else source
 
 
 def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> str:

@@ -5,16 +5,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hotshot.errors import InputError
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
 from hotshot.files.source import opened
 from hotshot.formatting import count, listed
 from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
-from hotshot.report.inputs import PageInputs
-from hotshot.report.run import Part
-from hotshot.report.sources import Reader, Source
-from hotshot.report.svg import inline_svg
+from hotshot.report.run import Drawing, Part
+from hotshot.report.sources import Options
 from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
 
 # What a section shows by itself; all else in its document says what was run.
@@ -26,22 +25,16 @@ def is_reproduction(folder: Path) -> bool:
     return any(folder.glob(f"*/{FINDINGS}"))
 
 
-def about_reproduction(folder: Path) -> dict[str, Any]:
-    """The content of `run.json` of a reproduction, if there is one."""
-    path = folder / "run.json"
-    return (read_object(path) if path.exists() else None) or {}
-
-
-def reproduction_part(folder: Path, part_id: str, source: Source, read: Reader, most: int, inputs: PageInputs) -> Part:
+def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
     """The part of a reproduction, its experiments in the order of the paper."""
-    about = about_reproduction(folder)
+    path = folder / "run.json"
+    about = (read_object(path) if path.exists() else None) or {}
+    source = options.source(about)
     order = {name: i for i, name in enumerate(EXPERIMENTS)}
     names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
     names.sort(key=lambda name: (order.get(name, len(order)), name))
     experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = explorer_or_reason(
-        lambda: reproduction_explorer(folder, about, source, read, most, inputs), most
-    )
+    explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, options), options.tasks)
     data = about.get("data") or source.name
     shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
     return Part(
@@ -94,7 +87,6 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
     with refuse_damage(folder, "experiment"):
         title = str(document.get("title", document["experiment"]))
         claims = [[str(claim[key]) for key in ("text", "verdict", "measured")] for claim in document.get("claims", ())]
-        drawings = {str(stem): folder / f"{Path(str(stem)).name}.svg" for stem in document["figures"]}
         return {
             "id": section,
             "title": title,
@@ -104,16 +96,19 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
             "figures": [
-                inline_svg(_read(path), f"{section}-{i}-", f"{title}: {stem}")
-                for i, (stem, path) in enumerate(drawings.items())
+                Drawing(f"{title}: {stem}", _read_svg(folder / f"{Path(str(stem)).name}.svg"))
+                for stem in document["figures"]
             ],
             "about": {key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
         }
 
 
-def _read(path: Path) -> str:
+def _read_svg(path: Path) -> bytes:
     with opened(path, LONGEST_DOCUMENT) as file:
-        return file.read().decode()
+        content = file.read()
+    if b"<svg" not in content:
+        raise InputError(f"{path} is not SVG: make it again.")
+    return content
 
 
 def _table(found: dict[str, Any]) -> Table:

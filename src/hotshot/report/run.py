@@ -1,25 +1,31 @@
 """What the page shows of one run: sentences, tables, figures, and how to run it again."""
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, batch_note, measure_table, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import (
+    Table,
+    batch_note,
+    measure_table,
+    percent,
+    recall_table,
+    result_table,
+    transport_table,
+)
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
+from hotshot.paper.drawing import file_content
 from hotshot.paper.figures import grouped_bars, histogram
-from hotshot.paper.figures.style import file_content
-from hotshot.report.inputs import PageInputs
 from hotshot.report.sentences import all_converged, beyond_the_mean, summary
-from hotshot.report.sources import Reader, Source
-from hotshot.report.svg import inline_svg
+from hotshot.report.sources import Options
 from hotshot.report.task_explorer import explorer_or_reason, run_explorer
 
 # Width of a bin of the histogram, in percent.
@@ -40,6 +46,19 @@ REQUESTED = {
     "tasks": "Tasks",
     "seed": "Seed",
 }
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """An SVG file on the page, as an image: as such it runs nothing and loads nothing, and its ids are its own."""
+
+    label: str
+    content: bytes
+
+    @property
+    def address(self) -> str:
+        """The file as an address of itself."""
+        return f"data:image/svg+xml;base64,{b64encode(self.content).decode()}"
 
 
 @dataclass(frozen=True)
@@ -64,24 +83,15 @@ class Part:
     content: dict[str, Any]
 
 
-def run_part(
-    run: StoredRun,
-    part_id: str,
-    source: Source,
-    read: Reader,
-    most: int,
-    inputs: PageInputs,
-    reference: str | None,
-    threshold: float,
-) -> Part:
+def run_part(run: StoredRun, part_id: str, options: Options) -> Part:
     """The part of a run; without the data it has no explorer, but the reason for that."""
-    found = run.evaluation
-    if reference is not None:
-        found = replace(found, reference=check_reference(reference, found.methods))
+    found, source = run.evaluation, options.source(run.about)
+    if options.reference is not None:
+        found = replace(found, reference=check_reference(options.reference, found.methods))
     if found.setting == GENERALISED:
         explorer, why_not = None, "It does not exist for the generalised setting."
     else:
-        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, read, most, inputs), most)
+        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, options), options.tasks)
     titles = {k: shots_in_words(k).capitalize() for k in found.shots}
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return Part(
@@ -95,11 +105,11 @@ def run_part(
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
-        content=_content(found, titles, part_id, threshold),
+        content=_content(found, titles, options.threshold),
     )
 
 
-def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, threshold: float) -> dict[str, Any]:
+def _content(found: Evaluation, titles: dict[int | str, str], threshold: float) -> dict[str, Any]:
     """What the template shows of a run; settings with measures of their own have other tables."""
     closed = not found.setting.compared
     several = len(found.methods) > 1
@@ -111,8 +121,8 @@ def _content(found: Evaluation, titles: dict[int | str, str], part_id: str, thre
             [result_table(found, k, threshold) if closed else measure_table(found, k) for k in found.shots]
         ),
         "sorted_by": 1 if closed else None,
-        "differences": _differences(found, f"{part_id}-lead-") if several and found.tasks > 1 else None,
-        "histograms": {title: _histogram(found, k, f"{part_id}-{k}-") for k, title in titles.items()} if closed else {},
+        "differences": _differences(found) if several and found.tasks > 1 else None,
+        "histograms": [_histogram(found, k) for k in found.shots] if closed else [],
         "converged": all_converged(found),
         "transport": transport_table(found),
         "recall": [recall_table(found, k) for k in found.shots],
@@ -167,22 +177,20 @@ def _described(method: dict[str, Any]) -> str:
     return "\n  ".join([str(method["class"]), *parameters])
 
 
-def _differences(found: Evaluation, prefix: str) -> Markup:
+def _differences(found: Evaluation) -> Drawing:
     """Leads of the reference with their intervals, the largest at the first number of shots on top."""
     leads = {k: compared_leads(found, k) for k in found.shots}
     first = leads[found.shots[0]]
     order = sorted(first, key=lambda method: -first[method].mean)
-    series = {
-        shots_in_words(k): [(100 * own[m].mean, 100 * own[m].half_width) for m in order] for k, own in leads.items()
-    }
+    series = {shots_in_words(k): [percent(own[method]) for method in order] for k, own in leads.items()}
     what = found.setting.measures.get(found.setting.compared, "accuracy")
     over = "classes" if holds_for_new_classes(found) else "tasks"
     title = f"Lead of {found.reference} over each method"
     figure = grouped_bars(order, series, label=f"difference in {what}, points, 95% over {over}", zero=True, title=title)
-    return inline_svg(file_content(figure, "svg").decode(), prefix, f"{title}, with 95% intervals")
+    return Drawing(f"{title}, with 95% intervals", file_content(figure, "svg"))
 
 
-def _histogram(found: Evaluation, shots: int | str, prefix: str) -> Markup:
+def _histogram(found: Evaluation, shots: int | str) -> Drawing:
     """Tasks by accuracy: the reference beside the best of the others."""
     others = [method for method in found.methods if method != found.reference]
     best = sorted(others, key=lambda method: -found[method, shots].accuracy.mean)[:1]
@@ -191,4 +199,4 @@ def _histogram(found: Evaluation, shots: int | str, prefix: str) -> Markup:
     edges = np.arange(STEP * min(lowest // STEP, 100 / STEP - 4), 100 + STEP / 2, STEP)
     title = f"Tasks by accuracy, {shots_in_words(shots)}"
     figure = histogram(values, edges=edges, x_label="accuracy of a task in %", label="number of tasks", title=title)
-    return inline_svg(file_content(figure, "svg").decode(), prefix, f"{title}: {' beside '.join(values)}")
+    return Drawing(f"{title}: {' beside '.join(values)}", file_content(figure, "svg"))

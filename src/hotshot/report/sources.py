@@ -1,7 +1,7 @@
 """Where the data of a stored run are, as its folder says, and how they are read again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from hotshot.arrays import check_features
 from hotshot.base import BaseClasses
 from hotshot.errors import InputError
 from hotshot.files import Kept
+from hotshot.report.inputs import PageInputs
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,28 @@ class Source:
 # Base classes, features and labels of the novel classes, and what these were taken of, which a reader may leave out.
 Data = tuple[BaseClasses, np.ndarray, np.ndarray, Kept]
 Reader = Callable[[Source], Data | tuple[BaseClasses, np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a whole page is made; the arguments of `make_report`, and the texts and thumbnails that its parts share."""
+
+    read: Reader
+    data: Source | None
+    tasks: int
+    reference: str | None
+    threshold: float
+    inputs: PageInputs
+
+    def source(self, about: dict[str, Any]) -> Source:
+        """The source that a `run.json` names, with the data where they are now."""
+        source, data = source_of(about), self.data
+        if data is None:
+            return source
+        if data.bank is not None:
+            return replace(source, base=data.base, novel=data.novel, bank=data.bank)
+        named = {key: path for key in ("base", "novel") if (path := getattr(data, key)) is not None}
+        return replace(source, bank=None, **named) if named else source
 
 
 def source_of(about: dict[str, Any]) -> Source:

@@ -17,8 +17,7 @@ from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, labels_hash
 from hotshot.report.explored_task import explore
-from hotshot.report.inputs import PageInputs
-from hotshot.report.sources import Reader, Source, read_source
+from hotshot.report.sources import Options, Source, read_source
 
 KINDS: dict[str, type[CalibratedClassifier]] = {
     f"{kind.__module__}.{kind.__qualname__}": kind for kind in (HOTClassifier, FreeLunchClassifier)
@@ -35,29 +34,27 @@ def explorer_or_reason(make: Callable[[], dict[str, Any]], most: int) -> tuple[d
         return None, str(error)
 
 
-def run_explorer(run: StoredRun, source: Source, read: Reader, most: int, inputs: PageInputs) -> dict[str, Any]:
+def run_explorer(run: StoredRun, source: Source, options: Options) -> dict[str, Any]:
     """Tasks of a run, by its first method that borrows from base classes; raises where the data are not at hand."""
     name = _method_to_explore(run.request)
-    base, X, y, kept = read_source(source, read)
+    base, X, y, kept = read_source(source, options.read)
     _check_novel(run.request, X, y)
     estimator = _restored_method(run.request["methods"][name], base, name)
     episodes = {k: _drawn(y, run.request, k) for k in run.evaluation.shots}
-    found = make_explorer(name, estimator, X, episodes, most, run.evaluation, source.name)
-    return {**found, "inputs": inputs.add(kept, found["settings"])}
+    found = make_explorer(name, estimator, X, episodes, options.tasks, run.evaluation, source.name)
+    return {**found, "inputs": options.inputs.add(kept, found["settings"])}
 
 
-def reproduction_explorer(
-    folder: Path, about: dict[str, Any], source: Source, read: Reader, most: int, inputs: PageInputs
-) -> dict[str, Any]:
+def reproduction_explorer(folder: Path, about: dict[str, Any], source: Source, options: Options) -> dict[str, Any]:
     """Tasks of a reproduction: those of its evaluations of H-OT where there are any, else the first ones."""
     if not {"ways", "queries", "seed"} <= set(about):
         raise InputError("The folder does not record which tasks were drawn.")
-    base, X, y, kept = read_source(source, read)
+    base, X, y, kept = read_source(source, options.read)
     found = _gathered(folder, about, base, X, y)
     shots = found.shots if found is not None else [1]
     episodes = {k: _drawn(y, about, k) for k in shots}
-    made = make_explorer("hot", HOTClassifier(base), X, episodes, most, found, source.name)
-    return {**made, "inputs": inputs.add(kept, made["settings"])}
+    made = make_explorer("hot", HOTClassifier(base), X, episodes, options.tasks, found, source.name)
+    return {**made, "inputs": options.inputs.add(kept, made["settings"])}
 
 
 def make_explorer(
@@ -69,46 +66,11 @@ def make_explorer(
     found: Evaluation | None = None,
     data: str = "",
 ) -> dict[str, Any]:
-    """Make the data of the task explorer of a method.
+    """The data of the task explorer, as JSON, of a method on tasks by number of shots.
 
-    Parameters
-    ----------
-    name : str
-        Name of the method.
-    estimator : HOTClassifier or FreeLunchClassifier
-        The method, with base classes.
-    X : array (samples, V)
-        Samples that the tasks are drawn from.
-    episodes : dict of int to Episodes
-        Tasks by number of shots.
-    most : int
-        Number of tasks for each number of shots.
-    found : Evaluation, optional
-        Results of this method and others on these tasks, to select the worst, middle and best ones; without it the
-        first tasks are used.
-    data : str
-        Name of the data.
-
-    Returns
-    -------
-    dict
-        The data, as JSON.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hotshot import BaseClasses, HOTClassifier
-    >>> from hotshot.evaluation.tasks import Episodes
-    >>> y = np.repeat(list("abcdef"), 20)
-    >>> X = np.random.default_rng(0).normal(size=(120, 4)) + np.repeat(np.eye(6, 4), 20, axis=0)
-    >>> model = HOTClassifier(BaseClasses.from_samples(X, y))
-    >>> episodes = {1: Episodes(y, ways=2, shots=1, queries=3)}
-    >>> explorer = make_explorer("hot", model, X, episodes, most=1)
-    >>> len(explorer["settings"][0]["tasks"])
-    1
+    With results of the method on these tasks, they are the worst, the middle and the best ones, else the first.
     """
     assert estimator.base is not None
-    first = next(iter(episodes.values()))
     settings = []
     for shots, tasks in episodes.items():
         chosen = dict.fromkeys(range(most), "")
@@ -127,8 +89,7 @@ def make_explorer(
         "methods": [name] if found is None else found.methods,
         "total": None if found is None else found.tasks,
         "data": data,
-        "ways": first.ways,
-        "classes": [str(label) for label in first.names],
+        "classes": [str(label) for label in next(iter(episodes.values())).names],
         "base": [str(label) for label in estimator.base.names],
         "settings": settings,
     }

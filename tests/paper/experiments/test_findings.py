@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from hotshot.errors import InputError
-from hotshot.evaluation import mean_interval
-from hotshot.evaluation.tables import percent
 from hotshot.paper.experiments import Findings, Number, Table, load_findings, save_findings
 
 TABLE = Table(
@@ -17,25 +15,6 @@ TABLE = Table(
     ("method", "here", "in the paper"),
     (("a|b", Number(1.0, 0.25), Number(2.0, published=True)), ("c", None, None)),
 )
-
-
-def test_markdown_marks_what_is_published_and_keeps_its_columns():
-    assert TABLE.to_markdown().splitlines() == [
-        "| method | here | in the paper |",
-        "| --- | --- | --- |",
-        "| a\\|b | 1.00 ± 0.25 | *2.00* |",
-        "| c |  |  |",
-    ]
-
-
-def test_a_row_of_another_length_is_refused():
-    with pytest.raises(ValueError, match="needs 2 cells"):
-        Table("t", ("a", "b"), (("only",),))
-
-
-def test_a_single_task_has_no_interval():
-    assert percent(mean_interval([0.5])) == Number(50.0)
-    assert str(percent(mean_interval([0.25, 0.75]), signed=True)).startswith("+50.00 ± ")
 
 
 def test_findings_that_cannot_be_finished_leave_the_old_ones(tmp_path, monkeypatch):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from test_table_experiments import feature_set
 
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
@@ -22,17 +25,13 @@ from hotshot.paper.experiments.one_task import effective_number
 REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
 
 
-def features_of(base_X=None, base_y=None, name="toys"):
-    X, y = make_bank(12, 14, 6, spread=0.7)
-    X = X - X.min()
-    if base_X is None:
-        base_X, base_y = X[y < 8], y[y < 8]
-    return FeatureSet(name, BaseClasses.from_samples(base_X, base_y), X[y >= 8], y[y >= 8])
+def features_of(base_X, base_y, name="toys"):
+    return replace(feature_set(name), base=BaseClasses.from_samples(base_X, base_y))
 
 
 @pytest.fixture
 def setting():
-    return Setting(features_of(), **REQUEST)
+    return Setting(feature_set(), **REQUEST)
 
 
 def run(name, setting):
@@ -216,7 +215,7 @@ def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, m
 
 def test_an_evaluation_is_done_once_for_all_experiments(tmp_path):
     seen = []
-    watched = Setting(features_of(), **REQUEST, out=tmp_path, watch=lambda record, known, total: seen.append(known))
+    watched = Setting(feature_set(), **REQUEST, out=tmp_path, watch=lambda record, known, total: seen.append(known))
     first = watched.evaluate(("hot", "centroid"))
     assert not any(seen)
     again = watched.evaluate({"centroid": "centroid", "hot": "hot"})
@@ -226,7 +225,7 @@ def test_an_evaluation_is_done_once_for_all_experiments(tmp_path):
 
 
 def test_evaluations_of_other_data_have_other_folders(tmp_path):
-    one = features_of()
+    one = feature_set()
     other = FeatureSet(one.name, one.base, one.X + 0.01, one.y)
     for features in (one, other):
         Setting(features, **REQUEST, out=tmp_path).evaluate(["hot"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hotshot.evaluation.tables import Number
 from hotshot.paper import figures
 
 HOSTILE = (
@@ -29,7 +30,7 @@ def numbers(*shape, seed=0):
 
 
 def estimates(count, mean=60.0):
-    return [(mean + 0.3 * i, 0.4 + 0.1 * i) for i in range(count)]
+    return [Number(mean + 0.3 * i, 0.4 + 0.1 * i) for i in range(count)]
 
 
 def panel(spread, seed=0):
@@ -50,7 +51,7 @@ EXAMPLES = {
     ),
     "grouped_bars": lambda: figures.grouped_bars(
         names(10),
-        {"_first": estimates(10), "$y$": [None, *estimates(9, 65.0)]},
+        {"_first": estimates(10), "$y$": [Number(60.0), *estimates(9, 65.0)]},
         label="accuracy (%)",
         title="Some title that is too long for one line of a column, and $x$",
     ),
@@ -59,13 +60,12 @@ EXAMPLES = {
         {"_first": estimates(5), "$y$": estimates(5, 65.0)},
         x_label="retrieved $n$",
         label="accuracy (%)",
-        limits={"$y$": 68.0, "other": 58.0},
-        x_names=names(5),
+        limits={"limit": 68.0, "other": 58.0},
         log=True,
     ),
     "histogram": lambda: figures.histogram(
         {"_first": 100 * numbers(50) / numbers(50).max(), "$y$": np.arange(0, 101, 2)},
-        edges=range(0, 101, 5),
+        edges=np.arange(0, 101, 5),
         x_label="accuracy (%)",
         label="tasks",
         title="Tasks",
@@ -73,7 +73,7 @@ EXAMPLES = {
     "weights": lambda: figures.weights(
         numbers(12), {"_first": numbers(12, seed=1), "$y$": numbers(12, seed=2)}, names(12), title="Weights"
     ),
-    "ranking": lambda: figures.ranking(names(10), numbers(10), label="transfer weight", title=HOSTILE[0] * 3),
+    "ranking": lambda: figures.ranking(names(10), -np.sort(-numbers(10)), label="weight $w$", title=HOSTILE[0] * 3),
     "sample_weights": lambda: figures.sample_weights(
         {"$y$": numbers(60), HOSTILE[2] * 5: numbers(60, seed=1)}, label="weight $m$", title="Samples"
     ),
@@ -81,8 +81,7 @@ EXAMPLES = {
         {"_first": panel(5.0), "$y$": panel(2.0)}, names(4), title="Generated features"
     ),
     "plans": lambda: figures.plans(
-        {"_in": numbers(30), "$cross$": numbers(75, seed=1) / 4},
-        {"_in": names(30), "$cross$": names(75)},
+        {"_in": (numbers(30), names(30)), "$cross$": (numbers(75, seed=1) / 4, names(75))},
         label="transfer weight",
         title="Plans",
     ),
@@ -100,14 +99,13 @@ def tick_texts(axis):
 
 def shown_texts(figure):
     """Every text that a reader sees."""
-    texts = [*figure.texts, *([figure._suptitle] if figure._suptitle else [])]
+    texts = [*figure.texts, *([figure._supylabel] if figure._supylabel else [])]
     for legend in figure.legends:
-        texts += legend.get_texts()
+        texts += [legend.get_title(), *legend.get_texts()]
     for axes in figure.axes:
-        if axes.get_visible():
-            texts += [axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
-            texts += [axes.xaxis.offsetText, axes.yaxis.offsetText]
-            texts += tick_texts(axes.xaxis) + tick_texts(axes.yaxis)
+        texts += [axes.title, axes._left_title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
+        texts += [axes.xaxis.offsetText, axes.yaxis.offsetText]
+        texts += tick_texts(axes.xaxis) + tick_texts(axes.yaxis)
     found = {id(text): text for text in texts if text.get_visible() and text.get_text()}
     return list(found.values())
 

@@ -6,21 +6,39 @@
 """
 
 from hotshot.evaluation.tables import Number, Table
-from hotshot.paper.experiments.accuracy import ACCURACY, BACKBONES, HISTOGRAM
-from hotshot.paper.experiments.cost_functions import COSTS
-from hotshot.paper.experiments.cross_domain import CROSS_DOMAIN
-from hotshot.paper.experiments.generated_features import TSNE
-from hotshot.paper.experiments.known_weights import TOY_WEIGHTS
-from hotshot.paper.experiments.one_task import COST, NEAREST, PLAN, SAMPLE_WEIGHTS
-from hotshot.paper.experiments.speed import SPEED
-from hotshot.paper.experiments.varied_numbers import GENERATED, RETRIEVED
+from hotshot.paper.experiments import (
+    accuracy,
+    cost_functions,
+    cross_domain,
+    generated_features,
+    known_weights,
+    one_task,
+    speed,
+    varied_numbers,
+)
 from hotshot.paper.findings import Claim, Experiment, Findings, claim, load_findings, save_findings
 from hotshot.paper.setting import FeatureSet, Setting
 
+_BACKBONES = "features of the same dataset from other backbones"
+_DOMAINS = "base classes of another dataset from the same extractor"
 _IN_ORDER = (
-    ACCURACY, COSTS, BACKBONES, RETRIEVED, GENERATED, CROSS_DOMAIN, SPEED, HISTOGRAM, TOY_WEIGHTS,
-    PLAN, COST, NEAREST, SAMPLE_WEIGHTS, TSNE,
-)  # fmt: skip
+    Experiment("accuracy", "Accuracy on each dataset", "Tables 1 and 2", accuracy.run_accuracy),
+    Experiment("costs", "Cost functions of the high-level transport", "Table 3", cost_functions.run),
+    Experiment("backbones", "Backbones", "Table 4", accuracy.run_backbones, _BACKBONES),
+    Experiment("retrieved", "Number of base classes that lend", "Table 6 (appendix)", varied_numbers.run_retrieved),
+    Experiment("generated", "Number of generated features", "Figure 2", varied_numbers.run_generated),
+    Experiment("cross-domain", "Base classes of another dataset", "Figure 1", cross_domain.run, _DOMAINS),
+    Experiment("speed", "Time per task", "Table 5 (appendix)", speed.run),
+    Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", accuracy.run_histogram),
+    Experiment("toy-weights", "Recovery of known weights", "Figure 7 (appendix)", known_weights.run),
+    Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", one_task.run_plan),
+    Experiment("cost", "Learned cost of a task", "Figure 8 (appendix)", one_task.run_cost),
+    Experiment("nearest", "Nearest base classes of a novel sample", "Figure 3", one_task.run_nearest),
+    Experiment(
+        "sample-weights", "Low-level weights within a base class", "Figure 9 (appendix)", one_task.run_sample_weights
+    ),
+    Experiment("tsne", "Generated features in two dimensions", "Figures 5 and 6 (appendix)", generated_features.run),
+)
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _IN_ORDER}
 
 __all__ = [

@@ -10,8 +10,8 @@ from hotshot.evaluation import MethodResult, mean_interval, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.formatting import shots_in_words
 from hotshot.paper.figures import grouped_bars, histogram
-from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, leads, paired, standing
-from hotshot.paper.published import SHOTS, published_backbone, published_dataset, published_systems
+from hotshot.paper.findings import Claim, Findings, claim, gap, leads, paired, standing
+from hotshot.paper.published import SHOTS, published, published_dataset, published_systems
 from hotshot.paper.setting import FeatureSet, Setting, hot_as_published
 
 AUTHORS, TUNED = "hot, authors' set", "hot, tuned"
@@ -42,50 +42,44 @@ Results = dict[tuple[str, int], MethodResult]
 
 
 def run_accuracy(setting: Setting) -> Findings:
-    """A table and a figure for each feature set."""
-    sentences, tables, figures = [], [], {}
+    """A table and two figures for each feature set."""
+    sentences: list[str] = []
+    tables, figures = [], {}
     claims: list[Claim] = []
-    names = methods(setting)
+    labels = METHODS
+    if setting.tuned is not None:
+        labels = {"hot": METHODS["hot"], TUNED: "H-OT tuned on validation classes", **METHODS}
+    short = {name: label.partition(" (")[0] for name, label in labels.items() if name != "hot"}
+    heads = [shots_in_words(k) for k in SHOTS]
     sets = (setting.features, *setting.others)
     for number, features in enumerate(sets, 1):
-        found = measure(setting, features)
+        found = _measured(setting, features, labels)
+        tables.append(_table(setting, features, found, labels))
         where = f" on {features.title}" if len(sets) > 1 else ""
-        for k in SHOTS:
-            shown = {name: label.partition(" (")[0] for name, label in names.items() if name != "hot"}
-            differences = {label: paired(found["hot", k], found[name, k]) for name, label in shown.items()}
-            sentences.append(f"{features.title}, {shots_in_words(k)}: {standing(differences)}")
-            claims += _claims(found, k, where)
-        tables.append(_table(setting, features, found))
+        for k, head in zip(SHOTS, heads, strict=True):
+            differences = {label: paired(found["hot", k], found[name, k]) for name, label in short.items()}
+            sentences.append(f"{features.title}, {head}: {standing(differences)}")
+            claims += _claims(found, k, f"at {head}{where}", short)
         suffix = "" if number == 1 else f"-{number}"
-        order = sorted(names, key=lambda name: -found[name, SHOTS[0]].accuracy.mean)
+        order = sorted(labels, key=lambda name: -found[name, SHOTS[0]].accuracy.mean)
         figures[f"accuracy{suffix}"] = grouped_bars(
-            [names[name] for name in order],
-            {shots_in_words(k): [bar(found[name, k]) for name in order] for k in SHOTS},
+            [labels[name] for name in order],
+            {head: [percent(found[name, k].accuracy) for name in order] for k, head in zip(SHOTS, heads, strict=True)},
             label="accuracy in %",
             title=f"Accuracy by method, {features.title}",
         )
-        figures[f"accuracy-differences{suffix}"] = leads(
-            {names[name]: [gap(found["hot", k], found[name, k]) for k in SHOTS] for name in names if name != "hot"},
-            [shots_in_words(k) for k in SHOTS],
-            "method",
-            features.title,
-        )
+        differences_by_shots = {labels[name]: [gap(found["hot", k], found[name, k]) for k in SHOTS] for name in short}
+        figures[f"accuracy-differences{suffix}"] = leads(differences_by_shots, heads, "method", features.title)
     return Findings(tuple(sentences), tuple(tables), figures, claims=tuple(claims))
 
 
-def methods(setting: Setting) -> dict[str, str]:
-    """What is measured, by the name of its evaluation, as tables have it."""
-    tuned = {} if setting.tuned is None else {TUNED: "H-OT tuned on validation classes"}
-    return {"hot": METHODS["hot"], **tuned, **METHODS}
-
-
-def measure(setting: Setting, features: FeatureSet) -> Results:
+def _measured(setting: Setting, features: FeatureSet, names: dict[str, str]) -> Results:
     """Every method at 1 and 5 shots."""
     estimators: dict[str, Any] = {AUTHORS: hot_as_published(features, head="bound")}
     if setting.tuned is not None:
         estimators[TUNED] = HOTClassifier(features.base, **setting.tuned)
     found: Results = {}
-    for name in methods(setting):
+    for name in names:
         for k in SHOTS:
             tasks = setting.few_tasks if (name, k) in SLOW else None
             method = {name: estimators.get(name, name)}
@@ -93,24 +87,21 @@ def measure(setting: Setting, features: FeatureSet) -> Results:
     return found
 
 
-def _table(setting: Setting, features: FeatureSet, found: Results) -> Table:
+def _table(setting: Setting, features: FeatureSet, found: Results, labels: dict[str, str]) -> Table:
     columns, rows = ["method"], []
     for k in SHOTS:
         columns += [shots_in_words(k), f"lead of H-OT, {shots_in_words(k)}, paired"]
-    columns += ["features", "source"]
-    for name, label in methods(setting).items():
+    for name, label in labels.items():
         row: list[Cell] = [label]
         for k in SHOTS:
             difference = None if name == "hot" else gap(found["hot", k], found[name, k])
             row += [percent(found[name, k].accuracy), difference]
         rows.append((*row, features.backbone or "as given", "measured"))
     for system in published_systems(features.name):
-        row = [system.name]
-        for k in SHOTS:
-            row += [system.accuracies[k], None]
-        rows.append((*row, system.backbone, f"published, by {system.source}"))
+        one, five = (system.accuracies[k] for k in SHOTS)
+        rows.append((system.name, one, None, five, None, system.backbone, f"published, by {system.source}"))
     title = f"{setting.ways}-way accuracy in %, {setting.tasks} tasks of {features.title}"
-    return Table(title, tuple(columns), tuple(rows), _notes(setting, features))
+    return Table(title, (*columns, "features", "source"), tuple(rows), _notes(setting, features))
 
 
 def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
@@ -131,13 +122,10 @@ def _notes(setting: Setting, features: FeatureSet) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
-    where = f"at {shots_in_words(shots)}{where}"
-    hot, authors, free_lunch = (found[name, shots] for name in ("hot", AUTHORS, "free-lunch"))
+def _claims(found: Results, k: int, where: str, labels: dict[str, str]) -> tuple[Claim, ...]:
+    hot, authors, free_lunch = (found[name, k] for name in ("hot", AUTHORS, "free-lunch"))
     others = {
-        label.partition(" (")[0]: gap(hot, found[name, shots])
-        for name, label in METHODS.items()
-        if name not in ("hot", AUTHORS, "free-lunch")
+        label: gap(hot, found[name, k]) for name, label in labels.items() if name not in (AUTHORS, TUNED, "free-lunch")
     }
     return (
         claim(f"H-OT is ahead of Free-Lunch {where}.", {"": gap(hot, free_lunch)}),
@@ -148,12 +136,9 @@ def _claims(found: Results, shots: int, where: str) -> tuple[Claim, ...]:
 
 def run_backbones(setting: Setting) -> Findings:
     """Accuracy of both methods on every feature set of the main dataset, and how far H-OT is ahead."""
-    own = setting.features
-    dataset = published_dataset(own.name) or own.name
+    dataset = published_dataset(setting.features.name) or setting.features.name
     same = (other for other in setting.others if (published_dataset(other.name) or other.name) == dataset)
-    sets = (own, *same)
-    # The paper compares backbones on this dataset alone.
-    in_paper = dataset == "miniImageNet"
+    sets = (setting.features, *same)
     rows: list[tuple[Cell, ...]] = []
     differences = {}
     for number, features in enumerate(sets, 1):
@@ -161,17 +146,17 @@ def run_backbones(setting: Setting) -> Findings:
         found = setting.evaluate(BOTH, features=features)
         hot, free_lunch = found["hot", 1], found["free-lunch", 1]
         differences[label] = gap(hot, free_lunch)
-        published = [
-            published_backbone(features.backbone, method) if in_paper else None for method in ("free-lunch", "hot")
+        # The paper compares backbones on one dataset alone.
+        in_paper = [
+            published(4, features.backbone, method) if dataset == "miniImageNet" else None
+            for method in ("free-lunch", "hot")
         ]
         width = Number(features.base.n_features, places=0)
-        accuracies = percent(free_lunch.accuracy), percent(hot.accuracy)
-        rows.append((label, width, *accuracies, differences[label], *published))
-    title = f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}"
-    alone = f"Only one backbone was given: --other adds features of {own.name} from other backbones."
+        rows.append((label, width, percent(free_lunch.accuracy), percent(hot.accuracy), differences[label], *in_paper))
+    alone = f"Only one backbone was given: --other adds features of {setting.features.name} from other backbones."
     return Findings(
         (alone,) if len(sets) == 1 else (),
-        (Table(title, BACKBONE_COLUMNS, tuple(rows)),),
+        (Table(setting.one_shot_accuracy(), BACKBONE_COLUMNS, tuple(rows)),),
         claims=(claim("H-OT is ahead of Free-Lunch with every backbone.", differences),),
     )
 
@@ -187,6 +172,7 @@ def run_histogram(setting: Setting) -> Findings:
     hot, free_lunch = below.values()
     fewer = percent(paired_difference(free_lunch, hot), signed=True)
     what = f"{setting.ways}-way-1-shot, {setting.tasks} tasks of {setting.features.name}"
+    limit = f"{100 * THRESHOLD:.0f}%"
     tables = (
         Table(
             f"Tasks by accuracy in %, {what}",
@@ -198,20 +184,17 @@ def run_histogram(setting: Setting) -> Findings:
             ("A range includes its lower end; the last includes both ends.",),
         ),
         Table(
-            f"Tasks below {100 * THRESHOLD:.0f}%, in % of all, {what}",
+            f"Tasks below {limit}, in % of all, {what}",
             ("method", "share of tasks", "method minus H-OT, paired"),
             tuple((label, percent(mean_interval(own)), None if own is hot else fewer) for label, own in below.items()),
         ),
     )
     shares = [f"{100 * own.mean():.1f}% of the tasks of {label}" for label, own in below.items()]
-    sentence = f"{' and '.join(shares)} are below {100 * THRESHOLD:.0f}%."
-    text = f"H-OT leaves fewer tasks below {100 * THRESHOLD:.0f}% than Free-Lunch."
     title = f"Tasks by accuracy, {setting.features.title}"
     figure = histogram(percents, edges=EDGES, x_label="accuracy of a task in %", label="number of tasks", title=title)
-    return Findings((sentence,), tables, {"histogram": figure}, claims=(claim(text, {"": fewer}),))
-
-
-ACCURACY = Experiment("accuracy", "Accuracy on each dataset", "Tables 1 and 2", run_accuracy)
-OTHERS = "features of the same dataset from other backbones"
-BACKBONES = Experiment("backbones", "Backbones", "Table 4", run_backbones, OTHERS)
-HISTOGRAM = Experiment("histogram", "Tasks by accuracy", "Figure 4 (appendix)", run_histogram)
+    return Findings(
+        (f"{' and '.join(shares)} are below {limit}.",),
+        tables,
+        {"histogram": figure},
+        claims=(claim(f"H-OT leaves fewer tasks below {limit} than Free-Lunch.", {"": fewer}),),
+    )

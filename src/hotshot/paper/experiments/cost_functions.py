@@ -1,24 +1,14 @@
 """Table 3: what the low-level transport adds to costs chosen by hand."""
 
+from typing import Any
+
 from hotshot.base import BaseClasses
 from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.results import AHEAD, verdict
 from hotshot.evaluation.tables import Table, percent
-from hotshot.paper.findings import (
-    FAILS,
-    HOLDS,
-    UNDECIDED,
-    Claim,
-    Experiment,
-    Findings,
-    claim,
-    gap,
-    leads,
-    listed,
-    paired,
-)
-from hotshot.paper.published import ROW_NAMES, published_cost
+from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings, claim, gap, leads, listed, paired
+from hotshot.paper.published import ROW_NAMES, published
 from hotshot.paper.setting import Setting
 
 # The learned cost is a share of a plan and so a number of targets smaller than a distance: under the same epsilon the
@@ -35,17 +25,13 @@ LITTLE = 0.0025
 
 def run(setting: Setting) -> Findings:
     """Accuracy under each cost, and how far H-OT is ahead."""
-    found = setting.evaluate({"hot": "hot", **methods(setting.features.base)})
+    found = setting.evaluate(methods(setting.features.base))
+    ahead = {name: gap(found["hot", 1], found[name, 1]) for name in LABELS if name != "hot"}
     table = Table(
-        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {setting.features.name}",
+        setting.one_shot_accuracy(),
         ("cost", "accuracy", "lead of H-OT, paired", "in the paper"),
         tuple(
-            (
-                label,
-                percent(found[name, 1].accuracy),
-                None if name == "hot" else percent(found.difference(name, 1), signed=True),
-                published_cost(setting.features.name, name),
-            )
+            (label, percent(found[name, 1].accuracy), ahead.get(name), published(3, name, setting.features.name))
             for name, label in LABELS.items()
         ),
         (
@@ -53,19 +39,17 @@ def run(setting: Setting) -> Findings:
             "same.",
         ),
     )
-    differences = {label: [gap(found["hot", 1], found[name, 1])] for name, label in LABELS.items() if name != "hot"}
-    figure = leads(differences, ["1 shot"], "cost", setting.features.title)
+    figure = leads({LABELS[name]: [own] for name, own in ahead.items()}, ["1 shot"], "cost", setting.features.title)
     return Findings((), (table,), {"costs": figure}, claims=_claims(found))
 
 
-def methods(base: BaseClasses) -> dict[str, str | HOTClassifier]:
-    """Everything in the table but H-OT, which stands first in the comparison."""
-    return {
-        **{name: name for name in ROW_NAMES if name != "hot"},
-        "ot-euclidean, matched": HOTClassifier(base, cost="euclidean", cost_scale="over-targets"),
-        "ot-cosine, matched": HOTClassifier(base, cost="cosine", cost_scale="over-targets"),
-        "ot-mean-cosine": "ot-mean-cosine",
+def methods(base: BaseClasses) -> dict[str, Any]:
+    """Everything in the table; H-OT stands first in the comparison."""
+    matched = {
+        f"ot-{cost}, matched": HOTClassifier(base, cost=cost, cost_scale="over-targets")
+        for cost in ("euclidean", "cosine")
     }
+    return {name: name for name in ("hot", *ROW_NAMES)} | matched | {"ot-mean-cosine": "ot-mean-cosine"}
 
 
 def _claims(found: Evaluation) -> tuple[Claim, ...]:
@@ -100,6 +84,3 @@ def _no_gain(gains: list[Estimate]) -> str:
     if any(verdict(gain) == AHEAD for gain in gains):
         return FAILS
     return HOLDS if all(gain.high < LITTLE for gain in gains) else UNDECIDED
-
-
-COSTS = Experiment("costs", "Cost functions of the high-level transport", "Table 3", run)

@@ -9,7 +9,7 @@ from hotshot.errors import ParameterError
 from hotshot.evaluation import MethodResult, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.paper.figures import grouped_bars
-from hotshot.paper.findings import Claim, Experiment, Findings, bar, claim, gap, points, shared_accuracies
+from hotshot.paper.findings import Claim, Findings, claim, gap, shared_accuracies
 from hotshot.paper.setting import FeatureSet, Setting
 from hotshot.transport.costs import cosine
 
@@ -52,20 +52,21 @@ def run(setting: Setting) -> Findings:
     notes = ["Differences are paired."]
     if setting.few_tasks < setting.tasks:
         notes.append(f"Free-Lunch with other base classes ran on the first {setting.few_tasks} tasks only.")
-    title = f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {own.name}"
-    table = Table(title, COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
-    accuracies = {
-        "H-OT": [bar(domain.hot) for domain in domains],
-        "Free-Lunch": [bar(domain.free_lunch) for domain in domains],
-    }
+    table = Table(setting.one_shot_accuracy(), COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
     labels = [domain.label for domain in domains]
-    title = f"Accuracy by base classes used, {own.title}"
-    differences = {"H-OT minus Free-Lunch": [points(gap(domain.hot, domain.free_lunch)) for domain in domains]}
     figures = {
-        "cross-domain": grouped_bars(labels, accuracies, label="accuracy in %", title=title),
+        "cross-domain": grouped_bars(
+            labels,
+            {
+                "H-OT": [percent(domain.hot.accuracy) for domain in domains],
+                "Free-Lunch": [percent(domain.free_lunch.accuracy) for domain in domains],
+            },
+            label="accuracy in %",
+            title=f"Accuracy by base classes used, {own.title}",
+        ),
         "cross-domain-differences": grouped_bars(
             labels,
-            differences,
+            {"H-OT minus Free-Lunch": [gap(domain.hot, domain.free_lunch) for domain in domains]},
             label="paired difference in points, 95%",
             zero=True,
             title=f"Lead of H-OT over Free-Lunch by base classes used, {own.title}",
@@ -152,7 +153,3 @@ def subset(base: BaseClasses, classes: np.ndarray) -> BaseClasses:
         raise ParameterError("A bank without samples cannot be divided: give another dataset with --other.")
     rows = np.isin(base.labels, classes)
     return BaseClasses.from_samples(base.samples[rows], base.names[base.labels[rows]])
-
-
-OTHERS = "base classes of another dataset from the same extractor"
-CROSS_DOMAIN = Experiment("cross-domain", "Base classes of another dataset", "Figure 1", run, OTHERS)

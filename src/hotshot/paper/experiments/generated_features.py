@@ -12,7 +12,7 @@ from hotshot.evaluation.tables import Table, interval, percent
 from hotshot.formatting import readable
 from hotshot.method.heads.sampled import generate_features
 from hotshot.paper.figures import embedding
-from hotshot.paper.findings import Experiment, Findings, claim
+from hotshot.paper.findings import Findings, claim
 from hotshot.paper.setting import FittedTask, Setting
 
 PER_CLASS = 100
@@ -93,6 +93,3 @@ def _in_two_dimensions(found: Generated, seed: int) -> dict[str, np.ndarray]:
         "generated": points[own:],
         "generated_labels": found.labels,
     }
-
-
-TSNE = Experiment("tsne", "Generated features in two dimensions", "Figures 5 and 6 (appendix)", run)

@@ -8,7 +8,7 @@ from hotshot.base import Space
 from hotshot.evaluation.tables import Table, interval
 from hotshot.formatting import readable
 from hotshot.paper.figures import weights
-from hotshot.paper.findings import Experiment, Findings, claim
+from hotshot.paper.findings import Findings, claim
 from hotshot.paper.setting import Setting
 from hotshot.transport import pairwise_cost, solve
 
@@ -107,8 +107,4 @@ def total_error(truth: np.ndarray, learned: np.ndarray) -> float:
 
 
 def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
-    found: np.ndarray = cost.shape[1] * solve(cost, epsilon=epsilon).raise_for_status().plan
-    return found
-
-
-TOY_WEIGHTS = Experiment("toy-weights", "Recovery of known weights", "Figure 7 (appendix)", run)
+    return np.asarray(cost.shape[1] * solve(cost, epsilon=epsilon).raise_for_status().plan)

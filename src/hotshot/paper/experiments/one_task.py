@@ -12,7 +12,7 @@ from hotshot.formatting import readable
 from hotshot.paper.experiments.cross_domain import NEARER, other_bases
 from hotshot.paper.experiments.known_weights import correlation
 from hotshot.paper.figures import heatmap, plans, ranking, sample_weights
-from hotshot.paper.findings import Experiment, Findings, claim
+from hotshot.paper.findings import Findings, claim
 from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def run_plan(setting: Setting) -> Findings:
     figures = {"plan": _heatmap(weights, -weights, model, "transfer weight", f"Transfer weights of a task, {title}")}
     if len(models) > 1:
         figures["plan-across-domains"] = plans(
-            {name: each.transfer_weights_[0] for name, each in first.items()},
-            {name: [readable(b) for b in each.base_names_] for name, each in first.items()},
+            {name: (each.transfer_weights_[0], [*map(readable, each.base_names_)]) for name, each in first.items()},
             label="transfer weight",
             title=f"Transfer weights to “{readable(model.classes_[0])}” by base classes used, {title}",
         )
@@ -166,11 +165,3 @@ def effective_number(weights: np.ndarray) -> np.ndarray:
     """The exponential of the entropy of each row: the number of equal weights with the same entropy."""
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.exp(-(weights * logs).sum(axis=1))
-
-
-PLAN = Experiment("plan", "Transport plan of a task", "Figures 8 and 10 (appendix)", run_plan)
-COST = Experiment("cost", "Learned cost of a task", "Figure 8 (appendix)", run_cost)
-NEAREST = Experiment("nearest", "Nearest base classes of a novel sample", "Figure 3", run_nearest)
-SAMPLE_WEIGHTS = Experiment(
-    "sample-weights", "Low-level weights within a base class", "Figure 9 (appendix)", run_sample_weights
-)

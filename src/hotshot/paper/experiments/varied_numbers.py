@@ -7,11 +7,13 @@ from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Table, percent
 from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS
 from hotshot.paper.figures import lines
-from hotshot.paper.findings import Experiment, Findings, bar, claim, gap, points
-from hotshot.paper.published import ROW_NAMES, TABLE_6_COLUMNS, published_retrieved
+from hotshot.paper.findings import Findings, claim, gap
+from hotshot.paper.published import ROW_NAMES, published
 from hotshot.paper.setting import Setting
 
 LENDING = ("free-lunch", "ot-euclidean", "hot")
+# So many of the nearest base classes lend, None being all of them.
+LENDERS = (1, 2, 5, 10, None)
 # Of generated features per class.
 NUMBERS = (10, 50, 100, 250, 750)
 # With so many, the paper has H-OT where Free-Lunch is with the most.
@@ -20,24 +22,25 @@ FEW = 50
 
 def run_retrieved(setting: Setting) -> Findings:
     """Accuracy of each method with the nearest 1, 2, 5, 10 and all base classes."""
-    numbers = [k for k in TABLE_6_COLUMNS if k is None or k < len(setting.features.base.names)]
+    numbers = [k for k in LENDERS if k is None or k < len(setting.features.base.names)]
+    heads = ["all" if k is None else str(k) for k in numbers]
     found = {(name, k): _with_lenders(setting, name, k) for name in LENDING for k in numbers}
+    accuracies = {name: [percent(found[name, k].accuracy) for k in numbers] for name in LENDING}
     rows: list[tuple[Cell, ...]] = []
     for name in LENDING:
         label = ROW_NAMES[name]
-        rows.append((label, *(percent(found[name, k].accuracy) for k in numbers)))
-        rows.append((f"{label}, in the paper (CUB)", *(published_retrieved(name, k) for k in numbers)))
-    heads = ["all" if k is None else str(k) for k in numbers]
+        rows.append((label, *accuracies[name]))
+        rows.append((f"{label}, in the paper (CUB)", *(published(6, name, head) for head in heads)))
     note = f"Free-Lunch with other than 2 base classes ran on the first {setting.few_tasks} tasks only."
     table = Table(
-        f"{setting.ways}-way-1-shot accuracy in %, {setting.tasks} tasks of {setting.features.name}",
+        setting.one_shot_accuracy(),
         ("method", *(head if head == "all" else f"nearest {head}" for head in heads)),
         tuple(rows),
         (note,) if setting.few_tasks < setting.tasks else (),
     )
     figure = lines(
         list(range(len(numbers))),
-        {ROW_NAMES[name]: [bar(found[name, k]) for k in numbers] for name in LENDING},
+        {ROW_NAMES[name]: own for name, own in accuracies.items()},
         x_names=heads,
         x_label="number of base classes that lend",
         label="accuracy in %",
@@ -84,23 +87,23 @@ def run_generated(setting: Setting) -> Findings:
     limits = {label: found[f"{label}, closed form", 1] for label in kinds}
     note = f"{NUMBERS[-1]} is the paper's number; the closed form bounds the loss on infinitely many, weighted alike."
     table = Table(
-        f"{setting.ways}-way-1-shot accuracy in %, {tasks} tasks of {setting.features.name}",
+        setting.one_shot_accuracy(tasks),
         ("method", *(f"{n} features" for n in NUMBERS), "closed form"),
         tuple((label, *(percent(each.accuracy) for each in (*series[label], limits[label]))) for label in kinds),
         (note,),
     )
     figure = lines(
         list(NUMBERS),
-        {label: [bar(result) for result in points] for label, points in series.items()},
+        {label: [percent(result.accuracy) for result in results] for label, results in series.items()},
         x_label="generated features per class",
         label="accuracy in %",
-        limits={f"{label}, closed form": bar(limit)[0] for label, limit in limits.items()},
+        limits={f"{label}, closed form": percent(limit.accuracy).mean for label, limit in limits.items()},
         log=True,
         title=f"Accuracy by number of generated features, {setting.features.title}",
     )
     leads = lines(
         list(NUMBERS),
-        {"H-OT minus Free-Lunch": [points(gap(*pair)) for pair in zip(*series.values(), strict=True)]},
+        {"H-OT minus Free-Lunch": [gap(*pair) for pair in zip(*series.values(), strict=True)]},
         x_label="generated features per class",
         label="paired difference in points, 95%",
         limits={"no difference": 0.0},
@@ -112,7 +115,7 @@ def run_generated(setting: Setting) -> Findings:
     claims = (
         claim(
             f"{NUMBERS[-1]} generated features are better than {NUMBERS[0]}, for both methods.",
-            {label: gap(points[-1], points[0]) for label, points in series.items()},
+            {label: gap(results[-1], results[0]) for label, results in series.items()},
         ),
         claim(
             "H-OT is ahead of Free-Lunch with the same number of generated features.",
@@ -125,7 +128,3 @@ def run_generated(setting: Setting) -> Findings:
     )
     words = f"Closed form minus {NUMBERS[-1]} generated features, in points: {'; '.join(gaps)}."
     return Findings((words,), (table,), {"generated": figure, "generated-differences": leads}, claims=claims)
-
-
-RETRIEVED = Experiment("retrieved", "Number of base classes that lend", "Table 6 (appendix)", run_retrieved)
-GENERATED = Experiment("generated", "Number of generated features", "Figure 2", run_generated)

@@ -53,29 +53,6 @@ function bar(share, own) {
   return element("span", { class: "track", "aria-hidden": "true" }, element("span", options));
 }
 
-/* Light and dark */
-
-function theme() {
-  const button = document.getElementById("theme");
-  const root = document.documentElement;
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  const current = () => root.dataset.theme || (system.matches ? "dark" : "light");
-  const show = () => { button.textContent = current() === "dark" ? "Light" : "Dark"; };
-  try {
-    const kept = localStorage.getItem("hotshot-theme");
-    if (kept === "dark" || kept === "light") root.dataset.theme = kept;
-  } catch { /* Pages from disk may have no storage. */ }
-  button.setAttribute("aria-label", "Switch between light and dark");
-  button.hidden = false;
-  button.addEventListener("click", () => {
-    root.dataset.theme = current() === "dark" ? "light" : "dark";
-    try { localStorage.setItem("hotshot-theme", root.dataset.theme); } catch { /* As above. */ }
-    show();
-  });
-  system.addEventListener("change", show);
-  show();
-}
-
 /* Tables in the order of a column */
 
 function sortable(table) {
@@ -445,7 +422,6 @@ function explorer(root) {
   list(jump("worst").index);
 }
 
-theme();
 document.querySelectorAll(".scroll").forEach(hintAtScrolling);
 window.addEventListener("hashchange", openTarget);
 window.addEventListener("beforeprint", () => document.querySelectorAll(".experiment").forEach((e) => { e.open = true; }));
