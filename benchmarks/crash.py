@@ -1,4 +1,4 @@
-"""Kill every command that writes files before each of its file operations: `python -m benchmarks.crash`.
+"""Kill every command that writes files before each of its file operations.
 
 A command first runs undisturbed, and its file operations are counted: create, write, fsync, rename, truncate and
 remove, of files and folders. Then it is killed (SIGKILL) before the first operation, before the second, and so on; a
@@ -17,7 +17,6 @@ Clocks are replaced by counters, so that dates and seconds are the same in every
 
 from __future__ import annotations
 
-import argparse
 import builtins
 import hashlib
 import importlib
@@ -26,26 +25,29 @@ import json
 import os
 import shutil
 import signal
-import stat
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import typer
 from PIL import Image
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
-from hotshot.cli import convert, extract, main
+from hotshot.cli import convert, extract
+from hotshot.cli import main as hotshot
 from hotshot.files import atomic
 from hotshot.images import training
 from hotshot.images.backbones import create
@@ -58,11 +60,41 @@ from hotshot.report import make_report
 SECONDS = 120
 # A killed process loses nothing that it has written, so a folder in memory is enough.
 FAST = Path("/dev/shm")
-KILLED = -signal.SIGKILL
 # Files that grow in place by design: readers check them line by line, or row by row.
 GROWING = ("journal.jsonl", ".safetensors.part")
+# Imported here, once for all forks.
 assert EXPERIMENTS
 assert make_report
+# Operations, kills and findings of a scenario.
+Counts = tuple[int, int, list[str]]
+
+
+def main(
+    commands: Annotated[list[str] | None, typer.Argument(help="Such as train; all by default.")] = None,
+    most: Annotated[int | None, typer.Option(help="Kills per command; all operations by default.")] = None,
+    jobs: Annotated[int, typer.Option(help="Commands tested at the same time.")] = os.cpu_count() or 1,
+) -> None:
+    tests: dict[str, Callable[[Path], Counts]] = {s.name: partial(crash, s, most=most) for s in SCENARIOS}
+    tests[SHARED] = share
+    chosen = commands or list(tests)
+    if unknown := set(chosen) - set(tests):
+        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {'; '.join(tests)}.")
+    # Small values, for several batches and short runs.
+    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
+    totals = np.zeros(3, dtype=int)
+    place = FAST if FAST.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(prefix="hotshot-crash-", dir=place) as root,
+        ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool,
+    ):
+        futures = {pool.submit(tests[name], Path(root, str(n))): name for n, name in enumerate(chosen)}
+        for future in as_completed(futures):
+            points, kills, findings = future.result()
+            totals += points, kills, len(findings)
+            print(f"{futures[future]}: {points} operations, {kills} kills, {len(findings)} findings")
+            print("".join(f"  {finding}\n" for finding in findings), end="", flush=True)
+    print("All: {} operations, {} kills, {} findings.".format(*totals))
+    sys.exit(bool(totals[2]))
 
 
 # --- file operations of a process
@@ -85,7 +117,7 @@ class Operations:
     def install(self) -> None:
         """Start counting."""
         operations = self
-        fsync, exchange, opener, raw = os.fsync, atomic._exchange, io.open, io.FileIO
+        fsync, opener, raw = os.fsync, io.open, io.FileIO
 
         class CountedFile(raw):
             def write(self, data: Any) -> int:
@@ -94,7 +126,7 @@ class Operations:
                     operations.count("write", self.name)
                     if operations.reaches_kill("write half", self.name):
                         super().write(memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)])
-                        operations.kill()
+                        kill()
                 return super().write(data)
 
             def truncate(self, size: int | None = None) -> int:
@@ -116,13 +148,8 @@ class Operations:
             fsync(descriptor)
             operations.unsynced.discard(os.fstat(descriptor).st_ino)
 
-        def traced_exchange(one: Path, other: Path) -> bool:
-            operations.count("exchange", other)
-            operations.check_synced(one)
-            return exchange(one, other)
-
         builtins.open = io.open = traced_open  # type: ignore[assignment]
-        os.fsync, atomic._exchange = traced_fsync, traced_exchange
+        os.fsync = traced_fsync
         sys.addaudithook(self.audit)
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -165,7 +192,7 @@ class Operations:
         if self.busy or not self.covers(path):
             return
         if self.reaches_kill(kind, path):
-            self.kill()
+            kill()
 
     def reaches_kill(self, kind: str, path: Any) -> bool:
         """Count an operation; returns whether the process must be killed before it."""
@@ -190,28 +217,33 @@ class Operations:
             self.findings.add(f"{missing[0]} is missing for a while")
         self.present |= set(found)
 
-    def kill(self) -> None:
-        """End this process at once."""
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def unwatched(self) -> Any:
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
         """A block whose own file operations are not counted."""
-        operations = self
+        before, self.busy = self.busy, True
+        try:
+            yield
+        finally:
+            self.busy = before
 
-        class Unwatched:
-            def __enter__(self) -> None:
-                self.before, operations.busy = operations.busy, True
+    def report(self) -> dict[str, Any]:
+        """What was seen."""
+        with self.unwatched():
+            self.record_contents()
+            contents = {name: sorted(digests) for name, digests in self.contents.items()}
+        facts = {"points": self.points, "contents": contents, "findings": sorted(self.findings)}
+        return {**facts, "modules": sorted(sys.modules)}
 
-            def __exit__(self, *exception: object) -> None:
-                operations.busy = self.before
 
-        return Unwatched()
+def kill() -> None:
+    """End this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def final_files(folder: Path) -> dict[str, Path]:
     """Files under final names; hidden files are unfinished, or locks."""
     paths = (path for path in folder.rglob("*") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
-    return {str(path.relative_to(folder)): path for path in paths if stat.S_ISREG(path.stat().st_mode)}
+    return {str(path.relative_to(folder)): path for path in paths if path.is_file()}
 
 
 def digest(path: Path) -> str:
@@ -235,13 +267,14 @@ class Scenario:
     name: str
     prepare: Callable[[], None]
     run: Callable[[], None]
-    exchange: bool = True
+    # Whether a folder may be missing for a moment while it is replaced.
+    may_be_missing: bool = False
 
 
 def command(*arguments: str) -> None:
     sys.argv = ["hotshot", *arguments]
     try:
-        main()
+        hotshot()
     except SystemExit as stop:
         if stop.code:
             raise
@@ -305,6 +338,12 @@ def save_bank() -> None:
     BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
 
 
+def save_bank_without_exchange() -> None:
+    """As on systems that cannot exchange two names in one step."""
+    atomic._exchange = lambda one, other: False
+    save_bank()
+
+
 def fitted(seed: int) -> HOTClassifier:
     X, y = features(seed)
     return HOTClassifier(BaseClasses.from_samples(X[:72], y[:72])).fit(X[72::4], y[72::4])
@@ -355,7 +394,6 @@ SCENARIOS = (
     Scenario("evaluate", prepare_features, partial(command, *EVALUATE, "--out", "run")),
     Scenario("tune", prepare_tuning, partial(command, *TUNE, "--run", "search", "--out", "tuned.json")),
     Scenario("train", prepare_images, partial(command, *TRAIN)),
-    Scenario("train, without exchange", prepare_images, partial(command, *TRAIN), exchange=False),
     Scenario("extract", prepare_extraction, partial(command, *EXTRACT)),
     Scenario("reproduce", prepare_features, partial(command, *REPRODUCE, "--jobs", "1", "--out", "paper")),
     Scenario("report", prepare_report, partial(command, "report", "run", "--out", "page.html", "--tasks", "2")),
@@ -365,9 +403,8 @@ SCENARIOS = (
     ),
     Scenario("convert .npy, new", prepare_features, partial(command, *CONVERT, "out.npy")),
     Scenario("bank", prepare_bank, save_bank),
-    Scenario("bank, without exchange", prepare_bank, save_bank, exchange=False),
+    Scenario("bank, without exchange", prepare_bank, save_bank_without_exchange, may_be_missing=True),
     Scenario("model", prepare_model, save_model),
-    Scenario("model, without exchange", prepare_model, save_model, exchange=False),
     Scenario("predict", prepare_answers, partial(command, *PREDICT, "--batch", "-o", "answers.csv", "--force")),
     Scenario("suggest", prepare_answers, partial(command, *SUGGEST, "-o", "to-label.csv", "--force")),
     Scenario("export", prepare_export, partial(command, "export", "one.model", "one.onnx", "--force")),
@@ -405,9 +442,9 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
     code = 1
     try:
         signal.alarm(SECONDS)
-        output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        with open(log, "wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
         sys.stdout, sys.stderr = io.TextIOWrapper(io.FileIO(1, "w")), io.TextIOWrapper(io.FileIO(2, "w"))
         os.chdir(folder)
         freeze_clocks()
@@ -425,79 +462,59 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
 
 def traced(scenario: Scenario, kill_at: int | None, record: Path | None = None) -> None:
     """Run a command with its operations counted, and write what was seen to the file `record`."""
-    if not scenario.exchange:
-        atomic._exchange = lambda one, other: False
     operations = Operations(kill_at)
     operations.install()
     scenario.run()
     if record is not None:
+        seen = operations.report()
         with operations.unwatched():
-            operations.record_contents()
-            contents = {name: sorted(digests) for name, digests in operations.contents.items()}
-            found = {"points": operations.points, "contents": contents, "findings": sorted(operations.findings)}
-            record.write_text(json.dumps({**found, "modules": sorted(sys.modules)}))
+            record.write_text(json.dumps(seen))
 
 
-def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, list[str]]:
-    """Kill a command at its operations, at `most` of them, evenly spaced; returns operations, kills, findings."""
-    start, box, log, record = root / "start", root / "box", root / "log", root / "record"
+def crash(scenario: Scenario, root: Path, most: int | None) -> Counts:
+    """Kill a command at its operations, at `most` of them, evenly spaced."""
+    start, box, whole, log, record = (root / name for name in ("start", "box", "undisturbed", "log", "record"))
     start.mkdir(parents=True)
     if in_fork(scenario.prepare, start, log):
         return 0, 0, [f"{scenario.name} cannot be prepared: {last_line(log)}"]
-
-    def fresh() -> None:
-        shutil.rmtree(box, ignore_errors=True)
-        shutil.copytree(start, box)
-
-    fresh()
+    shutil.copytree(start, box)
     if in_fork(partial(traced, scenario, None, record), box, log):
         return 0, 0, [f"{scenario.name} fails undisturbed: {last_line(log)}"]
+    box.rename(whole)
     seen = json.loads(record.read_text())
     for module in seen["modules"]:
         # Imports that the command makes late, such as torch's optimisers, would take most of the time of each run.
         with suppress(Exception):
             importlib.import_module(module)
-    undisturbed, last = all_files(box), {name: path.read_bytes() for name, path in final_files(box).items()}
-    points, findings = seen["points"], [f"{scenario.name}: {finding}" for finding in seen["findings"]]
-    if not scenario.exchange:
-        # Without an exchange the old folder is missing between two renames, as intended.
-        findings = [finding for finding in findings if "is missing for a while" not in finding]
-    old = {name: path.read_bytes() for name, path in final_files(start).items()}
-    chosen = range(1, len(points) + 1)
-    if most is not None and most < len(points):
-        chosen = sorted({round(1 + i * (len(points) - 1) / (most - 1)) for i in range(most)})
-    for number in chosen:
+    points, expected = seen["points"], all_files(whole)
+    findings = [
+        f"{scenario.name}: {finding}"
+        for finding in seen["findings"]
+        if not (scenario.may_be_missing and "is missing for a while" in finding)
+    ]
+    kills = len(points) if most is None else min(most, len(points))
+    for number in sorted({round(n) for n in np.linspace(1, len(points), kills)}):
         where = f"{scenario.name}, killed before operation {number} of {len(points)} ({points[number - 1]})"
-        fresh()
+        shutil.copytree(start, box)
         code = in_fork(partial(traced, scenario, number), box, log)
-        if code != KILLED:
+        if code != -signal.SIGKILL:
             findings.append(f"{where}: not killed, exit code {code}: {last_line(log)}")
-            continue
         for name, path in final_files(box).items():
-            content = path.read_bytes()
-            if name.endswith(".safetensors.part"):
-                continue
-            if name.endswith(GROWING):
-                whole = last[name].startswith(content)
-            else:
-                whole = content == old.get(name) or digest(path) in seen["contents"].get(name, ())
-            if not whole:
+            # What grows may be the start of what it becomes.
+            final = whole / name
+            grows = name.endswith(GROWING) and final.exists() and final.read_bytes().startswith(path.read_bytes())
+            hidden_part = name.endswith(".safetensors.part")
+            if not (grows or hidden_part or digest(path) in seen["contents"].get(name, ())):
                 findings.append(f"{where}: {name} has neither its old nor its new content")
-        run = partial(without_exchange, scenario) if not scenario.exchange else scenario.run
-        code = in_fork(run, box, log)
-        if code:
+        if code := in_fork(scenario.run, box, log):
             findings.append(f"{where}: exit code {code} of the rerun: {last_line(log)}")
-            continue
-        found = all_files(box)
-        different = sorted(name for name in {*found, *undisturbed} if found.get(name) != undisturbed.get(name))
-        if different:
-            findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from the undisturbed run")
-    return len(points), len(chosen), findings
-
-
-def without_exchange(scenario: Scenario) -> None:
-    atomic._exchange = lambda one, other: False
-    scenario.run()
+        else:
+            found = all_files(box)
+            different = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+            if different:
+                findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from the undisturbed run")
+        shutil.rmtree(box)
+    return len(points), kills, findings
 
 
 SHARED = "shared model"
@@ -532,8 +549,8 @@ def load_again_and_again() -> None:
         seen = {*model.new_classes}
 
 
-def share(root: Path) -> tuple[int, int, list[str]]:
-    """Kill writers of one model at random moments while it is read; returns additions, kills, findings."""
+def share(root: Path) -> Counts:
+    """Kill writers of one model at random moments while it is read; operations are additions."""
     box, rng = root / "box", np.random.default_rng(0)
     box.mkdir(parents=True)
     if in_fork(prepare_answers, box, root / "log"):
@@ -570,61 +587,3 @@ def share(root: Path) -> tuple[int, int, list[str]]:
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return " ".join(lines[-3:])[:300] if lines else "no output"
-
-
-def run_all(scenarios: list[Scenario | None], most: int | None, jobs: int) -> int:
-    """Test several commands at a time; returns the number of findings."""
-    # Small values, for several batches and short runs.
-    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
-    root = Path(tempfile.mkdtemp(prefix="hotshot-crash-", dir=FAST if FAST.is_dir() else None))
-    waiting, running = list(enumerate(scenarios)), {}
-    total = killed = found = 0
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                number, scenario = waiting.pop(0)
-                result = root / f"{number}.json"
-                process = os.fork()
-                if not process:
-                    try:
-                        place = root / str(number)
-                        result.write_text(
-                            json.dumps(share(place) if scenario is None else crash(scenario, place, most))
-                        )
-                    except BaseException:
-                        traceback.print_exc()
-                    finally:
-                        os._exit(0)
-                running[process] = scenario, result
-            process, _ = os.wait()
-            scenario, result = running.pop(process)
-            points, kills, findings = json.loads(result.read_text()) if result.exists() else (0, 0, ["failed"])
-            name = SHARED if scenario is None else scenario.name
-            print(f"{name}: {points} operations, {kills} kills, {len(findings)} findings", flush=True)
-            for finding in findings:
-                print(f"  {finding}", flush=True)
-            total, killed, found = total + points, killed + kills, found + len(findings)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    print(f"All: {total} operations, {killed} kills, {found} findings.")
-    return found
-
-
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commands", nargs="*", help="commands to test, such as train or 'convert .npy' (default: all)")
-    parser.add_argument("--most", type=int, help="kills per command, evenly spaced (default: all operations)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="commands tested at the same time")
-    return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    given = parse()
-    names = [*(scenario.name for scenario in SCENARIOS), SHARED]
-    unknown = set(given.commands) - set(names)
-    if unknown:
-        known = "; ".join(names)
-        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {known}.")
-    known_scenarios = dict(zip(names, (*SCENARIOS, None), strict=True))
-    wanted = [scenario for name, scenario in known_scenarios.items() if not given.commands or name in given.commands]
-    sys.exit(1 if run_all(wanted, given.most, given.jobs) else 0)
