@@ -32,7 +32,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -74,11 +73,10 @@ def main(
     most: Annotated[int | None, typer.Option(help="Kills per command; all operations by default.")] = None,
     jobs: Annotated[int, typer.Option(help="Commands tested at the same time.")] = os.cpu_count() or 1,
 ) -> None:
-    tests: dict[str, Callable[[Path], Counts]] = {s.name: partial(crash, s, most=most) for s in SCENARIOS}
-    tests[SHARED] = share
-    chosen = commands or list(tests)
-    if unknown := set(chosen) - set(tests):
-        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {'; '.join(tests)}.")
+    names = [*SCENARIOS, SHARED]
+    chosen = commands or names
+    if unknown := set(chosen) - set(names):
+        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {'; '.join(names)}.")
     # Small values, for several batches and short runs.
     writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
     totals = np.zeros(3, dtype=int)
@@ -87,7 +85,16 @@ def main(
         tempfile.TemporaryDirectory(prefix="hotshot-crash-", dir=place) as root,
         ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool,
     ):
-        futures = {pool.submit(tests[name], Path(root, str(n))): name for n, name in enumerate(chosen)}
+        start, log = Path(root, "start"), Path(root, "log")
+        start.mkdir()
+        if in_fork(prepare, start, log):
+            sys.exit(f"The input files cannot be prepared: {last_line(log)}")
+        futures = {
+            pool.submit(share, start, Path(root, str(number)))
+            if name == SHARED
+            else pool.submit(crash, name, SCENARIOS[name], start, Path(root, str(number)), most): name
+            for number, name in enumerate(chosen)
+        }
         for future in as_completed(futures):
             points, kills, findings = future.result()
             totals += points, kills, len(findings)
@@ -259,20 +266,29 @@ def all_files(folder: Path) -> dict[str, str]:
 
 # --- commands
 
+FILES = "--base base.npz --novel novel.npz"
+SIZE = "--tasks 40 --shots 1 --ways 3 --queries 3 --jobs 1"
+EVALUATE = f"evaluate {FILES} --methods hot,centroid-cl2n {SIZE}"
+FORMATS = (".npz", ".npy", ".safetensors", ".csv", ".parquet", ".bank")
+COMMANDS = {
+    "evaluate": f"{EVALUATE} --out new-run",
+    "tune": f"tune --base base.npz --val novel.npz --grid epsilon=0.01,0.05 {SIZE} --run search --out tuned.json",
+    "train": "train pictures --size 16 --filters 2 --epochs 3 --batch-size 4 --out net",
+    "extract": "extract pictures --encoder ./best --out features",
+    "reproduce": f"reproduce histogram {FILES} --tasks 20 --ways 3 --queries 3 --jobs 1 --out paper",
+    "report": "report run --out page.html --tasks 2",
+    **{f"convert {kind}": f"convert --force base.npz out{kind}" for kind in FORMATS},
+    "convert .npy, new": "convert base.npz new.npy",
+    "predict": "predict new.model more.npz --batch -o answers.csv --force",
+    "suggest": "suggest new.model more.npz -n 3 -o to-label.csv --force",
+    "export": "export new.model one.onnx --force",
+    "bank merge": "bank merge one.bank two.bank -o merge.bank --force",
+    "bank compact": "bank compact one.bank -o compact.bank --force",
+}
 
-@dataclass(frozen=True)
-class Scenario:
-    """A command; `prepare` makes its input files, and older output files, in the current folder."""
 
-    name: str
-    prepare: Callable[[], None]
-    run: Callable[[], None]
-    # Whether a folder may be missing for a moment while it is replaced.
-    may_be_missing: bool = False
-
-
-def command(*arguments: str) -> None:
-    sys.argv = ["hotshot", *arguments]
+def command(line: str) -> None:
+    sys.argv = ["hotshot", *line.split()]
     try:
         hotshot()
     except SystemExit as stop:
@@ -287,61 +303,36 @@ def features(seed: int = 0, names: str = "class") -> tuple[np.ndarray, np.ndarra
     return X.astype(np.float32), np.array([f"{names} {label}" for label in y])
 
 
-def prepare_features() -> None:
+def prepare() -> None:
+    """Make the input files of all commands, and older files under the names of most outputs."""
     X, y = features()
-    np.savez("base.npz", X=X[:72], y=y[:72])
-    np.savez("novel.npz", X=X[72:], y=y[72:])
-
-
-def prepare_old(suffix: str) -> None:
-    """Features to convert, and an older output file in the new format."""
-    prepare_features()
-    X, y = features(1, "older")
-    np.savez("older.npz", X=X, y=y)
-    command("convert", "older.npz", f"out{suffix}")
-
-
-def prepare_report() -> None:
-    prepare_features()
-    Path("page.html").write_text('<meta name="generator" content="hotshot report 0">')
-    command("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--out", "run")
-
-
-def prepare_tuning() -> None:
-    prepare_features()
+    for name, rows in (("base", slice(72)), ("novel", slice(72, None)), ("support", slice(72, None, 4))):
+        np.savez(f"{name}.npz", X=X[rows], y=y[rows])
+    np.savez("more.npz", X=X[73::4], y=y[73::4])
+    older, labels = features(1, "older")
+    np.savez("older.npz", X=older, y=labels)
+    for kind in FORMATS:
+        command(f"convert older.npz out{kind}")
+    command(f"{EVALUATE} --out run")
+    command("fit --base base.npz --support support.npz -o new.model")
+    for name in ("answers.csv", "to-label.csv", "one.onnx"):
+        Path(name).write_text("older")
     Path("tuned.json").write_text("{}")
-
-
-def prepare_images() -> None:
+    Path("page.html").write_text('<meta name="generator" content="hotshot report 0">')
+    for seed, name in enumerate(("two", "one", "merge")):
+        BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
+    BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
+    fitted(1).save("one.model")
     rng = np.random.default_rng(0)
-    for split, classes in (("train", "ab"), ("val", "cd"), ("test", "ef")):
-        for name in classes:
-            folder = Path("pictures", split, name)
-            folder.mkdir(parents=True)
-            for number in range(4):
-                Image.fromarray(rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)).save(folder / f"{number}.png")
-
-
-def prepare_extraction() -> None:
-    prepare_images()
+    for name in ("train/a", "train/b", "val/c", "val/d", "test/e", "test/f"):
+        Path("pictures", name).mkdir(parents=True)
+        for number in range(4):
+            pixels = rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(Path("pictures", name, f"{number}.png"))
     torch.manual_seed(0)
     recipe = Recipe(options={"filters": 2}, size=16, epochs=1)
     about = {"recipe": recipe.as_json(), "names": ["a", "b"], "width": 2, "history": [{"validation": None}]}
     save_checkpoint(Path("best"), {"backbone": create("conv4", filters=2)}, None, about)
-
-
-def prepare_bank() -> None:
-    BaseClasses.from_samples(*features(1)).save("one.bank")
-
-
-def save_bank() -> None:
-    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
-
-
-def save_bank_without_exchange() -> None:
-    """As on systems that cannot exchange two names in one step."""
-    atomic._exchange = lambda one, other: False
-    save_bank()
 
 
 def fitted(seed: int) -> HOTClassifier:
@@ -349,70 +340,26 @@ def fitted(seed: int) -> HOTClassifier:
     return HOTClassifier(BaseClasses.from_samples(X[:72], y[:72])).fit(X[72::4], y[72::4])
 
 
-def prepare_model() -> None:
-    fitted(1).save("one.model")
+def save_bank() -> None:
+    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
 
 
 def save_model() -> None:
     fitted(0).save("one.model", overwrite=True)
 
 
-def prepare_answers() -> None:
-    """A model of features, unlabelled features, and older tables of answers and of samples to label."""
-    prepare_features()
-    X, y = features()
-    np.savez("support.npz", X=X[72::4], y=y[72::4])
-    np.savez("more.npz", X=X[73::4], y=y[73::4])
-    command("fit", "--base", "base.npz", "--support", "support.npz", "-o", "new.model")
-    for name in ("answers.csv", "to-label.csv"):
-        Path(name).write_text("older")
+def save_bank_without_exchange() -> None:
+    """As on systems that cannot exchange two names in one step: for a moment the bank is missing."""
+    atomic._exchange = lambda one, other: False
+    save_bank()
 
 
-def prepare_export() -> None:
-    fitted(0).save("one.model")
-    Path("one.onnx").write_text("older")
-
-
-def prepare_banks() -> None:
-    """Two banks to read, and older banks under the names of the output files."""
-    for seed, name in enumerate(("one", "two", "merge")):
-        BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
-    BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
-
-
-FILES = ("--base", "base.npz", "--novel", "novel.npz")
-SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--jobs", "1")
-EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE)
-TUNE = ("tune", "--base", "base.npz", "--val", "novel.npz", "--grid", "epsilon=0.01,0.05", *SIZE)
-TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3", "--batch-size", "4", "--out", "net")
-EXTRACT = ("extract", "pictures", "--encoder", "./best", "--out", "features")
-CONVERT = ("convert", "--force", "base.npz")
-REPRODUCE = ("reproduce", "histogram", *FILES, "--tasks", "20", "--ways", "3", "--queries", "3")
-PREDICT, SUGGEST = ("predict", "new.model", "more.npz"), ("suggest", "new.model", "more.npz", "-n", "3")
-
-SCENARIOS = (
-    Scenario("evaluate", prepare_features, partial(command, *EVALUATE, "--out", "run")),
-    Scenario("tune", prepare_tuning, partial(command, *TUNE, "--run", "search", "--out", "tuned.json")),
-    Scenario("train", prepare_images, partial(command, *TRAIN)),
-    Scenario("extract", prepare_extraction, partial(command, *EXTRACT)),
-    Scenario("reproduce", prepare_features, partial(command, *REPRODUCE, "--jobs", "1", "--out", "paper")),
-    Scenario("report", prepare_report, partial(command, "report", "run", "--out", "page.html", "--tasks", "2")),
-    *(
-        Scenario(f"convert {kind}", partial(prepare_old, kind), partial(command, *CONVERT, f"out{kind}"))
-        for kind in (".npz", ".npy", ".safetensors", ".csv", ".parquet", ".mat", ".bank")
-    ),
-    Scenario("convert .npy, new", prepare_features, partial(command, *CONVERT, "out.npy")),
-    Scenario("bank", prepare_bank, save_bank),
-    Scenario("bank, without exchange", prepare_bank, save_bank_without_exchange, may_be_missing=True),
-    Scenario("model", prepare_model, save_model),
-    Scenario("predict", prepare_answers, partial(command, *PREDICT, "--batch", "-o", "answers.csv", "--force")),
-    Scenario("suggest", prepare_answers, partial(command, *SUGGEST, "-o", "to-label.csv", "--force")),
-    Scenario("export", prepare_export, partial(command, "export", "one.model", "one.onnx", "--force")),
-    *(
-        Scenario(f"bank {what}", prepare_banks, partial(command, "bank", what, *banks, "-o", f"{what}.bank", "--force"))
-        for what, banks in (("merge", ("one.bank", "two.bank")), ("compact", ("one.bank",)))
-    ),
-)  # fmt: skip
+SCENARIOS: dict[str, Callable[[], None]] = {
+    **{name: partial(command, line) for name, line in COMMANDS.items()},
+    "bank": save_bank,
+    "bank, without exchange": save_bank_without_exchange,
+    "model": save_model,
+}
 
 
 # --- processes
@@ -430,8 +377,6 @@ def freeze_clocks() -> None:
         module.datetime = Frozen  # type: ignore[attr-defined]
     steps = count()
     time.perf_counter = lambda: next(steps) / 1024
-    # In the header of MATLAB files.
-    time.asctime = lambda *moment: "Wed Jan  1 00:00:00 2025"
 
 
 def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
@@ -460,26 +405,24 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
         os._exit(code)
 
 
-def traced(scenario: Scenario, kill_at: int | None, record: Path | None = None) -> None:
+def traced(run: Callable[[], None], kill_at: int | None, record: Path | None = None) -> None:
     """Run a command with its operations counted, and write what was seen to the file `record`."""
     operations = Operations(kill_at)
     operations.install()
-    scenario.run()
+    run()
     if record is not None:
         seen = operations.report()
         with operations.unwatched():
             record.write_text(json.dumps(seen))
 
 
-def crash(scenario: Scenario, root: Path, most: int | None) -> Counts:
-    """Kill a command at its operations, at `most` of them, evenly spaced."""
-    start, box, whole, log, record = (root / name for name in ("start", "box", "undisturbed", "log", "record"))
-    start.mkdir(parents=True)
-    if in_fork(scenario.prepare, start, log):
-        return 0, 0, [f"{scenario.name} cannot be prepared: {last_line(log)}"]
+def crash(scenario: str, run: Callable[[], None], start: Path, root: Path, most: int | None) -> Counts:
+    """Kill a command that starts from the files in `start` at its operations, at `most` of them, evenly spaced."""
+    box, whole, log, record = (root / name for name in ("box", "undisturbed", "log", "record"))
+    root.mkdir(parents=True)
     shutil.copytree(start, box)
-    if in_fork(partial(traced, scenario, None, record), box, log):
-        return 0, 0, [f"{scenario.name} fails undisturbed: {last_line(log)}"]
+    if in_fork(partial(traced, run, None, record), box, log):
+        return 0, 0, [f"{scenario} fails undisturbed: {last_line(log)}"]
     box.rename(whole)
     seen = json.loads(record.read_text())
     for module in seen["modules"]:
@@ -488,15 +431,15 @@ def crash(scenario: Scenario, root: Path, most: int | None) -> Counts:
             importlib.import_module(module)
     points, expected = seen["points"], all_files(whole)
     findings = [
-        f"{scenario.name}: {finding}"
+        f"{scenario}: {finding}"
         for finding in seen["findings"]
-        if not (scenario.may_be_missing and "is missing for a while" in finding)
+        if not (run is save_bank_without_exchange and "is missing for a while" in finding)
     ]
     kills = len(points) if most is None else min(most, len(points))
     for number in sorted({round(n) for n in np.linspace(1, len(points), kills)}):
-        where = f"{scenario.name}, killed before operation {number} of {len(points)} ({points[number - 1]})"
+        where = f"{scenario}, killed before operation {number} of {len(points)} ({points[number - 1]})"
         shutil.copytree(start, box)
-        code = in_fork(partial(traced, scenario, number), box, log)
+        code = in_fork(partial(traced, run, number), box, log)
         if code != -signal.SIGKILL:
             findings.append(f"{where}: not killed, exit code {code}: {last_line(log)}")
         for name, path in final_files(box).items():
@@ -506,7 +449,7 @@ def crash(scenario: Scenario, root: Path, most: int | None) -> Counts:
             hidden_part = name.endswith(".safetensors.part")
             if not (grows or hidden_part or digest(path) in seen["contents"].get(name, ())):
                 findings.append(f"{where}: {name} has neither its old nor its new content")
-        if code := in_fork(scenario.run, box, log):
+        if code := in_fork(run, box, log):
             findings.append(f"{where}: exit code {code} of the rerun: {last_line(log)}")
         else:
             found = all_files(box)
@@ -549,12 +492,11 @@ def load_again_and_again() -> None:
         seen = {*model.new_classes}
 
 
-def share(root: Path) -> Counts:
+def share(start: Path, root: Path) -> Counts:
     """Kill writers of one model at random moments while it is read; operations are additions."""
     box, rng = root / "box", np.random.default_rng(0)
-    box.mkdir(parents=True)
-    if in_fork(prepare_answers, box, root / "log"):
-        return 0, 0, [f"{SHARED} cannot be prepared: {last_line(root / 'log')}"]
+    root.mkdir()
+    shutil.copytree(start, box)
 
     def start(work: Callable[[], None], name: str) -> int:
         process = os.fork()
