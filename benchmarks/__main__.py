@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import runpy
 import sys
 import warnings
 from pathlib import Path
@@ -25,10 +24,6 @@ def main() -> None:
             tree = ast.parse(Path(__file__).with_name(f"{known}.py").read_text("utf-8"))
             print(f"{known:<18} {(ast.get_docstring(tree) or '').splitlines()[0]}")
         sys.exit(0 if name == "--help" else f"There is no benchmark {name!r}; these are all.")
-    if "argparse" in Path(__file__).with_name(f"{name}.py").read_text():
-        sys.argv[1:2] = []
-        runpy.run_module(f"benchmarks.{name}", run_name="__main__")
-        return
     benchmark = importlib.import_module(f"benchmarks.{name}")
     # The published constants suit other features; accuracy is what the tables show.
     warnings.simplefilter("ignore", HotshotWarning)

@@ -46,50 +46,40 @@ MORE_EXIT_CODES = {"inspect": {1}}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# The valid command lines use few samples, so ways, queries and tasks are few too.
-FEW = ["--ways", "2", "--queries", "2", "--tasks", "2"]
-FILES = ["--base", "base.npz", "--novel", "novel.npz"]
-# Arguments and options of small valid lines, by command; other commands run without any.
-VALID: dict[str, list[tuple[list[str], list[str]]]] = {
-    "demo": [([], [*FEW, "--shots", "1", "--methods", "hot,centroid"])],
+# Small valid lines by command, arguments first; other commands run without any. They use few samples, so ways, queries
+# and tasks are few too.
+FEW = "--ways 2 --queries 2 --tasks 2 --jobs 1"
+FILES = f"--base base.npz --novel novel.npz {FEW}"
+TRAIN = "images --size 16 --epochs 1 --filters 2 --batch-size 4"
+VALID = {
+    "demo": ["--ways 2 --queries 2 --tasks 2 --shots 1 --methods hot,centroid"],
     "evaluate": [
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "bd-cspn,centroid", "--batch", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "free-lunch,tuned=tuned.json", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1", "--out", "run"]),
-        ([], ["--base", "base.bank", "--novel", "novel.npz", *FEW, "--shots", "1", "--methods", "hot", "--jobs", "1"]),
+        f"{FILES} --shots 1 --methods hot,centroid",
+        f"{FILES} --shots 1 --methods bd-cspn,centroid --batch",
+        f"{FILES} --shots 1 --methods free-lunch,tuned=tuned.json",
+        f"{FILES} --shots 1 --methods hot,centroid --out run",
+        f"--base base.bank --novel novel.npz {FEW} --shots 1 --methods hot",
     ],
-    "tune": [
-        ([], ["--base", "base.npz", "--val", "novel.npz", *FEW, "--shots", "1", "--grid", "mix=0.2,0.4", "--jobs", "1"])
-    ],
-    "inspect": [
-        (["base.npz"], []),
-        (["base.npz", "novel.npz"], []),
-    ],
+    "tune": [f"--base base.npz --val novel.npz {FEW} --shots 1 --grid mix=0.2,0.4"],
+    "inspect": ["base.npz", "base.npz novel.npz"],
     "convert": [
-        (["base.npz", "converted.safetensors"], []),
-        (["base.npz", "converted.bank"], ["--no-samples", "--covariance", "pooled"]),
-        (["plain.npy", "converted.csv"], ["--labels", "plain.labels.npy"]),
+        "base.npz converted.safetensors",
+        "base.npz converted.bank --no-samples --covariance pooled",
+        "plain.npy converted.csv --labels plain.labels.npy",
     ],
-    "train": [
-        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4"]),
-        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4", "--out", "backbone"]),
-    ],
+    "train": [TRAIN, f"{TRAIN} --out backbone"],
     "extract": [
-        (["images"], ["--encoder", "backbone/best"]),
-        (["images"], ["--encoder", "conv4@weights.pt", "--size", "16"]),
-        (["images"], ["--encoder", "network.py:make", "--size", "16"]),
-        (["images"], ["--encoder", "network.onnx", "--size", "16"]),
+        "images --encoder backbone/best",
+        "images --encoder conv4@weights.pt --size 16",
+        "images --encoder network.py:make --size 16",
+        "images --encoder network.onnx --size 16",
     ],
-    "reproduce": [
-        (["costs"], [*FILES, *FEW, "--jobs", "1"]),
-        (["costs"], [*FILES, *FEW, "--jobs", "1", "--out", "all"]),
-    ],
-    "bank merge": [(["base.bank", "novel.bank"], ["--out", "merged.bank"])],
-    "bank compact": [(["base.bank"], ["-o", "small.bank"])],
-    "export": [(["one.model", "one.onnx"], [])],
-    "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
-}  # fmt: skip
+    "reproduce": [f"costs {FILES}", f"costs {FILES} --out all"],
+    "bank merge": ["base.bank novel.bank --out merged.bank"],
+    "bank compact": ["base.bank -o small.bank"],
+    "export": ["one.model one.onnx"],
+    "report": ["run --tasks 1", "all --tasks 1", "run all --tasks 0"],
+}
 
 NUMBERS = [
     "0", "-1", "1", "2", "1.5", "1e999", "1e-999", "nan", "-inf", "1e308", "1e-320", "0x10", "9" * 23, "-" + "9" * 23,
@@ -198,7 +188,9 @@ def commands() -> dict[str, list[Any]]:
 def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
     """A valid line with one or two hostile values, or with a damaged file."""
     command = rng.choice(sorted(known))
-    arguments, options = (list(part) for part in rng.choice(VALID.get(command, [([], [])])))
+    words = rng.choice(VALID.get(command, [""])).split()
+    n_arguments = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+    arguments, options = words[:n_arguments], words[n_arguments:]
     damaged = rng.random() < 0.2
     for _ in range(0 if damaged else rng.choice((1, 1, 2))):
         param = rng.choice(known[command])
@@ -287,12 +279,12 @@ IMPORTED = (
     "hotshot.images.extraction", "hotshot.images.training", "hotshot.paper.experiments", "hotshot.report",
 )  # fmt: skip
 MAKING = (
-    ["convert", "base.npz", "base.bank"],
-    ["convert", "novel.npz", "novel.bank"],
-    ["evaluate", *VALID["evaluate"][0][1], "--out", "run"],
-    ["tune", *VALID["tune"][0][1], "--out", "tuned.json"],
-    ["train", "images", *VALID["train"][0][1], "--out", "backbone"],
-    ["reproduce", "costs", *VALID["reproduce"][0][1], "--out", "all"],
+    "convert base.npz base.bank",
+    "convert novel.npz novel.bank",
+    f"evaluate {VALID['evaluate'][0]} --out run",
+    f"tune {VALID['tune'][0]} --out tuned.json",
+    f"train {TRAIN} --out backbone",
+    f"reproduce {VALID['reproduce'][1]}",
 )
 
 
@@ -491,7 +483,7 @@ def warm_up(root: Path) -> None:
         (root / name).mkdir(parents=True)
     (root / "making" / "work").symlink_to(inputs)
     make_files(inputs)
-    for arguments in MAKING:
-        made = run(tuple(arguments), root / "making")
+    for line in MAKING:
+        made = run(tuple(line.split()), root / "making")
         if made.code:
-            sys.exit(f"The valid command hotshot {shlex.join(arguments)} failed: {made.stderr}")
+            sys.exit(f"The valid command hotshot {line} failed: {made.stderr}")
