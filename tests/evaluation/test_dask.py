@@ -16,7 +16,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from conftest import make_bank
-from few_shot_problems import ragged_bank
+from few_shot_problems import assert_same, ragged_bank
 from hotshot import BaseClasses, HOTClassifier, evaluate
 from hotshot.base import building
 from hotshot.errors import InputError, RunError
@@ -71,14 +71,6 @@ def workers(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         client.wait_for_workers(3, timeout=20)
         yield list(client.run(os.getpid).values())
-
-
-def assert_same(found, expected):
-    for one, other in zip(found.results, expected.results, strict=True):
-        assert (one.method, one.shots) == (other.method, other.shots)
-        assert np.array_equal(one.accuracies, other.accuracies)
-        assert one.recall == other.recall
-        assert one.statuses == other.statuses
 
 
 def test_a_cluster_finds_what_one_process_finds(cluster, workers, expected, tmp_path):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
-from few_shot_problems import ragged_bank
+from few_shot_problems import assert_same, ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.errors import RunError
 from hotshot.evaluation import journal as journals
@@ -68,15 +68,6 @@ def folder(whole, tmp_path):
     return shutil.copytree(whole[0], tmp_path / "run")
 
 
-def assert_same(found, expected):
-    for one, other in zip(found.results, expected.results, strict=True):
-        assert (one.method, one.shots) == (other.method, other.shots)
-        assert np.array_equal(one.accuracies, other.accuracies)
-        assert one.recall == other.recall
-        assert one.calibration_error == other.calibration_error
-        assert one.statuses == other.statuses
-
-
 def lines_of(folder):
     return (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
 
@@ -120,18 +111,6 @@ def test_the_order_of_records_does_not_matter(whole, folder):
     found, _, computed = run(folder)
     assert not computed
     assert_same(found, whole[1])
-
-
-def test_a_request_says_what_it_was_made_with(whole):
-    about = json.loads((whole[0] / "run.json").read_text())
-    assert set(about["request"]["methods"]) == {"nearest", "means"}
-    assert about["request"]["tasks"] == 9
-    assert about["versions"]["numpy"] == np.__version__
-
-
-def test_results_are_written_beside_the_journal(whole):
-    rows = json.loads((whole[0] / "results.json").read_text())["rows"]
-    assert rows == whole[1].rows()
 
 
 @pytest.mark.parametrize(
@@ -241,17 +220,6 @@ def test_lines_without_their_checksum_are_counted(tmp_path):
         assert journal.dropped == 1
 
 
-def test_records_of_another_shape_are_computed_again(whole, folder):
-    lines = lines_of(folder)
-    document = decode(lines[4].strip())
-    lines[4] = encode({key: value for key, value in document.items() if key != "bins"})
-    lines[5] = encode({**document, "unit": {"shots": 1}})
-    (folder / "journal.jsonl").write_bytes(b"".join(lines))
-    found, known, _ = run(folder)
-    assert len(known) == UNITS - 2
-    assert_same(found, whole[1])
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -309,26 +277,12 @@ def test_no_single_changed_byte_goes_unnoticed(record, data):
 # Folders that cannot be used
 
 
-def test_a_file_is_no_run_folder(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("mine")
-    for out in (path, path / "below"):
-        with pytest.raises(RunError, match="is a file, not a run folder: name another"):
-            run(out)
-    assert path.read_text() == "mine"
-
-
 @pytest.mark.parametrize("name", ["run", "run/within"])
 def test_a_file_is_refused_before_settings_are_chosen(tmp_path, monkeypatch, name):
     (tmp_path / "run").touch()
     monkeypatch.setattr(runner, "estimator_to_json", lambda _: pytest.fail("settings were chosen"))
     with pytest.raises(RunError, match="is a file, not a run folder: name another"):
         run(tmp_path / name)
-
-
-def test_missing_folders_are_made(tmp_path):
-    run(tmp_path / "a" / "b", {"nearest": METHODS["nearest"], "again": METHODS["nearest"]})
-    assert (tmp_path / "a" / "b" / "journal.jsonl").exists()
 
 
 def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
@@ -386,7 +340,7 @@ def test_a_journal_without_its_request_is_refused(folder):
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b"a request"])
+@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b'{"request": [1]}'])
 def test_a_request_that_cannot_be_read_is_refused(folder, content):
     (folder / "run.json").write_bytes(content)
     before = contents(folder)
@@ -461,21 +415,4 @@ def test_a_run_on_a_full_disk_keeps_what_fitted_and_ends_with_the_same_results(
     monkeypatch.undo()
     found, known, computed = run(tmp_path / "run")
     assert (len(known), len(computed)) == (len(kept), UNITS - len(kept))
-    assert_same(found, whole[1])
-
-
-def test_a_limit_of_the_system_is_met_like_a_full_disk(whole, tmp_path):
-    resource = pytest.importorskip("resource")
-    room = sum(map(len, lines_of(whole[0])[:4])) + 100
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), before[1]))
-    try:
-        with pytest.raises(RunError, match="make room and rerun the command to resume"):
-            run(tmp_path / "run")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    kept = lines_of(tmp_path / "run")
-    assert len(kept) >= 3
-    found, known, _ = run(tmp_path / "run")
-    assert len(known) == len(kept)
     assert_same(found, whole[1])

@@ -64,12 +64,6 @@ def test_versions_and_the_request_cannot_be_talked_over(tmp_path):
     assert load_run(out).about["versions"]["numpy"] == np.__version__
 
 
-def test_classes_that_were_never_drawn_keep_their_place(tmp_path):
-    found = evaluate(METHODS, X, Y, out=tmp_path / "run", **{**REQUEST, "tasks": 1, "shots": 1})
-    assert len(found["hot", 1].recall) == 3
-    assert load_run(tmp_path / "run").evaluation["hot", 1].recall == found["hot", 1].recall
-
-
 def lines(run):
     return (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
 
