@@ -152,25 +152,6 @@ def test_the_same_request_in_other_words_goes_on(whole, folder):
 # Torn and changed lines
 
 
-def truncated(folder, missing):
-    content = (folder / "journal.jsonl").read_bytes()
-    (folder / "journal.jsonl").write_bytes(content[: len(content) - missing])
-
-
-@pytest.mark.parametrize("missing", [1, 2, 50, "line but one byte", "line", "line and newline", "two lines"])
-def test_a_run_cut_anywhere_ends_with_the_same_results(whole, folder, missing):
-    lines = lines_of(folder)
-    last, both = len(lines[-1]), len(lines[-1]) + len(lines[-2])
-    sizes = {"line but one byte": last - 1, "line": last, "line and newline": last + 1, "two lines": both}
-    missing = sizes.get(missing, missing)
-    truncated(folder, missing)
-    found, known, computed = run(folder)
-    lost = 1 if missing <= last else 2
-    assert (len(known), len(computed)) == (UNITS - lost, lost)
-    assert_same(found, whole[1])
-    assert all(decode(line.strip()) is not None for line in lines_of(folder))
-
-
 def test_a_journal_cut_at_any_byte_of_its_last_two_records_becomes_whole_again(tmp_path):
     records = [{"unit": i, "correct": [[1, 2]] * (i + 1), "name": "é\n"} for i in range(4)]
     with Journal(tmp_path, {}, {}) as journal:
@@ -208,16 +189,6 @@ def test_a_line_without_its_checksum_is_computed_again(whole, folder, damage, pl
     assert (len(known), len(computed)) == (UNITS - 1, 1)
     assert_same(found, whole[1])
     assert len(run(folder)[1]) == UNITS
-
-
-def test_lines_without_their_checksum_are_counted(tmp_path):
-    with Journal(tmp_path, {}, {}) as journal:
-        for i in range(3):
-            journal.append({"unit": i})
-        lines = lines_of(tmp_path)
-        (tmp_path / "journal.jsonl").write_bytes(lines[0] + b"x" + lines[1] + lines[2])
-        assert [record["unit"] for record in journal] == [0, 2]
-        assert journal.dropped == 1
 
 
 @pytest.mark.parametrize(
@@ -323,13 +294,6 @@ def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process
         with pytest.raises(RunError), Journal(tmp_path, {}, {}):
             pass
         assert lines_of(tmp_path)[-1] == b"0123 being writ"
-
-
-def test_a_request_without_a_journal_starts_from_nothing(whole, folder):
-    (folder / "journal.jsonl").unlink()
-    found, known, computed = run(folder)
-    assert (len(known), len(computed)) == (0, UNITS)
-    assert_same(found, whole[1])
 
 
 def test_a_journal_without_its_request_is_refused(folder):
