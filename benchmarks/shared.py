@@ -30,7 +30,7 @@ console = Console(width=150)
 DataFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Folder with `banking77/features.npz` and `miniimagenet/features.npz`, see `load`."
+        metavar="DATA", help="Folder with banking77/features.npz and miniimagenet/features.npz (`load` in shared.py)."
     ),
 ]
 Sets = Annotated[str, typer.Option(help="Sets, separated by commas.")]
