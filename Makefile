@@ -19,7 +19,7 @@ test-kernels: $(VENV)/installed-dev
 
 # Every command that writes, killed before each of its file operations and run again: nothing may be lost or mixed.
 crash: $(VENV)/installed-dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.crash
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks crash
 
 # Property tests, feature files and command lines with fresh random inputs; what is found is printed with how to repeat
 # it.
@@ -27,8 +27,8 @@ FUZZ_FILES ?= 20000
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n 2 -m hypothesis
-	$(BIN)/python -m benchmarks.fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
-	$(BIN)/python -m benchmarks.fuzz_commands --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
+	$(BIN)/python -m benchmarks fuzz_files --inputs $(FUZZ_FILES) --seed $$(date +%s)
+	$(BIN)/python -m benchmarks fuzz_commands --seconds $(FUZZ_SECONDS) --seed $$(date +%s)
 
 # The site, to be opened as site/index.html: every code cell is run, and a warning is an error.
 docs: $(VENV)/installed-dev
@@ -40,11 +40,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python -m benchmarks.transport
-	$(BIN)/python -m benchmarks.estimator
-	$(BIN)/python -m benchmarks.evaluation
-	$(BIN)/python -m benchmarks.interval_coverage
-	$(BIN)/python -m benchmarks.banks
+	$(BIN)/python -m benchmarks transport
+	$(BIN)/python -m benchmarks estimator
+	$(BIN)/python -m benchmarks evaluation
+	$(BIN)/python -m benchmarks interval_coverage
+	$(BIN)/python -m benchmarks banks
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

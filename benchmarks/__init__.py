@@ -1,1 +1,1 @@
-"""Benchmarks: ratios against named peers, each a command that prints its table."""
+"""Benchmarks and fuzzers, each a command that prints its tables: `python -m benchmarks NAME`."""

@@ -1,4 +1,4 @@
-"""Kill every command that writes files before each of its file operations: `python -m benchmarks.crash`.
+"""Kill every command that writes files before each of its file operations.
 
 A command first runs undisturbed, and its file operations are counted: create, write, fsync, rename, truncate and
 remove, of files and folders. Then it is killed (SIGKILL) before the first operation, before the second, and so on; a
@@ -17,7 +17,6 @@ Clocks are replaced by counters, so that dates and seconds are the same in every
 
 from __future__ import annotations
 
-import argparse
 import builtins
 import hashlib
 import importlib
@@ -26,26 +25,28 @@ import json
 import os
 import shutil
 import signal
-import stat
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import typer
 from PIL import Image
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
-from hotshot.cli import convert, extract, main
+from hotshot.cli import convert, extract
+from hotshot.cli import main as hotshot
 from hotshot.files import atomic
 from hotshot.images import training
 from hotshot.images.backbones import create
@@ -58,11 +59,49 @@ from hotshot.report import make_report
 SECONDS = 120
 # A killed process loses nothing that it has written, so a folder in memory is enough.
 FAST = Path("/dev/shm")
-KILLED = -signal.SIGKILL
 # Files that grow in place by design: readers check them line by line, or row by row.
 GROWING = ("journal.jsonl", ".safetensors.part")
+# Imported here, once for all forks.
 assert EXPERIMENTS
 assert make_report
+# Operations, kills and findings of a scenario.
+Counts = tuple[int, int, list[str]]
+
+
+def main(
+    commands: Annotated[list[str] | None, typer.Argument(help="Such as train; all by default.")] = None,
+    most: Annotated[int | None, typer.Option(help="Kills per command; all operations by default.")] = None,
+    jobs: Annotated[int, typer.Option(help="Commands tested at the same time.")] = os.cpu_count() or 1,
+) -> None:
+    names = [*SCENARIOS, SHARED]
+    chosen = commands or names
+    if unknown := set(chosen) - set(names):
+        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {'; '.join(names)}.")
+    # Small values, for several batches and short runs.
+    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
+    totals = np.zeros(3, dtype=int)
+    place = FAST if FAST.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(prefix="hotshot-crash-", dir=place) as root,
+        ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool,
+    ):
+        start, log = Path(root, "start"), Path(root, "log")
+        start.mkdir()
+        if in_fork(prepare, start, log):
+            sys.exit(f"The input files cannot be prepared: {last_line(log)}")
+        futures = {
+            pool.submit(share, start, Path(root, str(number)))
+            if name == SHARED
+            else pool.submit(crash, name, SCENARIOS[name], start, Path(root, str(number)), most): name
+            for number, name in enumerate(chosen)
+        }
+        for future in as_completed(futures):
+            points, kills, findings = future.result()
+            totals += points, kills, len(findings)
+            print(f"{futures[future]}: {points} operations, {kills} kills, {len(findings)} findings")
+            print("".join(f"  {finding}\n" for finding in findings), end="", flush=True)
+    print("All: {} operations, {} kills, {} findings.".format(*totals))
+    sys.exit(bool(totals[2]))
 
 
 # --- file operations of a process
@@ -85,7 +124,7 @@ class Operations:
     def install(self) -> None:
         """Start counting."""
         operations = self
-        fsync, exchange, opener, raw = os.fsync, atomic._exchange, io.open, io.FileIO
+        fsync, opener, raw = os.fsync, io.open, io.FileIO
 
         class CountedFile(raw):
             def write(self, data: Any) -> int:
@@ -94,7 +133,7 @@ class Operations:
                     operations.count("write", self.name)
                     if operations.reaches_kill("write half", self.name):
                         super().write(memoryview(data).cast("B")[: max(1, memoryview(data).nbytes // 2)])
-                        operations.kill()
+                        kill()
                 return super().write(data)
 
             def truncate(self, size: int | None = None) -> int:
@@ -116,13 +155,8 @@ class Operations:
             fsync(descriptor)
             operations.unsynced.discard(os.fstat(descriptor).st_ino)
 
-        def traced_exchange(one: Path, other: Path) -> bool:
-            operations.count("exchange", other)
-            operations.check_synced(one)
-            return exchange(one, other)
-
         builtins.open = io.open = traced_open  # type: ignore[assignment]
-        os.fsync, atomic._exchange = traced_fsync, traced_exchange
+        os.fsync = traced_fsync
         sys.addaudithook(self.audit)
 
     def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -165,7 +199,7 @@ class Operations:
         if self.busy or not self.covers(path):
             return
         if self.reaches_kill(kind, path):
-            self.kill()
+            kill()
 
     def reaches_kill(self, kind: str, path: Any) -> bool:
         """Count an operation; returns whether the process must be killed before it."""
@@ -190,28 +224,33 @@ class Operations:
             self.findings.add(f"{missing[0]} is missing for a while")
         self.present |= set(found)
 
-    def kill(self) -> None:
-        """End this process at once."""
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def unwatched(self) -> Any:
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
         """A block whose own file operations are not counted."""
-        operations = self
+        before, self.busy = self.busy, True
+        try:
+            yield
+        finally:
+            self.busy = before
 
-        class Unwatched:
-            def __enter__(self) -> None:
-                self.before, operations.busy = operations.busy, True
+    def report(self) -> dict[str, Any]:
+        """What was seen."""
+        with self.unwatched():
+            self.record_contents()
+            contents = {name: sorted(digests) for name, digests in self.contents.items()}
+        facts = {"points": self.points, "contents": contents, "findings": sorted(self.findings)}
+        return {**facts, "modules": sorted(sys.modules)}
 
-            def __exit__(self, *exception: object) -> None:
-                operations.busy = self.before
 
-        return Unwatched()
+def kill() -> None:
+    """End this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def final_files(folder: Path) -> dict[str, Path]:
     """Files under final names; hidden files are unfinished, or locks."""
     paths = (path for path in folder.rglob("*") if not any(p.startswith(".") for p in path.relative_to(folder).parts))
-    return {str(path.relative_to(folder)): path for path in paths if stat.S_ISREG(path.stat().st_mode)}
+    return {str(path.relative_to(folder)): path for path in paths if path.is_file()}
 
 
 def digest(path: Path) -> str:
@@ -227,21 +266,31 @@ def all_files(folder: Path) -> dict[str, str]:
 
 # --- commands
 
+FILES = "--base base.npz --novel novel.npz"
+SIZE = "--tasks 40 --shots 1 --ways 3 --queries 3 --jobs 1"
+EVALUATE = f"evaluate {FILES} --methods hot,centroid-cl2n {SIZE}"
+FORMATS = (".npz", ".npy", ".safetensors", ".csv", ".parquet", ".bank")
+COMMANDS = {
+    "evaluate": f"{EVALUATE} --out new-run",
+    "tune": f"tune --base base.npz --val novel.npz --grid epsilon=0.01,0.05 {SIZE} --run search --out tuned.json",
+    "train": "train pictures --size 16 --filters 2 --epochs 3 --batch-size 4 --out net",
+    "extract": "extract pictures --encoder ./best --out features",
+    "reproduce": f"reproduce histogram {FILES} --tasks 20 --ways 3 --queries 3 --jobs 1 --out paper",
+    "report": "report run --out page.html --tasks 2",
+    **{f"convert {kind}": f"convert --force base.npz out{kind}" for kind in FORMATS},
+    "convert .npy, new": "convert base.npz new.npy",
+    "predict": "predict new.model more.npz --batch -o answers.csv --force",
+    "suggest": "suggest new.model more.npz -n 3 -o to-label.csv --force",
+    "export": "export new.model one.onnx --force",
+    "bank merge": "bank merge one.bank two.bank -o merge.bank --force",
+    "bank compact": "bank compact one.bank -o compact.bank --force",
+}
 
-@dataclass(frozen=True)
-class Scenario:
-    """A command; `prepare` makes its input files, and older output files, in the current folder."""
 
-    name: str
-    prepare: Callable[[], None]
-    run: Callable[[], None]
-    exchange: bool = True
-
-
-def command(*arguments: str) -> None:
-    sys.argv = ["hotshot", *arguments]
+def command(line: str) -> None:
+    sys.argv = ["hotshot", *line.split()]
     try:
-        main()
+        hotshot()
     except SystemExit as stop:
         if stop.code:
             raise
@@ -254,55 +303,36 @@ def features(seed: int = 0, names: str = "class") -> tuple[np.ndarray, np.ndarra
     return X.astype(np.float32), np.array([f"{names} {label}" for label in y])
 
 
-def prepare_features() -> None:
+def prepare() -> None:
+    """Make the input files of all commands, and older files under the names of most outputs."""
     X, y = features()
-    np.savez("base.npz", X=X[:72], y=y[:72])
-    np.savez("novel.npz", X=X[72:], y=y[72:])
-
-
-def prepare_old(suffix: str) -> None:
-    """Features to convert, and an older output file in the new format."""
-    prepare_features()
-    X, y = features(1, "older")
-    np.savez("older.npz", X=X, y=y)
-    command("convert", "older.npz", f"out{suffix}")
-
-
-def prepare_report() -> None:
-    prepare_features()
-    Path("page.html").write_text('<meta name="generator" content="hotshot report 0">')
-    command("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE, "--out", "run")
-
-
-def prepare_tuning() -> None:
-    prepare_features()
+    for name, rows in (("base", slice(72)), ("novel", slice(72, None)), ("support", slice(72, None, 4))):
+        np.savez(f"{name}.npz", X=X[rows], y=y[rows])
+    np.savez("more.npz", X=X[73::4], y=y[73::4])
+    older, labels = features(1, "older")
+    np.savez("older.npz", X=older, y=labels)
+    for kind in FORMATS:
+        command(f"convert older.npz out{kind}")
+    command(f"{EVALUATE} --out run")
+    command("fit --base base.npz --support support.npz -o new.model")
+    for name in ("answers.csv", "to-label.csv", "one.onnx"):
+        Path(name).write_text("older")
     Path("tuned.json").write_text("{}")
-
-
-def prepare_images() -> None:
+    Path("page.html").write_text('<meta name="generator" content="hotshot report 0">')
+    for seed, name in enumerate(("two", "one", "merge")):
+        BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
+    BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
+    fitted(1).save("one.model")
     rng = np.random.default_rng(0)
-    for split, classes in (("train", "ab"), ("val", "cd"), ("test", "ef")):
-        for name in classes:
-            folder = Path("pictures", split, name)
-            folder.mkdir(parents=True)
-            for number in range(4):
-                Image.fromarray(rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)).save(folder / f"{number}.png")
-
-
-def prepare_extraction() -> None:
-    prepare_images()
+    for name in ("train/a", "train/b", "val/c", "val/d", "test/e", "test/f"):
+        Path("pictures", name).mkdir(parents=True)
+        for number in range(4):
+            pixels = rng.integers(0, 255, size=(20, 20, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(Path("pictures", name, f"{number}.png"))
     torch.manual_seed(0)
     recipe = Recipe(options={"filters": 2}, size=16, epochs=1)
     about = {"recipe": recipe.as_json(), "names": ["a", "b"], "width": 2, "history": [{"validation": None}]}
     save_checkpoint(Path("best"), {"backbone": create("conv4", filters=2)}, None, about)
-
-
-def prepare_bank() -> None:
-    BaseClasses.from_samples(*features(1)).save("one.bank")
-
-
-def save_bank() -> None:
-    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
 
 
 def fitted(seed: int) -> HOTClassifier:
@@ -310,72 +340,26 @@ def fitted(seed: int) -> HOTClassifier:
     return HOTClassifier(BaseClasses.from_samples(X[:72], y[:72])).fit(X[72::4], y[72::4])
 
 
-def prepare_model() -> None:
-    fitted(1).save("one.model")
+def save_bank() -> None:
+    BaseClasses.from_samples(*features()).save("one.bank", overwrite=True)
 
 
 def save_model() -> None:
     fitted(0).save("one.model", overwrite=True)
 
 
-def prepare_answers() -> None:
-    """A model of features, unlabelled features, and older tables of answers and of samples to label."""
-    prepare_features()
-    X, y = features()
-    np.savez("support.npz", X=X[72::4], y=y[72::4])
-    np.savez("more.npz", X=X[73::4], y=y[73::4])
-    command("fit", "--base", "base.npz", "--support", "support.npz", "-o", "new.model")
-    for name in ("answers.csv", "to-label.csv"):
-        Path(name).write_text("older")
+def save_bank_without_exchange() -> None:
+    """As on systems that cannot exchange two names in one step: for a moment the bank is missing."""
+    atomic._exchange = lambda one, other: False
+    save_bank()
 
 
-def prepare_export() -> None:
-    fitted(0).save("one.model")
-    Path("one.onnx").write_text("older")
-
-
-def prepare_banks() -> None:
-    """Two banks to read, and older banks under the names of the output files."""
-    for seed, name in enumerate(("one", "two", "merge")):
-        BaseClasses.from_samples(*features(seed)).save(f"{name}.bank")
-    BaseClasses.from_samples(*features(3)).save("compact.bank", samples=False, covariance="pooled")
-
-
-FILES = ("--base", "base.npz", "--novel", "novel.npz")
-SIZE = ("--tasks", "40", "--shots", "1", "--ways", "3", "--queries", "3", "--jobs", "1")
-EVALUATE = ("evaluate", *FILES, "--methods", "hot,centroid-cl2n", *SIZE)
-TUNE = ("tune", "--base", "base.npz", "--val", "novel.npz", "--grid", "epsilon=0.01,0.05", *SIZE)
-TRAIN = ("train", "pictures", "--size", "16", "--filters", "2", "--epochs", "3", "--batch-size", "4", "--out", "net")
-EXTRACT = ("extract", "pictures", "--encoder", "./best", "--out", "features")
-CONVERT = ("convert", "--force", "base.npz")
-REPRODUCE = ("reproduce", "histogram", *FILES, "--tasks", "20", "--ways", "3", "--queries", "3")
-PREDICT, SUGGEST = ("predict", "new.model", "more.npz"), ("suggest", "new.model", "more.npz", "-n", "3")
-
-SCENARIOS = (
-    Scenario("evaluate", prepare_features, partial(command, *EVALUATE, "--out", "run")),
-    Scenario("tune", prepare_tuning, partial(command, *TUNE, "--run", "search", "--out", "tuned.json")),
-    Scenario("train", prepare_images, partial(command, *TRAIN)),
-    Scenario("train, without exchange", prepare_images, partial(command, *TRAIN), exchange=False),
-    Scenario("extract", prepare_extraction, partial(command, *EXTRACT)),
-    Scenario("reproduce", prepare_features, partial(command, *REPRODUCE, "--jobs", "1", "--out", "paper")),
-    Scenario("report", prepare_report, partial(command, "report", "run", "--out", "page.html", "--tasks", "2")),
-    *(
-        Scenario(f"convert {kind}", partial(prepare_old, kind), partial(command, *CONVERT, f"out{kind}"))
-        for kind in (".npz", ".npy", ".safetensors", ".csv", ".parquet", ".mat", ".bank")
-    ),
-    Scenario("convert .npy, new", prepare_features, partial(command, *CONVERT, "out.npy")),
-    Scenario("bank", prepare_bank, save_bank),
-    Scenario("bank, without exchange", prepare_bank, save_bank, exchange=False),
-    Scenario("model", prepare_model, save_model),
-    Scenario("model, without exchange", prepare_model, save_model, exchange=False),
-    Scenario("predict", prepare_answers, partial(command, *PREDICT, "--batch", "-o", "answers.csv", "--force")),
-    Scenario("suggest", prepare_answers, partial(command, *SUGGEST, "-o", "to-label.csv", "--force")),
-    Scenario("export", prepare_export, partial(command, "export", "one.model", "one.onnx", "--force")),
-    *(
-        Scenario(f"bank {what}", prepare_banks, partial(command, "bank", what, *banks, "-o", f"{what}.bank", "--force"))
-        for what, banks in (("merge", ("one.bank", "two.bank")), ("compact", ("one.bank",)))
-    ),
-)  # fmt: skip
+SCENARIOS: dict[str, Callable[[], None]] = {
+    **{name: partial(command, line) for name, line in COMMANDS.items()},
+    "bank": save_bank,
+    "bank, without exchange": save_bank_without_exchange,
+    "model": save_model,
+}
 
 
 # --- processes
@@ -393,8 +377,6 @@ def freeze_clocks() -> None:
         module.datetime = Frozen  # type: ignore[attr-defined]
     steps = count()
     time.perf_counter = lambda: next(steps) / 1024
-    # In the header of MATLAB files.
-    time.asctime = lambda *moment: "Wed Jan  1 00:00:00 2025"
 
 
 def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
@@ -405,9 +387,9 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
     code = 1
     try:
         signal.alarm(SECONDS)
-        output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+        with open(log, "wb") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
         sys.stdout, sys.stderr = io.TextIOWrapper(io.FileIO(1, "w")), io.TextIOWrapper(io.FileIO(2, "w"))
         os.chdir(folder)
         freeze_clocks()
@@ -423,81 +405,59 @@ def in_fork(work: Callable[[], None], folder: Path, log: Path) -> int:
         os._exit(code)
 
 
-def traced(scenario: Scenario, kill_at: int | None, record: Path | None = None) -> None:
+def traced(run: Callable[[], None], kill_at: int | None, record: Path | None = None) -> None:
     """Run a command with its operations counted, and write what was seen to the file `record`."""
-    if not scenario.exchange:
-        atomic._exchange = lambda one, other: False
     operations = Operations(kill_at)
     operations.install()
-    scenario.run()
+    run()
     if record is not None:
+        seen = operations.report()
         with operations.unwatched():
-            operations.record_contents()
-            contents = {name: sorted(digests) for name, digests in operations.contents.items()}
-            found = {"points": operations.points, "contents": contents, "findings": sorted(operations.findings)}
-            record.write_text(json.dumps({**found, "modules": sorted(sys.modules)}))
+            record.write_text(json.dumps(seen))
 
 
-def crash(scenario: Scenario, root: Path, most: int | None) -> tuple[int, int, list[str]]:
-    """Kill a command at its operations, at `most` of them, evenly spaced; returns operations, kills, findings."""
-    start, box, log, record = root / "start", root / "box", root / "log", root / "record"
-    start.mkdir(parents=True)
-    if in_fork(scenario.prepare, start, log):
-        return 0, 0, [f"{scenario.name} cannot be prepared: {last_line(log)}"]
-
-    def fresh() -> None:
-        shutil.rmtree(box, ignore_errors=True)
-        shutil.copytree(start, box)
-
-    fresh()
-    if in_fork(partial(traced, scenario, None, record), box, log):
-        return 0, 0, [f"{scenario.name} fails undisturbed: {last_line(log)}"]
+def crash(scenario: str, run: Callable[[], None], start: Path, root: Path, most: int | None) -> Counts:
+    """Kill a command that starts from the files in `start` at its operations, at `most` of them, evenly spaced."""
+    box, whole, log, record = (root / name for name in ("box", "undisturbed", "log", "record"))
+    root.mkdir(parents=True)
+    shutil.copytree(start, box)
+    if in_fork(partial(traced, run, None, record), box, log):
+        return 0, 0, [f"{scenario} fails undisturbed: {last_line(log)}"]
+    box.rename(whole)
     seen = json.loads(record.read_text())
     for module in seen["modules"]:
         # Imports that the command makes late, such as torch's optimisers, would take most of the time of each run.
         with suppress(Exception):
             importlib.import_module(module)
-    undisturbed, last = all_files(box), {name: path.read_bytes() for name, path in final_files(box).items()}
-    points, findings = seen["points"], [f"{scenario.name}: {finding}" for finding in seen["findings"]]
-    if not scenario.exchange:
-        # Without an exchange the old folder is missing between two renames, as intended.
-        findings = [finding for finding in findings if "is missing for a while" not in finding]
-    old = {name: path.read_bytes() for name, path in final_files(start).items()}
-    chosen = range(1, len(points) + 1)
-    if most is not None and most < len(points):
-        chosen = sorted({round(1 + i * (len(points) - 1) / (most - 1)) for i in range(most)})
-    for number in chosen:
-        where = f"{scenario.name}, killed before operation {number} of {len(points)} ({points[number - 1]})"
-        fresh()
-        code = in_fork(partial(traced, scenario, number), box, log)
-        if code != KILLED:
+    points, expected = seen["points"], all_files(whole)
+    findings = [
+        f"{scenario}: {finding}"
+        for finding in seen["findings"]
+        if not (run is save_bank_without_exchange and "is missing for a while" in finding)
+    ]
+    kills = len(points) if most is None else min(most, len(points))
+    for number in sorted({round(n) for n in np.linspace(1, len(points), kills)}):
+        where = f"{scenario}, killed before operation {number} of {len(points)} ({points[number - 1]})"
+        shutil.copytree(start, box)
+        code = in_fork(partial(traced, run, number), box, log)
+        if code != -signal.SIGKILL:
             findings.append(f"{where}: not killed, exit code {code}: {last_line(log)}")
-            continue
         for name, path in final_files(box).items():
-            content = path.read_bytes()
-            if name.endswith(".safetensors.part"):
-                continue
-            if name.endswith(GROWING):
-                whole = last[name].startswith(content)
-            else:
-                whole = content == old.get(name) or digest(path) in seen["contents"].get(name, ())
-            if not whole:
+            # What grows may be the start of what it becomes.
+            final = whole / name
+            grows = name.endswith(GROWING) and final.exists() and final.read_bytes().startswith(path.read_bytes())
+            hidden_part = name.endswith(".safetensors.part")
+            if not (grows or hidden_part or digest(path) in seen["contents"].get(name, ())):
                 findings.append(f"{where}: {name} has neither its old nor its new content")
-        run = partial(without_exchange, scenario) if not scenario.exchange else scenario.run
-        code = in_fork(run, box, log)
-        if code:
+        if code := in_fork(run, box, log):
             findings.append(f"{where}: exit code {code} of the rerun: {last_line(log)}")
-            continue
-        found = all_files(box)
-        different = sorted(name for name in {*found, *undisturbed} if found.get(name) != undisturbed.get(name))
-        if different:
-            findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from the undisturbed run")
-    return len(points), len(chosen), findings
-
-
-def without_exchange(scenario: Scenario) -> None:
-    atomic._exchange = lambda one, other: False
-    scenario.run()
+        else:
+            found = all_files(box)
+            different = sorted(name for name in {*found, *expected} if found.get(name) != expected.get(name))
+            if different:
+                findings.append(f"{where}: after the rerun {', '.join(different[:3])} differ from the undisturbed run")
+        shutil.rmtree(box)
+    return len(points), kills, findings
 
 
 SHARED = "shared model"
@@ -532,12 +492,11 @@ def load_again_and_again() -> None:
         seen = {*model.new_classes}
 
 
-def share(root: Path) -> tuple[int, int, list[str]]:
-    """Kill writers of one model at random moments while it is read; returns additions, kills, findings."""
+def share(start: Path, root: Path) -> Counts:
+    """Kill writers of one model at random moments while it is read; operations are additions."""
     box, rng = root / "box", np.random.default_rng(0)
-    box.mkdir(parents=True)
-    if in_fork(prepare_answers, box, root / "log"):
-        return 0, 0, [f"{SHARED} cannot be prepared: {last_line(root / 'log')}"]
+    root.mkdir()
+    shutil.copytree(start, box)
 
     def start(work: Callable[[], None], name: str) -> int:
         process = os.fork()
@@ -570,61 +529,3 @@ def share(root: Path) -> tuple[int, int, list[str]]:
 def last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return " ".join(lines[-3:])[:300] if lines else "no output"
-
-
-def run_all(scenarios: list[Scenario | None], most: int | None, jobs: int) -> int:
-    """Test several commands at a time; returns the number of findings."""
-    # Small values, for several batches and short runs.
-    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
-    root = Path(tempfile.mkdtemp(prefix="hotshot-crash-", dir=FAST if FAST.is_dir() else None))
-    waiting, running = list(enumerate(scenarios)), {}
-    total = killed = found = 0
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                number, scenario = waiting.pop(0)
-                result = root / f"{number}.json"
-                process = os.fork()
-                if not process:
-                    try:
-                        place = root / str(number)
-                        result.write_text(
-                            json.dumps(share(place) if scenario is None else crash(scenario, place, most))
-                        )
-                    except BaseException:
-                        traceback.print_exc()
-                    finally:
-                        os._exit(0)
-                running[process] = scenario, result
-            process, _ = os.wait()
-            scenario, result = running.pop(process)
-            points, kills, findings = json.loads(result.read_text()) if result.exists() else (0, 0, ["failed"])
-            name = SHARED if scenario is None else scenario.name
-            print(f"{name}: {points} operations, {kills} kills, {len(findings)} findings", flush=True)
-            for finding in findings:
-                print(f"  {finding}", flush=True)
-            total, killed, found = total + points, killed + kills, found + len(findings)
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
-    print(f"All: {total} operations, {killed} kills, {found} findings.")
-    return found
-
-
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commands", nargs="*", help="commands to test, such as train or 'convert .npy' (default: all)")
-    parser.add_argument("--most", type=int, help="kills per command, evenly spaced (default: all operations)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="commands tested at the same time")
-    return parser.parse_args(arguments)
-
-
-if __name__ == "__main__":
-    given = parse()
-    names = [*(scenario.name for scenario in SCENARIOS), SHARED]
-    unknown = set(given.commands) - set(names)
-    if unknown:
-        known = "; ".join(names)
-        sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {known}.")
-    known_scenarios = dict(zip(names, (*SCENARIOS, None), strict=True))
-    wanted = [scenario for name, scenario in known_scenarios.items() if not given.commands or name in given.commands]
-    sys.exit(1 if run_all(wanted, given.most, given.jobs) else 0)

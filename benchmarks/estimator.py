@@ -1,7 +1,5 @@
 """Time of one fit and predict on a prepared bank, with features of the paper's size.
 
-    python -m benchmarks.estimator
-
 The bank has B = 64 base classes of J = 600 samples with V = 640 post-ReLU features in single precision. The second
 table compares the time of the bound head to that of SciPy's L-BFGS-B on the same problem. Times depend on the machine.
 """
@@ -9,47 +7,65 @@ table compares the time of the bound head to that of SciPy's L-BFGS-B on the sam
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
+from functools import partial
+from typing import Annotated
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+import typer
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from benchmarks.shared import median_seconds, say, show, synthetic, timed
 from hotshot import BaseClasses, HOTClassifier
+from hotshot.evaluation.tables import Cell, Table
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.problem import HeadProblem, Training, head_problem, minimise
 
-B, J, V = 64, 600, 640
+SETTINGS = {
+    "default": {},
+    "all axes": {"n_components": None},
+    "per sample": {"per": "sample"},
+    "mean-cosine cost": {"cost": "mean-cosine"},
+}
 
 
-def features(n_classes: int, per_class: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """One ReLU layer over Gaussian classes in 96 dimensions of decreasing variance: a spectrum like a network's."""
-    scales = np.arange(1, 97) ** -0.5
-    labels = np.repeat(np.arange(n_classes), per_class)
-    centres = rng.normal(size=(n_classes, 96))
-    hidden = scales * (centres[labels] + 1.5 * rng.normal(size=(len(labels), 96)))
-    X = np.maximum(hidden @ rng.normal(size=(96, V)) / 4 + 0.02 * rng.normal(size=(len(labels), V)), 0)
-    return X.astype(np.float32), labels
+def main(shrink: Annotated[int, typer.Option(help="Divisor of B, J and V, for a quick trial.")] = 1) -> None:
+    base, X, labels = synthetic(64 // shrink, 600 // shrink, 640 // shrink, seed=0, novel=(20, 20), decay=0.5)
+    places = np.arange(len(labels)) % 20
+
+    def rows(ways: int, first: int, last: int) -> np.ndarray:
+        return np.flatnonzero((labels < ways) & (first <= places) & (places < last))
+
+    _, seconds = timed(lambda: HOTClassifier(base).fit(X[rows(2, 0, 1)], labels[rows(2, 0, 1)]))
+    sizes = f"B={len(base.names)}, J={base.counts[0]}, V={base.n_features}"
+    say(f"{sizes}, float32, {os.cpu_count()} cores; bank prepared and first fit in {seconds:.1f} s")
+    times: list[tuple[Cell, ...]] = []
+    for ways, shots in ((5, 1), (5, 5), (20, 5)):
+        support, query = rows(ways, 0, shots), rows(ways, shots, shots + 15)
+        for setting, parameters in SETTINGS.items():
+            model = HOTClassifier(base, **parameters)
+            run = lambda model=model, s=support, q=query: model.fit(X[s], labels[s]).predict(X[q])  # noqa: E731
+            milliseconds = f"{1000 * median_seconds(run, 7):.1f}"
+            times.append((f"{ways}-way-{shots}-shot", setting, milliseconds, str(model.coef_.shape[1])))
+    show(Table("fit and predict of 15 queries per class, median time", ("task", "setting", "ms", "axes"), tuple(times)))
+
+    heads: list[tuple[Cell, ...]] = []
+    for shots in (1, 5):
+        support = rows(5, 0, shots)
+        problem = problem_of(base, X[support], labels[support])
+        # One thread: the thread pools of SciPy and NumPy would compete.
+        with threadpool_limits(1):
+            theirs, ours = (median_seconds(partial(f, problem), 5) for f in (scipy_minimum, our_minimum))
+        evaluations = str(our_minimum(problem)), str(scipy_minimum(problem))
+        heads.append((f"5-way-{shots}-shot", *evaluations, f"{theirs / ours:.1f}"))
+    columns = ("task", "evaluations", "SciPy's evaluations", "SciPy time / own time")
+    show(Table("bound head, one thread, compared to SciPy's L-BFGS-B on the same objective", columns, tuple(heads)))
 
 
-def median_seconds(run: Callable[[], object], repeats: int) -> float:
-    run()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
-def problem_of(base: BaseClasses, model: HOTClassifier, X: np.ndarray, y: np.ndarray) -> HeadProblem:
-    prepared = base.prepare(model._space(model.power_))
-    support = prepared.transform(X)[None]
-    n_classes, method = len(model.classes_), model._method()
+def problem_of(base: BaseClasses, X: np.ndarray, y: np.ndarray) -> HeadProblem:
+    prepared, method = HOTClassifier(base).parts()
+    support, n_classes = prepared.transform(X)[None], len(np.unique(y))
     fitted = fit_tasks(prepared, support, y[None], method, n_classes=n_classes)
     return head_problem(Training(prepared, fitted.gaussians, support, y[None], n_classes, method, ()))
 
@@ -68,54 +84,3 @@ def scipy_minimum(problem: HeadProblem) -> int:
 def our_minimum(problem: HeadProblem) -> int:
     start = np.zeros((1, problem.n_classes, problem.points.shape[2]), dtype=np.float32)
     return minimise(problem, bound_objective, start).iterations + 1
-
-
-def main() -> None:
-    rng = np.random.default_rng(0)
-    X, labels = features(B + 20, J, rng)
-    base = BaseClasses.from_samples(X[labels < B], labels[labels < B])
-    console = Console(width=110)
-    start = time.perf_counter()
-    HOTClassifier(base).fit(X[-2 * J :: J], labels[-2 * J :: J])
-    console.print(
-        f"B={B}, J={J}, V={V}, float32, {os.cpu_count()} cores; bank prepared and first fit in "
-        f"{time.perf_counter() - start:.1f} s"
-    )
-    table = Table(title="fit and predict of 15 queries per class, median time")
-    for column in ("task", "setting", "ms", "axes"):
-        table.add_column(column)
-    for ways, shots in ((5, 1), (5, 5), (20, 5)):
-        classes = np.arange(B, B + ways)
-        support = np.concatenate([np.flatnonzero(labels == c)[:shots] for c in classes])
-        query = np.concatenate([np.flatnonzero(labels == c)[shots : shots + 15] for c in classes])
-        for setting, parameters in (
-            ("default", {}),
-            ("all axes", {"n_components": None}),
-            ("per sample", {"per": "sample"}),
-            ("mean-cosine cost", {"cost": "mean-cosine"}),
-        ):
-            model = HOTClassifier(base, **parameters)
-            seconds = median_seconds(
-                lambda model=model, s=support, q=query: model.fit(X[s], labels[s]).predict(X[q]), 7
-            )
-            table.add_row(f"{ways}-way-{shots}-shot", setting, f"{1000 * seconds:.1f}", str(model.coef_.shape[1]))
-    console.print(table)
-
-    table = Table(title="bound head alone, one thread, compared to SciPy's L-BFGS-B on the same objective")
-    for column in ("task", "evaluations", "SciPy's evaluations", "SciPy time / own time"):
-        table.add_column(column)
-    for ways, shots in ((5, 1), (5, 5)):
-        support = np.concatenate([np.flatnonzero(labels == c)[:shots] for c in range(B, B + ways)])
-        model = HOTClassifier(base).fit(X[support], labels[support])
-        problem = problem_of(base, model, X[support], labels[support] - B)
-        # One thread: the thread pools of SciPy and NumPy would compete.
-        with threadpool_limits(1):
-            theirs = median_seconds(lambda p=problem: scipy_minimum(p), 5)
-            ratio = theirs / median_seconds(lambda p=problem: our_minimum(p), 5)
-        evaluations = str(our_minimum(problem))
-        table.add_row(f"{ways}-way-{shots}-shot", evaluations, str(scipy_minimum(problem)), f"{ratio:.1f}")
-    console.print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,5 @@
 """Rank correlation between the parts of an explanation and the gap to the runner-up.
 
-    python -m benchmarks.explanations [--tasks 40] [--seed 0]
-
 Tasks are 5-way with 15 queries per class, from the novel classes of the embedded bank banking77. If a part explains the
 decisions, it is large where the gap is large (Spearman's correlation over all queries of all tasks). The remainder
 should be small.
@@ -9,16 +7,15 @@ should be small.
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import spearmanr
 
+from benchmarks.shared import Seed, Tasks, show
 from hotshot.base.embedded import load_bank
 from hotshot.estimators import HOTClassifier
+from hotshot.evaluation.tables import Table
 from hotshot.evaluation.tasks import Episodes
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -30,18 +27,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=40, help="tasks per row (default: 40)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks (default: 0)")
-    asked = parser.parse_args()
+def main(tasks: Tasks = 40, seed: Seed = 0) -> None:
     bank = load_bank("banking77")
-    table = Table("settings", "shots", "correlation: examples", "lent means", "rest", "mean of each part", "mean gap")
+    rows = []
     for name, settings in SETTINGS.items():
         for shots in (1, 5):
-            episodes = Episodes(bank.y_novel, ways=5, shots=shots, queries=15, seed=asked.seed)
             reasons = []
-            for task in (episodes[i] for i in range(asked.tasks)):
+            for task in Episodes(bank.y_novel, ways=5, shots=shots, queries=15, seed=seed).take(tasks):
                 model = HOTClassifier(**{"base": bank.base, **settings})
                 model.fit(bank.X_novel[task.support], task.support_labels)
                 reasons += model.explain(bank.X_novel[task.query]).reasons
@@ -49,9 +41,6 @@ def main() -> None:
             gaps = np.array([r.gap for r in reasons])
             correlations = [f"{spearmanr(part, gaps)[0]:.2f}" if np.ptp(part) else "–" for part in parts.T]
             means = " ".join(f"{mean:.2f}" for mean in parts.mean(axis=0))
-            table.add_row(name, str(shots), *correlations, means, f"{gaps.mean():.2f}")
-    Console(width=110).print(table)
-
-
-if __name__ == "__main__":
-    main()
+            rows.append((name, str(shots), *correlations, means, f"{gaps.mean():.2f}"))
+    columns = ("settings", "shots", "correlation: examples", "lent means", "rest", "mean of each part", "mean gap")
+    show(Table(f"Explanations, {tasks} tasks, seed {seed}", columns, tuple(rows)))

@@ -1,9 +1,9 @@
-"""Fuzzed command lines: `python -m benchmarks.fuzz_commands --seconds 600`.
+"""Fuzzed command lines: a command must succeed or fail with an error message.
 
 One or two options or arguments of a small valid command line are given hostile values; sometimes an input file is
-damaged instead. Options and arguments are those that the program lists. A command must succeed or fail with an error
-message. Anything else is a finding and is printed with the command that repeats it: a traceback, a crash, too much time
-or memory, an undocumented exit code, control characters in the output, a file written outside the working folder.
+damaged instead. Options and arguments are those that the program lists. A finding is printed with the command that
+repeats it: a traceback, a crash, too much time or memory, an undocumented exit code, control characters in the output,
+a file written outside the working folder.
 
 Each command runs in a fork of one process that has imported everything, in a folder of its own. No value is a path
 where root could do harm: devices are made in the folder.
@@ -11,7 +11,6 @@ where root could do harm: devices are made in the folder.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -27,11 +26,17 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.shared import Seed, say
 
 SECONDS, CPU_SECONDS = 90, 60
 MEMORY, LARGEST_FILE, MOST_PROCESSES = 3 * 2**30, 2**28, 300
@@ -41,86 +46,67 @@ MORE_EXIT_CODES = {"inspect": {1}}
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-# The valid command lines use few samples, so ways, queries and tasks are few too.
-FEW = ["--ways", "2", "--queries", "2", "--tasks", "2"]
-FILES = ["--base", "base.npz", "--novel", "novel.npz"]
-# Arguments and options of small valid lines, by command; other commands run without any.
-VALID: dict[str, list[tuple[list[str], list[str]]]] = {
-    "demo": [([], [*FEW, "--shots", "1", "--methods", "hot,centroid"])],
+# Small valid lines by command, arguments first; other commands run without any. They use few samples, so ways, queries
+# and tasks are few too.
+FEW = "--ways 2 --queries 2 --tasks 2 --jobs 1"
+FILES = f"--base base.npz --novel novel.npz {FEW}"
+TRAIN = "images --size 16 --epochs 1 --filters 2 --batch-size 4"
+VALID = {
+    "demo": ["--ways 2 --queries 2 --tasks 2 --shots 1 --methods hot,centroid"],
     "evaluate": [
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "bd-cspn,centroid", "--batch", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "free-lunch,tuned=tuned.json", "--jobs", "1"]),
-        ([], [*FILES, *FEW, "--shots", "1", "--methods", "hot,centroid", "--jobs", "1", "--out", "run"]),
-        ([], ["--base", "base.bank", "--novel", "novel.npz", *FEW, "--shots", "1", "--methods", "hot", "--jobs", "1"]),
+        f"{FILES} --shots 1 --methods hot,centroid",
+        f"{FILES} --shots 1 --methods bd-cspn,centroid --batch",
+        f"{FILES} --shots 1 --methods free-lunch,tuned=tuned.json",
+        f"{FILES} --shots 1 --methods hot,centroid --out run",
+        f"--base base.bank --novel novel.npz {FEW} --shots 1 --methods hot",
     ],
-    "tune": [
-        ([], ["--base", "base.npz", "--val", "novel.npz", *FEW, "--shots", "1", "--grid", "mix=0.2,0.4", "--jobs", "1"])
-    ],
-    "inspect": [
-        (["base.npz"], []),
-        (["base.npz", "novel.npz"], []),
-    ],
+    "tune": [f"--base base.npz --val novel.npz {FEW} --shots 1 --grid mix=0.2,0.4"],
+    "inspect": ["base.npz", "base.npz novel.npz"],
     "convert": [
-        (["base.npz", "converted.safetensors"], []),
-        (["base.npz", "converted.bank"], ["--no-samples", "--covariance", "pooled"]),
-        (["plain.npy", "converted.csv"], ["--labels", "plain.labels.npy"]),
+        "base.npz converted.safetensors",
+        "base.npz converted.bank --no-samples --covariance pooled",
+        "plain.npy converted.csv --labels plain.labels.npy",
     ],
-    "train": [
-        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4"]),
-        (["images"], ["--size", "16", "--epochs", "1", "--filters", "2", "--batch-size", "4", "--out", "backbone"]),
-    ],
+    "train": [TRAIN, f"{TRAIN} --out backbone"],
     "extract": [
-        (["images"], ["--encoder", "backbone/best"]),
-        (["images"], ["--encoder", "conv4@weights.pt", "--size", "16"]),
-        (["images"], ["--encoder", "network.py:make", "--size", "16"]),
-        (["images"], ["--encoder", "network.onnx", "--size", "16"]),
+        "images --encoder backbone/best",
+        "images --encoder conv4@weights.pt --size 16",
+        "images --encoder network.py:make --size 16",
+        "images --encoder network.onnx --size 16",
     ],
-    "reproduce": [
-        (["costs"], [*FILES, *FEW, "--jobs", "1"]),
-        (["costs"], [*FILES, *FEW, "--jobs", "1", "--out", "all"]),
-    ],
-    "bank merge": [(["base.bank", "novel.bank"], ["--out", "merged.bank"])],
-    "bank compact": [(["base.bank"], ["-o", "small.bank"])],
-    "export": [(["one.model", "one.onnx"], [])],
-    "report": [(["run"], ["--tasks", "1"]), (["all"], ["--tasks", "1"]), (["run", "all"], ["--tasks", "0"])],
-}  # fmt: skip
+    "reproduce": [f"costs {FILES}", f"costs {FILES} --out all"],
+    "bank merge": ["base.bank novel.bank --out merged.bank"],
+    "bank compact": ["base.bank -o small.bank"],
+    "export": ["one.model one.onnx"],
+    "report": ["run --tasks 1", "all --tasks 1", "run all --tasks 0"],
+}
 
 NUMBERS = [
-    "0", "-1", "-0", "1", "2", "3", "1.5", "1e999", "-1e999", "1e-999", "nan", "inf", "-inf", "1e308", "1e-320",
-    "0x10",    "9" * 11, "9" * 23, "-" + "9" * 23, "9" * 400, "9" * 5000, "٣", "１２", "²", "1_0", " 7 ", "+5",
-    "1e3", "true", "null",
+    "0", "-1", "1", "2", "1.5", "1e999", "1e-999", "nan", "-inf", "1e308", "1e-320", "0x10", "9" * 23, "-" + "9" * 23,
+    "9" * 5000, "٣", "²", "1_0", " 7 ", "+5", "1e3", "true", "null",
 ]  # fmt: skip
 LISTS = [
-    ",", "1,1", "1,", ",1", "1,,2", "1,2,3", "4,4", "0,1", "1,-1", "1,nan", ",".join(map(str, range(1, 20_000))),
-    "1," * 50_000 + "1", "a=b", "=", "=1", "a=", "epsilon=", "epsilon=nan", "epsilon=0,-1,1e999", "epsilon=[1]",
-    "epsilon={}", "mix=null", "n_generated=99999999999999999999", "n_generated=1.5", "n_components=0", "power=1e300",
-    "C=1e-300,1e300", "alpha=-1", "head=sampled,x", "base=1", "cost=cosine", "covariance=dense", "n_retrieved=0",
-    "epsilon=1e-320,1e300", *(f"C={','.join(map(str, range(1, n)))}" for n in (30, 120_000)),
+    ",", "1,1", "1,", "1,,2", "1,2,3", "0,1", "1,nan", "1," * 50_000 + "1", "a=b", "=", "=1", "epsilon=", "epsilon=nan",
+    "epsilon=0,-1,1e999", "epsilon=[1]", "mix=null", "n_generated=99999999999999999999", "n_components=0",
+    "power=1e300", "C=1e-300,1e300", "head=sampled,x", "base=1", "cost=cosine", "covariance=dense", "n_retrieved=0",
+    f"C={','.join(map(str, range(1, 120_000)))}",
 ]  # fmt: skip
 TEXTS = [
-    "", " ", "\t", "\n", "a b", "-", "--", "-x", "--help", "%", "%s%n%d", "{}", "{0.__class__}", "[bold]x[/bold]",
-    "[/]",
-    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x07\x08\x0b", "\r", "\x7f", "\x85", "\u202e", "\ufeff", "é", "日本",
-    "😀",
-    "\udcff\udcfe", "'", '"', "`id`", "$(id)", "; id", "<b>&amp;", "</script>", "x" * 300, "x" * 100_000,
-    "auto", "none",
-    "cpu", "cuda", "meta", "mps", "cpu:1", "conv4", "resnet12", "wrn28_10", "hot", "hot,hot", "centroid", "svm,x=",
-    "float16", "float64", "int8", "diagonal", "dense", "random", "adam", "omniglot", "folder", "tcp://127.0.0.1:1",
-    "os:system", "torch.nn:Linear", "torch:zeros", "network.py:nothing", "network.py:fails", "network.py:",
-    ":", "a:b:c",
-    "broken.py:make", "base.npz:X", "parts.npz:base", "parts.npz:nothing", "x=base.npz,novel.npz", "x=,", "x=a,b,c,d",
+    "", " ", "\n", "a b", "-", "--", "-x", "--help", "%s%n%d", "{0.__class__}", "[bold]x[/bold]", "[/]",
+    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\r", "\x7f", "\x85", "\u202e", "日本", "😀", "\udcff\udcfe", "'", '"',
+    "`id`", "$(id)", "; id", "</script>", "x" * 100_000, "auto", "none", "cpu", "cuda", "meta", "cpu:1", "conv4", "hot",
+    "hot,hot", "svm,x=", "float16", "int8", "diagonal", "omniglot", "folder", "tcp://127.0.0.1:1", "os:system",
+    "torch.nn:Linear", "torch:zeros", "network.py:nothing", "network.py:fails", "network.py:", ":", "a:b:c",
+    "broken.py:make", "base.npz:X", "parts.npz:base", "parts.npz:nothing", "x=base.npz,novel.npz", "x=,",
 ]  # fmt: skip
 PATHS = [
-    ".", "..", "../", "../outside", "/proc/self/mem", "/proc/nothing/x", "/sys", "null", "zero", "full", "null/x",
-    "/proc/self/fd/0", "folder", "folder/", "folder/new", "nowhere", "nowhere/below/it", "empty", "fifo", "secret",
-    "loop",
-    "dangling", "base.npz/below", "text.txt", "words.csv", "words.json", "picture.png", "network.py", "network.onnx",
-    "weights.pt", "base.npz", "novel.npz", "parts.npz", "plain.npy", "plain.labels.npy", "base.bank", "tuned.json",
-    "tasks.safetensors", "run", "run/run.json", "run/journal.jsonl", "all", "backbone", "backbone/best", "images",
-    "images/train", "new.csv", "new.npy", "new.mat", "new.parquet", "new.pkl", "new.bank", "new.npz", "new", "a/b/c/d",
-    "x" * 255, "x" * 256, "x" * 250 + ".npz", "/".join("d" * 2000), "new\x1b[31m.npz", "new\n.npz", "[bold]new.npz",
-    "new%s.npz", "-new.npz", "~/x", "$HOME/x", "new.npz ", "\udcff.npz",
+    ".", "..", "../outside", "/proc/self/mem", "/proc/nothing/x", "/sys", "null", "zero", "full", "null/x", "folder",
+    "folder/new", "nowhere/below/it", "empty", "fifo", "secret", "loop", "dangling", "base.npz/below", "text.txt",
+    "words.csv", "words.json", "picture.png", "network.py", "network.onnx", "weights.pt", "base.npz", "novel.npz",
+    "parts.npz", "plain.npy", "base.bank", "tuned.json", "run", "run/run.json", "all", "backbone", "backbone/best",
+    "images", "images/train", "one.model", "new.csv", "new.npy", "new.mat", "new.parquet", "new.pkl", "new.bank",
+    "new.npz", "a/b/c/d", "x" * 256, "x" * 250 + ".npz", "/".join("d" * 2000), "new\x1b[31m.npz", "new\n.npz",
+    "[bold]new.npz", "new%s.npz", "-new.npz", "~/x", "$HOME/x", "\udcff.npz",
 ]  # fmt: skip
 VALUES = {"number": NUMBERS, "list": LISTS, "text": TEXTS, "path": PATHS}
 # Replacements for a value in a JSON file.
@@ -128,6 +114,41 @@ DOCUMENTS: list[Any] = [
     None, True, 0, -1, 1.5, 10**20, 10**400, float("nan"), float("inf"), 1e308, "", "x", "\x1b[31m", "9" * 50, "../x",
     "fifo", [], {}, [None], {"a": 1}, [[]], "\ud800", 2**31, 2**63, -(2**70), "nan", "1e999",
 ]  # fmt: skip
+
+
+def main(
+    seconds: Annotated[float, typer.Option(help="Time limit.")] = 300,
+    cases: Annotated[int, typer.Option(help="Number of command lines, at most.")] = 20_000,
+    seed: Seed = 0,
+    only: Annotated[int | None, typer.Option(help="Run only the line with this number and print its result.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+) -> None:
+    codes: Counter[int] = Counter()
+    found: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-commands-", ignore_cleanup_errors=True) as name:
+        root = Path(name)
+        warm_up(root)
+        if only is not None:
+            print(json.dumps(test(root, seed, float("inf"), only), indent=1))
+            return
+        until = time.monotonic() + seconds
+        with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+            for number, result in enumerate(pool.map(partial(test, root, seed, until), range(cases))):
+                if result is None:
+                    break
+                codes[result["code"]] += 1
+                if result["finding"] is None:
+                    continue
+                kind = f"{result['line'].split()[1]}: {result['finding']}"
+                found[kind] += 1
+                if found[kind] == 1:
+                    say(f"{kind}\n  {result['line']}")
+                    say(f"  to repeat it: python -m benchmarks fuzz_commands --seed {seed} --only {number}")
+    for kind, times in found.items():
+        say(f"{times:5d} x {kind}")
+    say(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
+    say(f"{codes.total()} command lines, seed {seed}: {len(found)} findings.")
+    sys.exit(bool(found))
 
 
 # --- command lines
@@ -167,7 +188,9 @@ def commands() -> dict[str, list[Any]]:
 def draw_line(rng: random.Random, known: dict[str, list[Any]]) -> Line:
     """A valid line with one or two hostile values, or with a damaged file."""
     command = rng.choice(sorted(known))
-    arguments, options = (list(part) for part in rng.choice(VALID.get(command, [([], [])])))
+    words = rng.choice(VALID.get(command, [""])).split()
+    n_arguments = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
+    arguments, options = words[:n_arguments], words[n_arguments:]
     damaged = rng.random() < 0.2
     for _ in range(0 if damaged else rng.choice((1, 1, 2))):
         param = rng.choice(known[command])
@@ -256,12 +279,12 @@ IMPORTED = (
     "hotshot.images.extraction", "hotshot.images.training", "hotshot.paper.experiments", "hotshot.report",
 )  # fmt: skip
 MAKING = (
-    ["convert", "base.npz", "base.bank"],
-    ["convert", "novel.npz", "novel.bank"],
-    ["evaluate", *VALID["evaluate"][0][1], "--out", "run"],
-    ["tune", *VALID["tune"][0][1], "--out", "tuned.json"],
-    ["train", "images", *VALID["train"][0][1], "--out", "backbone"],
-    ["reproduce", "costs", *VALID["reproduce"][0][1], "--out", "all"],
+    "convert base.npz base.bank",
+    "convert novel.npz novel.bank",
+    f"evaluate {VALID['evaluate'][0]} --out run",
+    f"tune {VALID['tune'][0]} --out tuned.json",
+    f"train {TRAIN} --out backbone",
+    f"reproduce {VALID['reproduce'][1]}",
 )
 
 
@@ -273,52 +296,46 @@ def damage(folder: Path, seed: str) -> str:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink() and "images/" not in str(p))
     documents = [p for p in files if p.suffix in (".json", ".jsonl")]
     path = rng.choice(rng.choice([files, documents, documents]))
-    name = path.relative_to(folder)
+    data = path.read_bytes()
     how = rng.choice(["value", "value", "value", "bytes", "end", "empty", "fifo", "folder", "other", "digits", "deep"])
-    data = bytearray(path.read_bytes())
-    if how == "value" and path in documents and data:
-        if path.suffix == ".json":
-            path.write_text(json.dumps(_with_other_value(rng, json.loads(data))))
-        else:
-            lines = bytes(data).splitlines(keepends=True)
-            at = rng.randrange(len(lines))
-            # With a correct checksum.
-            lines[at] = journal.encode(_with_other_value(rng, journal.decode(lines[at].rstrip())))
-            path.write_bytes(b"".join(lines))
-        return f"{name}: one value replaced"
-    if how == "digits":
-        data = bytearray(re.sub(rb"\d+", b"9" * rng.choice((25, 400, 5000)), bytes(data), count=rng.choice((0, 1))))
+    if how == "value" and path.suffix == ".json":
+        data = json.dumps(_with_other_value(rng, json.loads(data))).encode()
+    elif how == "value" and path.suffix == ".jsonl" and data:
+        lines = data.splitlines(keepends=True)
+        at = rng.randrange(len(lines))
+        # With a correct checksum.
+        lines[at] = journal.encode(_with_other_value(rng, journal.decode(lines[at].rstrip())))
+        data = b"".join(lines)
+    elif how == "digits":
+        data = re.sub(rb"\d+", b"9" * rng.choice((25, 400, 5000)), data, count=rng.choice((0, 1)))
     elif how == "deep":
-        data = bytearray(b"[" * 100_000)
+        data = b"[" * 100_000
+    elif how == "empty":
+        data = b""
     elif how == "end":
         data = data[: rng.randrange(len(data) + 1)]
     elif how == "other":
-        data = bytearray(rng.choice(files).read_bytes())
-    elif how in ("bytes", "value"):
-        for _ in range(rng.choice((1, 1, 8)) if data else 0):
-            data[rng.randrange(len(data))] = rng.randrange(256)
+        data = rng.choice(files).read_bytes()
+    else:
+        for _ in range(rng.choice((1, 1, 8))):
+            at = rng.randrange(len(data) + 1)
+            data = data[:at] + rng.randbytes(1) + data[at + 1 :]
     path.unlink()
     if how == "fifo":
         os.mkfifo(path)
     elif how == "folder":
         path.mkdir()
     else:
-        path.write_bytes(b"" if how == "empty" else bytes(data))
-    return f"{name}: {how}"
+        path.write_bytes(data)
+    return f"{path.relative_to(folder)}: {how}"
 
 
 def _with_other_value(rng: random.Random, document: Any) -> Any:
-    """The document with one value replaced or removed, at any depth."""
-    inner: list[Any] = list(document) if isinstance(document, dict) else []
-    if isinstance(document, list):
-        inner = list(range(len(document)))
-    if not inner or rng.random() < 0.1:
+    """The document with one value replaced, at any depth."""
+    if not isinstance(document, dict | list) or not document or rng.random() < 0.1:
         return rng.choice(DOCUMENTS)
-    key = rng.choice(inner)
-    if rng.random() < 0.1:
-        del document[key]
-    else:
-        document[key] = _with_other_value(rng, document[key])
+    key = rng.choice(list(document)) if isinstance(document, dict) else rng.randrange(len(document))
+    document[key] = _with_other_value(rng, document[key])
     return document
 
 
@@ -327,54 +344,47 @@ def _with_other_value(rng: random.Random, document: Any) -> Any:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: its exit code (negative for a signal), what it printed, and how long it took."""
+    """How a command ended: its exit code (negative for a signal), what it printed, and stray files."""
 
     code: int
     stdout: str
     stderr: str
-    seconds: float
     stray: tuple[str, ...] = ()
 
 
-def run(arguments: list[str], case: Path) -> Outcome:
+def run(arguments: tuple[str, ...], case: Path) -> Outcome:
     """Run a command in `case/work`, within its limits."""
-    printed = [case / "stdout", case / "stderr"]
-    begun = time.monotonic()
     process = os.fork()
     if process == 0:
-        _run_command(arguments, case, printed)
-    code = _wait(process, begun + SECONDS)
+        _run_command(arguments, case)
+    until = time.monotonic() + SECONDS
+    while True:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done or time.monotonic() > until:
+            break
+        time.sleep(0.005)
     # Workers that are still running.
     with suppress(ProcessLookupError):
         os.killpg(process, signal.SIGKILL)
-    texts = [path.read_bytes().decode(errors="backslashreplace") for path in printed]
-    kept = [*(p.name for p in case.iterdir()), *(f"home/{p.name}" for p in (case / "home").iterdir())]
-    kept += [f"tmp/{p.name}" for p in (case / "tmp").iterdir()] if code in EXIT_CODES else []
-    # PyTorch makes an empty folder for itself.
-    stray = sorted(n for n in {*kept} - {"work", "home", "tmp", "stdout", "stderr"} if "torchinductor" not in n)
-    return Outcome(code, texts[0], texts[1], time.monotonic() - begun, tuple(stray))
+    code = os.waitstatus_to_exitcode(status) if done else -signal.SIGALRM
+    if not done:
+        os.waitpid(process, 0)
+    stdout, stderr = ((case / name).read_bytes().decode(errors="backslashreplace") for name in ("stdout", "stderr"))
+    kept = [path for place in (case, case / "home", case / "tmp") for path in place.iterdir()]
+    # A command that was killed leaves its temporary files. PyTorch makes an empty folder for itself.
+    stray = {str(path.relative_to(case)) for path in kept if code in EXIT_CODES or path.parent != case / "tmp"}
+    stray -= {"work", "home", "tmp", "stdout", "stderr"}
+    return Outcome(code, stdout, stderr, tuple(sorted(name for name in stray if "torchinductor" not in name)))
 
 
-def _wait(process: int, until: float) -> int:
-    while time.monotonic() < until:
-        done, status = os.waitpid(process, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.killpg(process, signal.SIGKILL)
-    os.waitpid(process, 0)
-    return -signal.SIGALRM
-
-
-def _run_command(arguments: list[str], case: Path, printed: list[Path]) -> None:
+def _run_command(arguments: tuple[str, ...], case: Path) -> None:
     """In the fork: run the command and exit."""
     code = 1
     try:
         os.setsid()
         os.chdir(case / "work")
-        for number, path in zip((1, 2), printed, strict=True):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, path in enumerate((os.devnull, case / "stdout", case / "stderr")):
+            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT * bool(number)), number)
         os.environ |= {"HOME": str(case / "home"), "TMPDIR": str(case / "tmp"), "JOBLIB_TEMP_FOLDER": str(case / "tmp")}
         tempfile.tempdir = None
         # Speed: files need not reach the disk.
@@ -386,10 +396,10 @@ def _run_command(arguments: list[str], case: Path, printed: list[Path]) -> None:
         ):  # fmt: skip
             resource.setrlimit(what, (limit, limit))
         sys.argv = ["hotshot", *arguments]
-        from hotshot.cli import main
+        from hotshot.cli import main as hotshot
 
         try:
-            main()
+            hotshot()
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
@@ -419,10 +429,8 @@ def judge(line: Line, outcome: Outcome) -> str | None:
         return "too much memory"
     if outcome.code == 2 and not outcome.stderr.strip():
         return "exit code 2 without an error message"
-    if found := CONTROL.search(outcome.stderr):
-        return f"control character {found[0]!r} in stderr"
-    if found := CONTROL.search(outcome.stdout):
-        return f"control character {found[0]!r} in stdout"
+    if found := CONTROL.search(printed):
+        return f"control character {found[0]!r}"
     elsewhere = any(".." in word or "/" in word[:1] or "=/" in word for word in line.arguments)
     if outcome.stray and not elsewhere:
         names = ", ".join(re.sub("[0-9a-f]{6,}|[0-9]+", "#", name) for name in outcome.stray[:3])
@@ -449,23 +457,19 @@ def prepare_case(inputs: Path, case: Path) -> None:
     (case / "work" / "secret").chmod(0)
 
 
-def work(
-    numbers: Iterator[int], seed: int, folder: Path, report: Callable[[dict[str, Any]], None], until: float
-) -> None:
-    """Run the lines with these numbers and report the result of each."""
-    known = commands()
-    for number in numbers:
-        if time.monotonic() > until:
-            return
-        line = draw_line(random.Random(f"{seed} {number}"), known)
-        case = folder / "case"
-        prepare_case(folder.parent / "inputs", case)
-        shown = line
-        if line.damage:
-            shown = Line(line.command, line.arguments, damage(case / "work", line.damage))
-        outcome = run(list(line.arguments), case)
-        result = {"number": number, "code": outcome.code, "seconds": outcome.seconds, "line": str(shown)}
-        report(result | {"finding": judge(line, outcome), "end of stderr": outcome.stderr[-3000:]})
+def test(root: Path, seed: int, until: float, number: int) -> dict[str, Any] | None:
+    """The result of line `number`; None when the time is over."""
+    if time.monotonic() > until:
+        return None
+    line = draw_line(random.Random(f"{seed} {number}"), commands())
+    case = root / f"case-{os.getpid()}"
+    prepare_case(root / "inputs", case)
+    shown = line
+    if line.damage:
+        shown = Line(line.command, line.arguments, damage(case / "work", line.damage))
+    outcome = run(line.arguments, case)
+    finding = judge(line, outcome)
+    return {"code": outcome.code, "line": str(shown), "finding": finding, "end of stderr": outcome.stderr[-3000:]}
 
 
 def warm_up(root: Path) -> None:
@@ -479,73 +483,7 @@ def warm_up(root: Path) -> None:
         (root / name).mkdir(parents=True)
     (root / "making" / "work").symlink_to(inputs)
     make_files(inputs)
-    for arguments in MAKING:
-        made = run(arguments, root / "making")
+    for line in MAKING:
+        made = run(tuple(line.split()), root / "making")
         if made.code:
-            sys.exit(f"The valid command hotshot {shlex.join(arguments)} failed: {made.stderr}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=300, help="time limit (default: 300)")
-    parser.add_argument(
-        "--cases", type=int, default=10**9, help="number of command lines (default: until the time limit)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the command lines (default: 0)")
-    parser.add_argument("--only", type=int, help="run only the command line with this number and print its result")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hotshot-fuzz-commands-", ignore_cleanup_errors=True) as name:
-        root = Path(name)
-        warm_up(root)
-        if asked.only is not None:
-            folder = root / "only"
-            folder.mkdir()
-            work(iter([asked.only]), asked.seed, folder, lambda result: print(json.dumps(result, indent=1)), 1e99)
-            return
-        found, codes = _run_all(asked, root)
-    print(", ".join(f"exit code {code}: {times}" for code, times in sorted(codes.items())))
-    print(f"{codes.total()} command lines, seed {asked.seed}: {len(found)} findings.")
-    sys.exit(bool(found))
-
-
-def _run_all(asked: argparse.Namespace, root: Path) -> tuple[Counter[str], Counter[int]]:
-    """Run lines in several processes; print the first finding of each kind."""
-    until = time.monotonic() + asked.seconds
-    reading, writing = os.pipe()
-    for worker in range(asked.jobs):
-        if os.fork() == 0:
-            os.close(reading)
-            folder = root / f"worker-{worker}"
-            folder.mkdir()
-            numbers = iter(range(worker, asked.cases, asked.jobs))
-            try:
-                work(numbers, asked.seed, folder, lambda t: os.write(writing, (json.dumps(t) + "\n").encode()), until)
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-    os.close(writing)
-    found: Counter[str] = Counter()
-    codes: Counter[int] = Counter()
-    with open(reading) as lines:
-        for text in lines:
-            result = json.loads(text)
-            codes[result["code"]] += 1
-            if result["finding"] is None:
-                continue
-            kind = f"{result['line'].split()[1]}: {result['finding']}"
-            found[kind] += 1
-            if found[kind] == 1:
-                print(f"{kind}\n  {result['line']}", flush=True)
-                again = f"python -m benchmarks.fuzz_commands --seed {asked.seed} --only {result['number']}"
-                print(f"  to repeat it: {again}", flush=True)
-    if any(os.wait()[1] for _ in range(asked.jobs)):
-        sys.exit("A process of the fuzzer failed.")
-    for kind, times in found.items():
-        print(f"{times:5d} x {kind}")
-    return found, codes
-
-
-if __name__ == "__main__":
-    main()
+            sys.exit(f"The valid command hotshot {line} failed: {made.stderr}")

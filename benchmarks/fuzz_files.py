@@ -1,41 +1,49 @@
-"""Fuzzed feature files: `python -m benchmarks.fuzz_files --inputs 100000`.
+"""Fuzzed feature files: valid files of every format, damaged at random, are read.
 
-Hypothesis changes valid files of every format (bits, lengths, truncation, splices, opcodes, members of archives), and
-`hotshot.features.read_features` reads them. It must return features or raise InputError. Anything else is a finding:
-another exception, a crash, more than `SECONDS`, more memory than `MEMORY`, a new file in the folder of the run. The
-bytes of each finding are saved and its kind is printed.
+Bits, bytes, lengths, words, opcodes and members of archives are changed, removed or exchanged. `hotshot.read_features`
+must return features or raise InputError with one sentence. Anything else is a finding: another exception, a crash, more
+than `SECONDS`, more memory than `MEMORY`, a new file in the folder of the run. The first file of each kind of finding
+is saved, and its kind is printed.
 
-Formats that hotshot reads in a child process are read in a fork of this process, with the limits of a child: starting
-Python for each file would take hours. Files whose child crashes or reaches its limits are counted as "stopped".
+Each file is read in a fork of this process. Formats that hotshot reads in a child process are read in the same fork:
+starting Python for each file would take hours. If they crash or reach a limit there, the file counts as "stopped".
 """
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import importlib
+import io
 import json
 import os
+import pickle
+import random
+import resource
 import signal
-import subprocess
+import struct
 import sys
 import tempfile
-import time
 import traceback
 import warnings
+import zipfile
+import zlib
 from collections import Counter
-from dataclasses import replace
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from rich.console import Console
-from rich.table import Table
-from tests.bounded import TooSlow, within
+import torch
+import typer
+from scipy.io import savemat
+from scipy.sparse import csc_array
 
-from benchmarks.fuzz_inputs import Files, fuzzed, valid_files
+from benchmarks.shared import Seed, say, show
+from hotshot import read_features
 from hotshot.errors import InputError
-from hotshot.files import child, read_features
+from hotshot.evaluation.tables import Table
+from hotshot.files import child, write_features
 
 SECONDS = 5
 # A small compressed file may unpack to 256 MiB, a child may use 512, and the conversion of features needs more.
@@ -43,213 +51,296 @@ MEMORY = 2**30
 OUTCOMES = ("refused", "stopped", "read")
 # Words of the readers, and of libraries that they use, for a lack of memory.
 OUT_OF_MEMORY = ("does not fit in memory", "MemoryError", "malloc", "bad_alloc", "Unable to allocate")
-# Words of the parent if its child crashed or reached its limits.
+# Words of the parent if its child reached its limits.
 STOPPED = ("crashes the program", "of memory to read", "seconds to read")
 FAST = Path("/dev/shm")
 # Folder for the files of findings.
 KEPT = Path(tempfile.gettempdir()) / "hotshot-fuzz"
+# Suffix and bytes of valid files, by format.
+Files = dict[str, list[tuple[str, bytes]]]
 
-console = Console(width=120)
+
+def main(
+    inputs: Annotated[int, typer.Option(help="Number of files.")] = 100_000,
+    seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+    formats: Annotated[str, typer.Option(help="Formats, separated by commas; all by default.")] = "",
+) -> None:
+    files = valid_files()
+    files = {name: some for name, some in files.items() if not formats or name in formats.split(",")}
+    # Imported once, not in each fork.
+    for reader in ("matlab", "parquet", "pickles", "torch_files"):
+        importlib.import_module(f"hotshot.files.{reader}")
+    counts: Counter[tuple[str, str]] = Counter()
+    findings: Counter[str] = Counter()
+    KEPT.mkdir(exist_ok=True)
+    place = FAST if FAST.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place) as top, ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for number, found in enumerate(pool.map(partial(test, files, seed, top), range(inputs), chunksize=50)):
+            name, suffix, data = fuzzed(random.Random(f"{seed} {number}"), files)
+            counts[name, found if found in OUTCOMES else "findings"] += 1
+            if found not in OUTCOMES:
+                findings[f"{name}: {found}"] += 1
+                if findings[f"{name}: {found}"] == 1:
+                    kept = KEPT / f"finding-{seed}-{number}{suffix}"
+                    kept.write_bytes(data)
+                    say(f"Finding: {name}: {found}, first file: {kept}")
+    columns = (*OUTCOMES, "findings")
+    rows = [(name, *(f"{counts[name, column]:,}" for column in columns)) for name in sorted(files)]
+    rows.append(("all", *(f"{sum(counts[name, column] for name in files):,}" for column in columns)))
+    show(Table(f"{inputs:,} fuzzed feature files, seed {seed}", ("format", *columns), tuple(rows)))
+    for what, times in findings.items():
+        say(f"{times} x {what}")
+    sys.exit(bool(findings))
 
 
 # --- reading
 
 
-def read(path: Path) -> str:
-    """Read a file; returns "refused", "stopped" (with its child), "read", or the description of a finding."""
+def test(files: Files, seed: int, top: str, number: int) -> str:
+    """Read file `number` in a fork; one of OUTCOMES, or the description of a finding."""
+    _, suffix, data = fuzzed(random.Random(f"{seed} {number}"), files)
+    folder = Path(top, str(os.getpid()))
+    folder.mkdir(exist_ok=True)
+    path = folder / f"a{suffix}"
+    path.write_bytes(data)
+    # The labels of .npy files.
+    np.save(folder / "a.labels.npy", np.repeat([0, 1, 2], 2))
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            # If the content of a file can create files, they appear here.
+            os.chdir(folder)
+            child.run = partial(_run_here, writing)
+            _limit()
+            os.write(writing, _read(path).encode(errors="replace"))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, errors="replace") as pipe:
+        found = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    found = found.replace(_BEGUN + _ENDED, "")
+    for left in set(os.listdir(folder)) - {path.name, "a.labels.npy"}:
+        found = f"made {left[:40]!r}"
+    path.unlink()
+    if code == 0 and found and _BEGUN not in found:
+        return found
+    if _BEGUN in found:
+        return "stopped"
+    return f"more than {SECONDS} s" if code in (-signal.SIGALRM, -signal.SIGXCPU) else f"crash with exit code {code}"
+
+
+_BEGUN, _ENDED = "\x02", "\x03"
+
+
+def _run_here(pipe: int, request: child.Request) -> int:
+    """A replacement for `child.run`: answer a request in this process, and tell its parent when."""
+    os.write(pipe, _BEGUN.encode())
+    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"))
+    os.write(pipe, _ENDED.encode())
+    return 0
+
+
+def _limit() -> None:
+    """Limit time and memory of this process."""
+    signal.alarm(SECONDS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _read(path: Path) -> str:
     try:
-        file = read_features(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            file = read_features(path)
+            X, y = file.X, file.y
+            valid = X.ndim == 2 and X.dtype in (np.float32, np.float64) and bool(np.isfinite(X).all())
+            valid = valid and y.shape == (len(X),) and y.dtype.kind in "Uiubf" and len(set(y.tolist())) >= 1
+            json.dumps(file.about)
+            "".join(map(str, y.tolist())).encode()
+            return "read" if valid else "invalid features"
     except InputError as error:
         message = str(error)
-        if any(word in message for word in STOPPED):
+        if any(words in message for words in STOPPED):
             return "stopped"
-        if any(word in message for word in OUT_OF_MEMORY):
+        if any(words in message for words in OUT_OF_MEMORY):
             return "too much memory"
         readable = message.isprintable() and len(message) < 1000
         return "refused" if readable else f"unreadable error message: {message.replace(str(path), '')[:60]!r}"
-    X, y = file.X, file.y
-    valid = X.ndim == 2 and X.dtype in (np.float32, np.float64) and bool(np.isfinite(X).all())
-    valid = valid and y.shape == (len(X),) and y.dtype.kind in "Uiubf" and len(set(y.tolist())) >= 1
-    json.dumps(file.about)
-    "".join(map(str, y.tolist())).encode()
-    return "read" if valid else "invalid features"
-
-
-def forked(request: child.Request) -> int:
-    """A replacement for `child.run`: answer a request in a fork, within its limits; returns its exit code."""
-    module = importlib.import_module(f"hotshot.files.{request.reader}")
-    process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            errors = os.open(f"{request.folder}/errors", os.O_WRONLY | os.O_CREAT)
-            os.dup2(errors, 1)
-            os.dup2(errors, 2)
-            signal.alarm(0)
-            # The limits are added to the memory that the process already uses.
-            child.limit(replace(request, seconds=SECONDS))
-            child.answer(request, module)
-            code = 0
-        except BaseException as error:
-            os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
-
-def outcome(path: Path) -> str:
-    try:
-        with within(SECONDS), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return read(path)
-    except TooSlow:
-        return f"more than {SECONDS} s"
     except MemoryError:
         return "too much memory"
-    except Exception as error:
+    except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
 
 
-# --- processes
+# --- valid files
 
 
-def work(inputs: int, number: int, formats: list[str], folder: Path) -> None:
-    """Read `inputs` files; write counts and findings to a file. After a crash the last input is still on the disk."""
-    made = json.loads((folder.parent / "valid.json").read_text())
-    files = Files(
-        (name, [(suffix, bytes.fromhex(data)) for suffix, data in some])
-        for name, some in made.items()
-        if not formats or name in formats
+def valid_files() -> Files:
+    """Small valid files."""
+    X = np.random.default_rng(0).normal(size=(6, 10)).astype(np.float32)
+    y, codes = np.repeat(["cat", "dog", "größe"], 2), np.repeat([0, 1, 2], 2)
+    tensor, labels = torch.from_numpy(X), torch.from_numpy(codes)
+    names = y[::2].astype(object)
+    pickled = (
+        {"cat": list(X[:3]), "dog": list(X[3:])},
+        {0: X[:3].tolist(), 7: [tuple(row) for row in X[3:].tolist()]},
+        {"features": X, "labels": y},
+        {"base": {1: list(X[:2].astype(np.float16))}, "novel": {"data": X, "y": codes.tolist()}},
+        {3: [[np.float64(v) for v in X[0]], [1, 2, 300, 70_000, -1, 2**40, True, 0, 1, 2]]},
     )
-    # The labels of every .npy file.
-    np.save(folder / "a.labels.npy", np.repeat([0, 1, 2], 2))
-    child.limit(child.Request("", "", "", "", MEMORY, seconds=10**6))
-    child.run = forked
-    # If the content of a file can create files, they appear here.
-    os.chdir(folder)
-    counts: Counter[str] = Counter()
-    findings: dict[str, str] = {}
-    slowest = 0.0
-
-    def keep() -> None:
-        kept = {"counts": counts, "findings": findings, "slowest": slowest}
-        (folder / "result.json").write_text(json.dumps(kept))
-
-    @seed(number)
-    @settings(
-        max_examples=inputs,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+    tensors = (
+        {"features": tensor, "labels": labels},
+        (tensor.bfloat16(), labels),
+        {1: list(tensor[:3]), 2: list(tensor[3:].half())},
+        {"X": tensor.t()[:6, ::2], "y": labels.tolist(), "Z": X},
+        {"X": tensor[:1, :1].expand(6, 4), "y": labels},
     )
-    @given(fuzzed(files))
-    def run(case: tuple[str, str, bytes]) -> None:
-        nonlocal slowest
-        name, suffix, data = case
-        path = folder / f"a{suffix}"
-        path.write_bytes(data)
-        start = time.perf_counter()
-        found = outcome(path)
-        slowest = max(slowest, time.perf_counter() - start)
-        path.unlink()
-        left = [file.name for file in folder.iterdir() if file.name not in ("a.labels.npy", "result.json")]
-        found = f"made {left[0][:40]!r}" if left else found
-        counts[f"{name}|{found if found in OUTCOMES else 'finding'}"] += 1
-        if found not in OUTCOMES:
-            counts[f"finding|{name}: {found}"] += 1
-            kept = KEPT / f"finding-{hashlib.sha256(data).hexdigest()[:12]}{suffix}"
-            if f"{name}: {found}" not in findings:
-                findings[f"{name}: {found}"] = str(kept)
-                kept.write_bytes(data)
-        if sum(counts.values()) % 100 == 0:
-            keep()
-
-    keep()
-    run()
-    keep()
-
-
-class Totals:
-    """Sums over all workers."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.findings: dict[str, str] = {}
-        self.slowest = 0.0
-
-    def add(self, folder: Path, code: int) -> int:
-        """Add the result of a worker with this exit code; returns the number of files that it read."""
-        result = json.loads((folder / "result.json").read_text())
-        if code:
-            # The last input is the only file left. Without one, the fault is in this program.
-            left = next((path for path in folder.glob("a.*") if path.name != "a.labels.npy"), None)
-            if left is None:
-                raise SystemExit(f"A worker failed with exit code {code}.")
-            kept = KEPT / f"crash-{hashlib.sha256(left.read_bytes()).hexdigest()[:12]}{left.suffix}"
-            kept.write_bytes(left.read_bytes())
-            left.unlink()
-            result["findings"][f"{left.suffix}: crash with exit code {code}"] = str(kept)
-            result["counts"][f"finding|{left.suffix}: crash with exit code {code}"] = 1
-        self.counts.update(result["counts"])
-        self.findings.update(result["findings"])
-        self.slowest = max(self.slowest, result["slowest"])
-        return sum(n for key, n in result["counts"].items() if not key.startswith("finding|"))
+    variables: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({"X": X, "y": codes, "class_names": names}, {}),
+        ({"X": X, "y": y, "about": '{"a": 1}', "s": {"a": 1}}, {}),
+        ({"X": csc_array(X), "y": y.astype(object)}, {}),
+        ({"X": X, "y": codes, "names": names}, {"do_compression": True}),
+        ({"X": X, "y": codes}, {"format": "4"}),
+        ({"X": csc_array(X), "y": codes, "t": "text"}, {"format": "4"}),
+    )
+    arrays = (
+        {"X": X, "y": y},
+        {"base": X.reshape(3, 2, 10), "base_names": y[::2]},
+        {"cat": X[:2], "dog": np.asfortranarray(X[2:])},
+        {"X": X.astype(np.float16), "y": codes, "names": y[::2]},
+    )
+    files: Files = {
+        "pickle": [(".plk", pickle.dumps(value, protocol)) for value in pickled for protocol in range(6)],
+        "torch archive": [(".pt", _bytes(torch.save, value)) for value in tensors],
+        "torch stream": [(".pt", _bytes(torch.save, value, _use_new_zipfile_serialization=False)) for value in tensors],
+        "mat": [(".mat", _bytes(savemat, value, **options, first=True)) for value, options in variables],
+        "npz": [
+            (".npz", _bytes(save, first=True, **value)) for value in arrays for save in (np.savez, np.savez_compressed)
+        ],
+    }
+    for suffix in (".npy", ".safetensors", ".csv", ".tsv", ".parquet"):
+        files[suffix[1:]] = []
+        for some in (y, codes):
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / f"a{suffix}"
+                write_features(path, (X, some), about={"extractor": "none"})
+                files[suffix[1:]].append((suffix, path.read_bytes()))
+    return files
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=100_000, help="number of files (default: 100000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the changes (default: 0)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--formats", default="", help="formats, separated by commas (default: all)")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.worker:
-        formats = options.formats.split(",") if options.formats else []
-        work(options.inputs, options.seed, formats, Path(options.worker))
-        return
-    start = time.perf_counter()
-    KEPT.mkdir(exist_ok=True)
-    totals = Totals()
-    with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as top:
-        # Made once, here: the workers need no torch, and their forks stay small.
-        made = {name: [(suffix, data.hex()) for suffix, data in some] for name, some in valid_files().items()}
-        (Path(top) / "valid.json").write_text(json.dumps(made))
-        left = options.inputs
-        number = options.seed * 10_000
-        # After a crash the remaining files are drawn from another seed.
-        while left > 0:
-            workers = []
-            for job in range(min(options.jobs, left)):
-                folder = Path(top) / str(number)
-                folder.mkdir()
-                share = left // options.jobs + (job < left % options.jobs)
-                command = [sys.executable, "-m", "benchmarks.fuzz_files", "--worker", str(folder)]
-                command += ["--inputs", str(share), "--seed", str(number), "--formats", options.formats]
-                workers.append((folder, subprocess.Popen(command)))
-                number += 1
-            left -= sum(totals.add(folder, worker.wait()) for folder, worker in workers)
-    report(totals.counts, totals.findings, totals.slowest, time.perf_counter() - start)
-    sys.exit(bool(totals.findings))
+def _bytes(save: Any, *values: Any, first: bool = False, **options: Any) -> bytes:
+    """What a function writes to a file, which is its first argument or its second."""
+    file = io.BytesIO()
+    save(*((file, *values) if first else (*values, file)), **options)
+    return file.getvalue()
 
 
-def report(counts: Counter[str], findings: dict[str, str], slowest: float, seconds: float) -> None:
-    table = Table("format", "inputs", *OUTCOMES, "findings", title="Fuzzed feature files")
-    names = sorted({key.split("|")[0] for key in counts if not key.startswith("finding|")})
-    columns = (*OUTCOMES, "finding")
-    for name in names:
-        row = [counts[f"{name}|{column}"] for column in columns]
-        table.add_row(name, f"{sum(row):,}", *(f"{n:,}" for n in row))
-    total = [sum(counts[f"{name}|{column}"] for name in names) for column in columns]
-    table.add_section()
-    table.add_row("all", f"{sum(total):,}", *(f"{n:,}" for n in total))
-    console.print(table)
-    console.print(f"{seconds:.0f} s; the slowest file took {slowest:.2f} s.")
-    for what, kept in sorted(findings.items()):
-        console.print(f"Finding: {what} ({counts[f'finding|{what}'] or 1} times), first file: {kept}")
+# --- damage
+
+# Most files have few changes, so that readers do not stop at the first bytes.
+CHANGES = (1, 1, 1, 1, 2, 2, 3, 6)
+NUMBERS = [2**power + more for power in (0, 3, 7, 8, 15, 16, 24, 31, 32, 40, 60, 62, 63, 64) for more in (-1, 0)]
+OPCODES = b"(012aebdegh]}lsutNRQ.iocpqrGIJKLMSTUVXB" + bytes(range(0x80, 0x99))
+TOKENS = [
+    *(bytes([code]) for code in OPCODES),
+    b"cos\nsystem\n", b"cnumpy\nndarray\n", b"cnumpy\ndtype\n", b"cbuiltins\ngetattr\n",
+    b"ccollections\nOrderedDict\n", b"cnumpy.core.multiarray\nscalar\n", b"cnumpy.core.numeric\n_frombuffer\n",
+    b"c_codecs\nencode\n", b"h\x00", b"h\x05", b"G" + bytes(8), (b"G" + bytes(8)) * 9, b"K\x01",
+    b"(" + b"K\x01" * 9 + b"e", b"I-1\n", b"F1.5\n", b"S'a'\n", b"Va\n",
+    b"nan", b"inf", b"1e400", b"-", b",", b"\t", b"\n", b"\r\n", b'"', b"\0", b"\xff", b"{", b"[", b":",
+    b"F64", b"I64", b"BF16", b"U99999", b"|O", b"<f8", b">f4", b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06",
+    b"PAR1", b"\x93NUMPY", b"MATLAB 5.0 MAT-file", b"9" * 30, b"1" * 200, "é".encode(), b"\xed\xa0\x80",
+]  # fmt: skip
 
 
-if __name__ == "__main__":
-    main()
+def fuzzed(rng: random.Random, files: Files) -> tuple[str, str, bytes]:
+    """Format, suffix and bytes of a file: random, or made from a valid one."""
+    name = rng.choice(sorted(files))
+    suffix, data = rng.choice(files[name])
+    how = rng.randrange(10)
+    if how == 0:
+        return name, suffix, rng.randbytes(rng.randrange(200))
+    if how == 1 and name in ("pickle", "csv", "tsv"):
+        start = b"\x80\x04" if name == "pickle" else b""
+        return name, suffix, start + b"".join(rng.choices(TOKENS, k=rng.randrange(40))) + b"."
+    if how < 4 and name == "pickle":
+        return name, suffix, pickle.dumps(random_value(rng, 4), rng.randrange(6))
+    if how < 4 and data[:10] == b"MATLAB 5.0":
+        return name, suffix, changed_variable(rng, data)
+    if how < 6 and data[:2] == b"PK":
+        return name, suffix, changed_member(rng, data)
+    return name, suffix, changed(rng, data, [other for _, other in files[name]])
+
+
+def changed(rng: random.Random, data: bytes, others: list[bytes]) -> bytes:
+    """A file with one to six changes at random places."""
+    for _ in range(rng.choice(CHANGES)):
+        at, width = rng.randrange(len(data) + 1), rng.choice((1, 2, 4, 8))
+        number = (rng.choice(NUMBERS) % 256**width).to_bytes(width, rng.choice(("little", "big")))
+        other = rng.choice(others)
+        start = rng.randrange(len(other) + 1)
+        new, removed = rng.choice(
+            (
+                (bytes(byte ^ (1 << rng.randrange(8)) for byte in data[at : at + 1]), 1),
+                (rng.randbytes(1), 1),
+                (number, width),
+                (number, width),
+                (rng.choice(TOKENS), rng.randrange(4)),
+                (rng.choice(TOKENS), rng.randrange(4)),
+                (b"", rng.randrange(1, 65)),
+                (b"", len(data)),
+                (data[at : at + rng.randrange(1, 65)], 0),
+                (other[start : start + rng.randrange(1, 129)], 0),
+            )
+        )
+        data = data[:at] + new + data[at + removed :]
+    return data
+
+
+def changed_member(rng: random.Random, data: bytes) -> bytes:
+    """An archive with one changed member and correct checksums."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    main_ones = [name for name in members if name.endswith((".pkl", ".npy"))]
+    name = rng.choice([*main_ones * 5, *members])
+    members[name] = changed(rng, members[name], list(members.values()))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
+        for key, value in members.items():
+            archive.writestr(key, value)
+    return file.getvalue()
+
+
+def changed_variable(rng: random.Random, data: bytes) -> bytes:
+    """A MATLAB file with one variable changed and compressed."""
+    start, variables = 128, []
+    while start < len(data):
+        end = start + 8 + struct.unpack_from("<I", data, start + 4)[0]
+        variables.append(data[start:end])
+        start = end
+    at = rng.randrange(len(variables))
+    packed = zlib.compress(changed(rng, variables[at], variables))
+    variables[at] = struct.pack("<II", 15, len(packed)) + packed
+    return data[:128] + b"".join(variables)
+
+
+def random_value(rng: random.Random, depth: int) -> Any:
+    """A value of some type and shape, seldom features."""
+    names = ["X", "y", "features", "labels", "names", "X_base", "base", "about"]
+    numbers = [rng.randint(-2, 2**65), rng.gauss(0, 1), float("nan"), float("inf"), True, rng.randrange(4)]
+    if depth and rng.random() < 0.7:
+        inner = [random_value(rng, depth - 1) for _ in range(rng.randrange(5))]
+        keys = [rng.choice([*names, *numbers, None, b"x", "é"]) for _ in inner]
+        return rng.choice([inner, tuple(inner), dict(zip(keys, inner, strict=True)), rng.choices(numbers, k=12)])
+    shape = tuple(rng.randrange(5) for _ in range(rng.randrange(5)))
+    codes = ["f2", "<f4", ">f4", "f8", "u1", "i8", "?", "U3", "S3", "c8", "O"]
+    scalars = [np.float32(1.5), np.int64(3), np.str_("a"), np.bool_(True), np.float64("nan")]
+    text = "".join(rng.choices("aé\0\ud800 ,\n", k=rng.randrange(6)))
+    array = np.ones(shape, rng.choice(codes))
+    return rng.choice([*numbers, text, None, array, array, array, rng.randbytes(9), *scalars])

@@ -1,7 +1,5 @@
 """How often 95% intervals contain the accuracy on new classes, on synthetic classes whose accuracy is known.
 
-    python -m benchmarks.interval_coverage [--repetitions 500] [--tasks 400] [--seed 0] [--heterogeneity 0.4]
-
 Classes are Gaussians drawn from a known population: random means in 16 dimensions and a random spread per class, which
 makes some classes hard and some easy. The logarithm of the spread has the standard deviation `--heterogeneity`. Every
 repetition draws new classes, 60 samples of each, and 5-way-1-shot tasks with 15 queries per class. The two methods
@@ -12,12 +10,10 @@ random classes.
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.shared import Seed, Tasks, say, show
+from hotshot.evaluation.tables import Cell, Table
 from hotshot.intervals import class_interval, mean_interval
 
 NUMBERS_OF_CLASSES = (16, 30, 60)
@@ -25,7 +21,18 @@ WAYS, QUERIES, SAMPLES, WIDTH = 5, 15, 60, 16
 HETEROGENEITY = 0.4
 POPULATION_TASKS, POPULATION_STEP = 200_000, 2000
 
-console = Console(width=100)
+
+def main(repetitions: int = 500, tasks: Tasks = 400, seed: Seed = 0, heterogeneity: float = HETEROGENEITY) -> None:
+    truth = population_accuracies(np.random.default_rng([seed, 1]), heterogeneity=heterogeneity)
+    say(f"True accuracy: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine.")
+    rows: list[tuple[Cell, ...]] = []
+    for n in NUMBERS_OF_CLASSES:
+        for what, found in coverage(n, tasks, repetitions, seed, truth, heterogeneity).items():
+            cells = (text for share, width in found.values() for text in (f"{share:.1%}", f"{100 * width:.2f}"))
+            rows.append((str(n), what, *cells))
+    columns = ("classes", "quantity", "over classes", "± in %", "over tasks", "± in %")
+    title = f"Coverage of 95% intervals, {repetitions} repetitions of {tasks} tasks, seed {seed}"
+    show(Table(title, columns, tuple(rows)))
 
 
 def draw_classes(rng: np.random.Generator, n: int, samples: int, heterogeneity: float = HETEROGENEITY) -> np.ndarray:
@@ -82,32 +89,3 @@ def coverage(
         what: {over: tuple(np.mean(kept, axis=0).tolist()) for over, kept in intervals.items()}
         for what, intervals in found.items()
     }
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=500, help="repetitions (default: 500)")
-    parser.add_argument("--tasks", type=int, default=400, help="tasks per repetition (default: 400)")
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
-    parser.add_argument("--heterogeneity", type=float, default=HETEROGENEITY, help="see above (default: 0.4)")
-    options = parser.parse_args()
-    how = options.heterogeneity
-    truth = population_accuracies(np.random.default_rng([options.seed, 1]), heterogeneity=how)
-    console.print(f"True accuracy: {100 * truth[0]:.2f}% by Euclidean distance, {100 * truth[1]:.2f}% by cosine.")
-    table = Table(
-        title=f"Coverage of 95% intervals, {options.repetitions} repetitions of {options.tasks} tasks, "
-        f"seed {options.seed}",
-        title_justify="left",
-    )
-    for name in ("classes", "quantity", "over classes", "± in %", "over tasks", "± in %"):
-        table.add_column(name, justify="left" if name == "quantity" else "right")
-    for n in NUMBERS_OF_CLASSES:
-        for what, found in coverage(n, options.tasks, options.repetitions, options.seed, truth, how).items():
-            cells = (f"{share:.1%} {100 * width:.2f}".split() for share, width in found.values())
-            table.add_row(str(n), what, *(text for cell in cells for text in cell))
-    console.print(table)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,26 +1,23 @@
-"""Speed of `hotshot predict`: on a million rows of features in Parquet, and on texts compared to their encoder alone.
+"""Speed of `hotshot predict`: on rows of 384 features in Parquet, and on texts compared to their encoder alone.
 
-    python -m benchmarks.prediction [--rows 1000000] [--texts 10000]
-
-Rows are measured in wall time and peak memory, texts in CPU time on one thread.
+Rows are measured in wall time and peak memory of all processes, texts in CPU time on one thread.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-import psutil
+import typer
 
+from benchmarks.shared import say, watched
 from hotshot import InputClassifier
 from hotshot.base.embedded import load_bank
 
@@ -41,19 +38,21 @@ WORDS = [
     "order",
     "refund",
 ]
+ENCODER_ALONE = """
+import csv; from hotshot.encoders import load_encoder; encoder = load_encoder('minilm')
+texts = [row['text'] for row in csv.DictReader(open({!r}))]
+for i in range(0, len(texts), 256): encoder.encode(texts[i : i + 256])"""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of 384 features; 0 for none")
-    parser.add_argument("--texts", type=int, default=10_000, help="texts; 0 for none")
-    asked = parser.parse_args()
+def main(
+    rows: Annotated[int, typer.Option(help="Rows of features; 0 for none.")] = 1_000_000,
+    texts: Annotated[int, typer.Option(help="Texts; 0 for none.")] = 10_000,
+) -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if asked.rows:
-            _features(folder, asked.rows)
-        if asked.texts:
-            _texts(folder, asked.texts)
+        if rows:
+            _features(Path(name), rows)
+        if texts:
+            _texts(Path(name), texts)
 
 
 def _features(folder: Path, n_rows: int) -> None:
@@ -64,8 +63,9 @@ def _features(folder: Path, n_rows: int) -> None:
     model.save(folder / "intents.model")
     _write_parquet(folder / "queries.parquet", bank.X_novel, n_rows)
     for out in ("answers.csv", "answers.parquet"):
-        seconds, peak = _watched(folder, "predict", "intents.model", "queries.parquet", "-o", out, "--reject", "0.05")
-        print(
+        command = [sys.executable, "-m", "hotshot", "predict", "intents.model", "queries.parquet", "-o", out]
+        _, seconds, peak = watched([*command, "--reject", "0.05"], folder)
+        say(
             f"{n_rows:,} rows of {bank.X_novel.shape[1]} features, {len(model.classes)} classes, to {out}: "
             f"{seconds:.1f} s, {n_rows / seconds:,.0f} rows per second, peak {peak / 1e6:,.0f} MB in all processes"
         )
@@ -88,27 +88,20 @@ def _write_parquet(path: Path, X: np.ndarray, n_rows: int) -> None:
 
 
 def _texts(folder: Path, n_texts: int) -> None:
-    """Print the CPU time of `hotshot predict` on texts, of its encoder alone, and their ratio."""
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(n_texts)]
     for name, some in (("inbox.csv", texts), ("few.csv", texts[:256])):
         with open(folder / name, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([["text"], *([text] for text in some)])
-    model = InputClassifier("minilm").fit([f"{word} {word}" for word in WORDS], WORDS)
-    model.save(folder / "words.model")
-    alone = (
-        "import csv; from hotshot.encoders import load_encoder; encoder = load_encoder('minilm')\n"
-        "texts = [row['text'] for row in csv.DictReader(open({!r}))]\n"
-        "for i in range(0, len(texts), 256): encoder.encode(texts[i : i + 256])"
-    )
+    InputClassifier("minilm").fit([f"{word} {word}" for word in WORDS], WORDS).save(folder / "words.model")
     times = {}
     # The time of the same program on a few texts is subtracted, to leave out its start.
     for name in ("few.csv", "inbox.csv"):
-        times["encoder", name] = _cpu_seconds(folder, "-c", alone.format(name))
-        answers = ("-m", "hotshot", "predict", "words.model", name, "-o", f"{name}.answers.csv")
-        times["predict", name] = _cpu_seconds(folder, *answers)
+        times["encoder", name] = _cpu_seconds(folder, "-c", ENCODER_ALONE.format(name))
+        command = ("-m", "hotshot", "predict", "words.model", name, "-o", f"{name}.answers.csv")
+        times["predict", name] = _cpu_seconds(folder, *command)
     encoder, predict = (times[what, "inbox.csv"] - times[what, "few.csv"] for what in ("encoder", "predict"))
-    print(
+    say(
         f"{n_texts:,} texts beyond the first 256: encoder alone {encoder:.1f} s of CPU time, hotshot predict "
         f"{predict:.1f} s, ratio {predict / encoder:.3f}"
     )
@@ -121,31 +114,3 @@ def _cpu_seconds(folder: Path, *arguments: str) -> float:
     subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, check=True, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def _watched(folder: Path, *arguments: str) -> tuple[float, int]:
-    """Wall time of a command in seconds, and the peak memory of it and its children in bytes."""
-    begun = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "hotshot", *arguments], cwd=folder, stderr=subprocess.DEVNULL)
-    peak = 0
-
-    def watch() -> None:
-        nonlocal peak
-        while process.poll() is None:
-            try:
-                family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-                peak = max(peak, sum(one.memory_info().rss for one in family))
-            except psutil.Error:
-                pass
-            time.sleep(0.05)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    if process.wait():
-        raise SystemExit(f"hotshot {' '.join(arguments)} failed")
-    thread.join()
-    return time.perf_counter() - begun, peak
-
-
-if __name__ == "__main__":
-    main()

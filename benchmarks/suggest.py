@@ -1,8 +1,6 @@
 """Accuracy against number of labels: `suggest`, random choice, and three usual strategies of active learning.
 
-    python -m benchmarks.suggest DATA [--sets banking77,miniimagenet,omniglot] [--pools balanced] [--tasks 300]
-
-DATA is the folder of `benchmarks.accuracy`; the seed also draws the split of banking77. A task has 5 novel classes (20
+The seed also draws the split of banking77. A task has 5 novel classes (20
 of Omniglot) with one labelled sample each, a pool of 30 unlabelled samples per class (9), and 15 other samples per
 class to test on (10). With the pool `dirichlet` the classes have unequal shares of the pool, from a Dirichlet
 distribution of 2. Labels are bought as many at a time as there are classes. `HOTClassifier` is fitted to all labelled
@@ -21,22 +19,19 @@ chose. Intervals are 95%, of the mean difference over tasks, or by bootstrap ove
 
 from __future__ import annotations
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from rich.console import Console
+import typer
 from sklearn.cluster import KMeans
 
-from benchmarks.accuracy import Data, banking77, miniimagenet, omniglot
+from benchmarks.shared import SETS, Data, DataFolder, Seed, Sets, Tasks, load, show
 from hotshot import HOTClassifier
 from hotshot.arrays import cast, one_thread, slices
-from hotshot.errors import HotshotWarning
-from hotshot.evaluation.tables import Cell, Entry, Number, Table
+from hotshot.evaluation.tables import Cell, Entry, Number, Table, interval
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads.problem import softmax
 
@@ -208,9 +203,31 @@ STRATEGIES: dict[str, Callable[[Labelling, int], np.ndarray]] = {
 }
 
 
-def run(features: Features, setting: Setting, unequal: bool, strategy: str, options: argparse.Namespace) -> np.ndarray:
+def main(
+    data: DataFolder,
+    sets: Sets = SETS,
+    pools: Annotated[str, typer.Option(help="balanced, dirichlet or both.")] = "balanced,dirichlet",
+    strategies: Annotated[str, typer.Option(help="Strategies, separated by commas.")] = ",".join(STRATEGIES),
+    tasks: Tasks = 300,
+    seed: Seed = 0,
+) -> None:
+    warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+    for name in sets.split(","):
+        setting = SETTINGS.get(name, USUAL)
+        with one_thread():
+            features = Features(load(name, data, seed))
+            for pool in pools.split(","):
+                curves = {
+                    strategy: run(features, setting, pool == "dirichlet", strategy, tasks, seed)
+                    for strategy in dict.fromkeys([RANDOM, *strategies.split(",")])
+                }
+                for table in tables(curves, setting, f"{name}, {pool} pool, seed {seed}, {tasks} tasks"):
+                    show(table)
+
+
+def run(features: Features, setting: Setting, unequal: bool, strategy: str, n_tasks: int, seed: int) -> np.ndarray:
     """Accuracies (tasks, steps + 1) of a strategy."""
-    tasks = [draw(features, setting, unequal, options.seed, i) for i in range(options.tasks)]
+    tasks = [draw(features, setting, unequal, seed, i) for i in range(n_tasks)]
     chosen: list[np.ndarray] = []
     curve = []
     for number in setting.bought:
@@ -243,72 +260,35 @@ def tables(curves: dict[str, np.ndarray], setting: Setting, title: str) -> list[
     """Accuracies, differences to random choice, and shares of labels."""
     ends = setting.ways // setting.step * np.arange(setting.purchases + 1)
     heads = [f"{number} bought" for number in setting.bought[ends]]
-    accuracies: list[tuple[Cell, ...]] = []
-    differences: list[tuple[Cell, ...]] = []
-    shares: dict[int, list[tuple[Cell, ...]]] = {0: [], setting.ways: []}
-    tasks = len(curves[RANDOM])
-    resampled = np.random.default_rng(0).integers(tasks, size=(RESAMPLES, tasks))
-    for name, curve in curves.items():
-        accuracies.append((name, *(Number(100 * x) for x in curve.mean(axis=0)[ends])))
-        if name == RANDOM:
-            continue
-        gaps = 100 * (curve - curves[RANDOM])[:, ends[1:]]
-        half = 1.96 * gaps.std(axis=0, ddof=1) / np.sqrt(tasks)
-        differences.append((name, *(Number(*pair, signed=True) for pair in zip(gaps.mean(axis=0), half, strict=True))))
-        for first, rows in shares.items():
-            pairs = [np.arange(tasks), *resampled]
-            point, *again = [
-                needed_share(setting, curve[some].mean(axis=0), curves[RANDOM][some].mean(axis=0), first)
-                for some in pairs
-            ]
-            low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
-            cells = [
-                Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)
-            ]
-            rows.append((name, *cells))
+    of_random, rivals = curves[RANDOM], {name: curve for name, curve in curves.items() if name != RANDOM}
+    tasks = len(of_random)
+    drawn = [np.arange(tasks), *np.random.default_rng(0).integers(tasks, size=(RESAMPLES, tasks))]
+
+    def shares(curve: np.ndarray, first: int) -> list[Cell]:
+        point, *again = [
+            needed_share(setting, curve[some].mean(axis=0), of_random[some].mean(axis=0), first) for some in drawn
+        ]
+        low, high = np.quantile(again, [0.025, 0.975], axis=0, method="nearest")
+        return [Entry(f"{_share(x)} ({_share(a)} to {_share(b)})", x) for x, a, b in zip(point, low, high, strict=True)]
+
+    made: dict[str, dict[str, list[Cell]]] = {
+        "accuracy, %": {name: [Number(100 * x) for x in curve.mean(axis=0)[ends]] for name, curve in curves.items()},
+        "difference to random choice, points": {
+            name: [interval(gaps, signed=True) for gaps in 100 * (curve - of_random)[:, ends[1:]].T]
+            for name, curve in rivals.items()
+        },
+        "share of the labels that random choice bought": {name: shares(curve, 0) for name, curve in rivals.items()},
+        "the same with the first samples": {name: shares(curve, setting.ways) for name, curve in rivals.items()},
+    }
     return [
-        Table(f"{title}: accuracy, %", ("strategy", *heads), tuple(accuracies)),
-        Table(f"{title}: difference to random choice, points", ("strategy", *heads[1:]), tuple(differences)),
-        Table(f"{title}: share of the labels that random choice bought", ("strategy", *heads[1:]), tuple(shares[0])),
-        Table(f"{title}: the same with the first samples", ("strategy", *heads[1:]), tuple(shares[setting.ways])),
+        Table(
+            f"{title}: {what}",
+            ("strategy", *(heads if "accuracy" in what else heads[1:])),
+            tuple((name, *cells) for name, cells in rows.items()),
+        )
+        for what, rows in made.items()
     ]
 
 
 def _share(value: float) -> str:
     return f"{value:.2f}" if np.isfinite(value) else "never"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder with the features of banking77 and miniImageNet")
-    parser.add_argument("--sets", default="banking77,miniimagenet,omniglot", help="sets, separated by commas")
-    parser.add_argument("--pools", default="balanced,dirichlet", help="balanced, dirichlet or both")
-    parser.add_argument("--strategies", default=",".join(STRATEGIES), help="strategies, separated by commas")
-    parser.add_argument("--tasks", type=int, default=300, help="number of tasks (default: 300)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the tasks and of the split (default: 0)")
-    options = parser.parse_args()
-    load: dict[str, Callable[[], Data]] = {
-        "banking77": lambda: banking77(options.data, options.seed),
-        "miniimagenet": lambda: miniimagenet(options.data),
-        "omniglot": omniglot,
-    }
-    console = Console(width=150)
-    for name in options.sets.split(","):
-        setting = SETTINGS.get(name, USUAL)
-        with warnings.catch_warnings(), one_thread():
-            warnings.simplefilter("ignore", HotshotWarning)
-            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-            features = Features(load[name]())
-            for pool in options.pools.split(","):
-                begin, curves = time.perf_counter(), {}
-                for strategy in dict.fromkeys([RANDOM, *options.strategies.split(",")]):
-                    curves[strategy] = run(features, setting, pool == "dirichlet", strategy, options)
-                title = f"{name}, {pool} pool, seed {options.seed}, {options.tasks} tasks"
-                for table in tables(curves, setting, title):
-                    console.print(table.title, style="bold")
-                    console.print(table.to_markdown(), markup=False, soft_wrap=True)
-                console.print(f"{time.perf_counter() - begin:.0f} s", markup=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -15,24 +15,26 @@ ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are killed as on Linux")
 
 
-@pytest.fixture
-def crash(monkeypatch):
+@pytest.fixture(scope="module")
+def crash():
     pytest.importorskip("torch", reason="the crash test of all commands imports them all")
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.crash")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        yield importlib.import_module("benchmarks.crash")
+
+
+@pytest.fixture(scope="module")
+def start(crash, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("start")
+    assert crash.in_fork(crash.prepare, folder, folder.with_suffix(".log")) == 0
+    return folder
 
 
 @pytest.mark.parametrize("command", ["evaluate", "convert .npy", "bank, without exchange"])
-def test_a_command_that_is_killed_loses_nothing(crash, tmp_path, command):
-    (scenario,) = (scenario for scenario in crash.SCENARIOS if scenario.name == command)
-    points, kills, findings = crash.crash(scenario, tmp_path / "root", 2)
+def test_a_command_that_is_killed_loses_nothing(crash, start, tmp_path, command):
+    points, kills, findings = crash.crash(command, crash.SCENARIOS[command], start, tmp_path / "root", 2)
     assert points > kills == 2
     assert not findings
-
-
-def old():
-    for name in ("a", "b"):
-        Path(name).write_text(f"old {name}")
 
 
 def write_in_place():
@@ -67,6 +69,9 @@ def remove_first():
     ],
 )
 def test_faults_are_found(crash, tmp_path, run, expected):
-    points, kills, findings = crash.crash(crash.Scenario("broken", old, run), tmp_path / "root", None)
+    (tmp_path / "start").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "start" / name).write_text(f"old {name}")
+    points, kills, findings = crash.crash("broken", run, tmp_path / "start", tmp_path / "root", None)
     assert points == kills > 2
     assert all(any(fault in finding for finding in findings) for fault in expected), findings

@@ -89,6 +89,15 @@ def test_the_recipe_needs_what_the_package_needs():
 
 def test_the_documents_name_benchmarks_that_exist():
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "Makefile"]
-    named = {name for path in documents for name in re.findall(r"benchmarks[./](\w+)", path.read_text("utf-8"))}
-    assert named
+    command = r"-m\s+benchmarks\s+([a-z]\w+)"
+    named = {name for path in documents for name in re.findall(command, path.read_text("utf-8"))}
+    assert len(named) > 15
     assert {name for name in named if not (ROOT / "benchmarks" / f"{name}.py").exists()} == set()
+
+
+def test_every_benchmark_starts():
+    for extra in ("torch", "PIL", "onnx", "onnxruntime", "ot", "psutil"):
+        pytest.importorskip(extra)
+    names = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} - {"__init__", "__main__", "reference", "shared"}
+    program = "import importlib, sys; [importlib.import_module('benchmarks.' + name).main for name in sys.argv[1:]]"
+    subprocess.run([sys.executable, "-c", program, *sorted(names)], cwd=ROOT, check=True)

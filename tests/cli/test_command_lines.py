@@ -76,7 +76,7 @@ def test_a_sample_of_fuzzed_command_lines():
         pytest.importorskip(extra)
     if not sys.platform.startswith("linux"):
         pytest.skip("the fuzzer needs Linux")
-    command = [sys.executable, "-m", "benchmarks.fuzz_commands", "--cases", "2", "--seconds", "600", "--seed", "3"]
+    command = [sys.executable, "-m", "benchmarks", "fuzz_commands", "--cases", "2", "--seconds", "600", "--seed", "3"]
     found = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=900)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "2 command lines, seed 3: 0 findings." in found.stdout

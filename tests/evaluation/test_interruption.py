@@ -189,23 +189,3 @@ def test_a_run_stopped_from_the_keyboard_goes_on_where_it_was(n_jobs, runs, prob
     runs.start(tmp_path, 1)
     assert runs.end() == 0
     assert_found(tmp_path, problem[-1])
-
-
-def test_every_record_that_was_seen_is_kept(problem, tmp_path):
-    methods, X, y, expected = problem
-    seen, known = [], []
-
-    def stop_at_the_third(record, was_known, total):
-        seen.append(record.chunk)
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-
-    def watch(record, was_known, total):
-        if was_known:
-            known.append(record.chunk)
-
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(methods, X, y, **REQUEST, out=tmp_path, n_jobs=1, watch=stop_at_the_third)
-    evaluate(methods, X, y, **REQUEST, out=tmp_path, n_jobs=1, watch=watch)
-    assert known == seen
-    assert_found(tmp_path, expected)

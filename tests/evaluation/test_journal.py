@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
-from few_shot_problems import ragged_bank
+from few_shot_problems import assert_same, ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.errors import RunError
 from hotshot.evaluation import journal as journals
@@ -68,15 +68,6 @@ def folder(whole, tmp_path):
     return shutil.copytree(whole[0], tmp_path / "run")
 
 
-def assert_same(found, expected):
-    for one, other in zip(found.results, expected.results, strict=True):
-        assert (one.method, one.shots) == (other.method, other.shots)
-        assert np.array_equal(one.accuracies, other.accuracies)
-        assert one.recall == other.recall
-        assert one.calibration_error == other.calibration_error
-        assert one.statuses == other.statuses
-
-
 def lines_of(folder):
     return (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
 
@@ -122,18 +113,6 @@ def test_the_order_of_records_does_not_matter(whole, folder):
     assert_same(found, whole[1])
 
 
-def test_a_request_says_what_it_was_made_with(whole):
-    about = json.loads((whole[0] / "run.json").read_text())
-    assert set(about["request"]["methods"]) == {"nearest", "means"}
-    assert about["request"]["tasks"] == 9
-    assert about["versions"]["numpy"] == np.__version__
-
-
-def test_results_are_written_beside_the_journal(whole):
-    rows = json.loads((whole[0] / "results.json").read_text())["rows"]
-    assert rows == whole[1].rows()
-
-
 @pytest.mark.parametrize(
     ("change", "differing"),
     [
@@ -173,25 +152,6 @@ def test_the_same_request_in_other_words_goes_on(whole, folder):
 # Torn and changed lines
 
 
-def truncated(folder, missing):
-    content = (folder / "journal.jsonl").read_bytes()
-    (folder / "journal.jsonl").write_bytes(content[: len(content) - missing])
-
-
-@pytest.mark.parametrize("missing", [1, 2, 50, "line but one byte", "line", "line and newline", "two lines"])
-def test_a_run_cut_anywhere_ends_with_the_same_results(whole, folder, missing):
-    lines = lines_of(folder)
-    last, both = len(lines[-1]), len(lines[-1]) + len(lines[-2])
-    sizes = {"line but one byte": last - 1, "line": last, "line and newline": last + 1, "two lines": both}
-    missing = sizes.get(missing, missing)
-    truncated(folder, missing)
-    found, known, computed = run(folder)
-    lost = 1 if missing <= last else 2
-    assert (len(known), len(computed)) == (UNITS - lost, lost)
-    assert_same(found, whole[1])
-    assert all(decode(line.strip()) is not None for line in lines_of(folder))
-
-
 def test_a_journal_cut_at_any_byte_of_its_last_two_records_becomes_whole_again(tmp_path):
     records = [{"unit": i, "correct": [[1, 2]] * (i + 1), "name": "é\n"} for i in range(4)]
     with Journal(tmp_path, {}, {}) as journal:
@@ -229,27 +189,6 @@ def test_a_line_without_its_checksum_is_computed_again(whole, folder, damage, pl
     assert (len(known), len(computed)) == (UNITS - 1, 1)
     assert_same(found, whole[1])
     assert len(run(folder)[1]) == UNITS
-
-
-def test_lines_without_their_checksum_are_counted(tmp_path):
-    with Journal(tmp_path, {}, {}) as journal:
-        for i in range(3):
-            journal.append({"unit": i})
-        lines = lines_of(tmp_path)
-        (tmp_path / "journal.jsonl").write_bytes(lines[0] + b"x" + lines[1] + lines[2])
-        assert [record["unit"] for record in journal] == [0, 2]
-        assert journal.dropped == 1
-
-
-def test_records_of_another_shape_are_computed_again(whole, folder):
-    lines = lines_of(folder)
-    document = decode(lines[4].strip())
-    lines[4] = encode({key: value for key, value in document.items() if key != "bins"})
-    lines[5] = encode({**document, "unit": {"shots": 1}})
-    (folder / "journal.jsonl").write_bytes(b"".join(lines))
-    found, known, _ = run(folder)
-    assert len(known) == UNITS - 2
-    assert_same(found, whole[1])
 
 
 @pytest.mark.parametrize(
@@ -309,26 +248,12 @@ def test_no_single_changed_byte_goes_unnoticed(record, data):
 # Folders that cannot be used
 
 
-def test_a_file_is_no_run_folder(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("mine")
-    for out in (path, path / "below"):
-        with pytest.raises(RunError, match="is a file, not a run folder: name another"):
-            run(out)
-    assert path.read_text() == "mine"
-
-
 @pytest.mark.parametrize("name", ["run", "run/within"])
 def test_a_file_is_refused_before_settings_are_chosen(tmp_path, monkeypatch, name):
     (tmp_path / "run").touch()
     monkeypatch.setattr(runner, "estimator_to_json", lambda _: pytest.fail("settings were chosen"))
     with pytest.raises(RunError, match="is a file, not a run folder: name another"):
         run(tmp_path / name)
-
-
-def test_missing_folders_are_made(tmp_path):
-    run(tmp_path / "a" / "b", {"nearest": METHODS["nearest"], "again": METHODS["nearest"]})
-    assert (tmp_path / "a" / "b" / "journal.jsonl").exists()
 
 
 def test_one_process_at_a_time_writes_to_a_run_folder(tmp_path):
@@ -371,13 +296,6 @@ def test_a_torn_line_of_a_run_that_is_going_on_is_not_dropped_by_another_process
         assert lines_of(tmp_path)[-1] == b"0123 being writ"
 
 
-def test_a_request_without_a_journal_starts_from_nothing(whole, folder):
-    (folder / "journal.jsonl").unlink()
-    found, known, computed = run(folder)
-    assert (len(known), len(computed)) == (0, UNITS)
-    assert_same(found, whole[1])
-
-
 def test_a_journal_without_its_request_is_refused(folder):
     (folder / "run.json").unlink()
     before = contents(folder)
@@ -386,7 +304,7 @@ def test_a_journal_without_its_request_is_refused(folder):
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b"a request"])
+@pytest.mark.parametrize("content", [b"", b"{", b"null", b"[]", b"{}", b"\xff\xfe", b'{"request": [1]}'])
 def test_a_request_that_cannot_be_read_is_refused(folder, content):
     (folder / "run.json").write_bytes(content)
     before = contents(folder)
@@ -461,21 +379,4 @@ def test_a_run_on_a_full_disk_keeps_what_fitted_and_ends_with_the_same_results(
     monkeypatch.undo()
     found, known, computed = run(tmp_path / "run")
     assert (len(known), len(computed)) == (len(kept), UNITS - len(kept))
-    assert_same(found, whole[1])
-
-
-def test_a_limit_of_the_system_is_met_like_a_full_disk(whole, tmp_path):
-    resource = pytest.importorskip("resource")
-    room = sum(map(len, lines_of(whole[0])[:4])) + 100
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (max(room, 4096), before[1]))
-    try:
-        with pytest.raises(RunError, match="make room and rerun the command to resume"):
-            run(tmp_path / "run")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    kept = lines_of(tmp_path / "run")
-    assert len(kept) >= 3
-    found, known, _ = run(tmp_path / "run")
-    assert len(known) == len(kept)
     assert_same(found, whole[1])

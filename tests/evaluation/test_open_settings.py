@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 
+from few_shot_problems import assert_same
 from hotshot import BaseClasses, HOTClassifier, evaluate
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.estimators import DiscriminantClassifier
@@ -226,14 +227,6 @@ def test_rows_and_tables_have_the_measures():
 # Runs
 
 
-def assert_same(found, expected):
-    for one, other in zip(found.results, expected.results, strict=True):
-        assert np.array_equal(one.accuracies, other.accuracies)
-        assert one.measures.keys() == other.measures.keys()
-        for name, values in one.measures.items():
-            assert np.array_equal(values, other.measures[name])
-
-
 @pytest.mark.parametrize("setting", ["generalised", "open"])
 def test_runs_resume_and_do_not_depend_on_the_number_of_processes(setting, tmp_path):
     request = {"setting": setting, "tasks": 23 if setting == "open" else 4}
@@ -252,14 +245,6 @@ def test_runs_resume_and_do_not_depend_on_the_number_of_processes(setting, tmp_p
     assert stored.evaluation.setting.name == setting
     with pytest.raises(HotshotError, match=r"differs in .*setting"):
         small(["hot", "lda"], out=cut, ways=3, tasks=4)
-
-
-def test_closed_records_have_no_measures(tmp_path):
-    small("lda", out=tmp_path / "run", ways=3)
-    record = decode((tmp_path / "run" / "journal.jsonl").read_bytes().splitlines()[0])
-    assert "measures" not in record
-    assert Record.from_json(record).measures is None
-    assert "setting" not in json.loads((tmp_path / "run" / "run.json").read_text())["request"]
 
 
 @pytest.mark.parametrize(

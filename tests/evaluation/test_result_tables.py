@@ -14,10 +14,8 @@ from hotshot.evaluation.tables import (
     Table,
     accuracy_table,
     detail_table,
-    recall_table,
     result_table,
     rule_of_three,
-    transport_table,
     unsolved,
 )
 from hotshot.transport import Status
@@ -76,17 +74,6 @@ def test_results_have_the_cells_of_both_tables_and_the_best_first():
             assert own == dict(zip(texts(other, "method"), texts(other, column), strict=True))
 
 
-def test_details_name_the_worst_class_and_leave_out_what_a_method_has_not():
-    table = detail_table(FOUND, 0.7)
-    assert "tasks below 70%" in table.columns
-    worst = table.entries[0][table.columns.index("recall of worst class")]
-    assert (worst.text, worst.value) == ("25%", 0.25)
-    assert len(worst.note) == 60
-    assert "…" in worst.note
-    assert texts(table, "calibration error") == ["0.123", "", "0.123"]
-    assert texts(table, "ms per task") == ["5.0"] * 3
-
-
 def test_differences_are_drawn_on_one_axis_that_holds_zero():
     table = result_table(FOUND, 1, 0.5)
     drawn = [row[table.columns.index("lead (chart)")].interval for row in table.entries]
@@ -129,35 +116,6 @@ def test_an_interval_of_zero_is_no_certainty():
     assert rule_of_three(mean_interval(np.ones(3))) == rule_of_three(mean_interval(ACCURACIES)) == ""
     assert NO_SPREAD not in result_table(FOUND, 1, 0.5).notes
     assert Table("t", ("a",), ((Number(100, 0.0),),), (NO_SPREAD,)).notes == (NO_SPREAD,)
-
-
-def test_a_method_alone_has_no_lead():
-    found = evaluation(result("mine", ACCURACIES))
-    assert accuracy_table(found, 1).columns == ("method", "accuracy %", "over tasks")
-    assert not [column for column in result_table(found, 1, 0.5).columns if "lead" in column]
-
-
-def test_ranges_of_sizes_stand_in_titles_and_are_sorted_among_numbers():
-    found = Evaluation((result("a", ACCURACIES, shots="1-10"), result("a", ACCURACIES, shots=5)), 5, 100, "a")
-    assert accuracy_table(found, "1-10").title == "5-way, 1 to 10 shots, 100 tasks"
-    assert [row[1].text for row in detail_table(found, 0.5).entries] == ["1-10", "5"]
-    assert detail_table(found, 0.5).numeric[1]
-
-
-def test_methods_that_do_not_transport_have_empty_cells():
-    table = transport_table(FOUND)
-    assert texts(table, "transport problems") == ["2,000", "", ""]
-    assert texts(table, "max iterations") == ["100", "", ""]
-    assert texts(table, "fits stopped early") == ["3", "0", "0"]
-    assert transport_table(evaluation(result("a", [0.5]))).columns == (
-        "method", "shots", "fits stopped early", "ms per task",
-    )  # fmt: skip
-
-
-def test_recall_has_the_worst_class_of_the_reference_first():
-    table = recall_table(FOUND, 1)
-    assert table.columns == ("class", "mine", "worse", "better")
-    assert [row[1].text for row in table.entries] == ["25%", "50%"]
 
 
 def test_what_did_not_end_well_is_said_with_its_remedy():

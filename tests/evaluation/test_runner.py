@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from conftest import make_bank
-from few_shot_problems import ragged_bank
+from few_shot_problems import assert_same, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation import chunks
@@ -123,11 +123,6 @@ def test_a_name_stands_for_its_named_method():
     assert found["a", 2].calibration_error == found["b", 2].calibration_error
 
 
-def test_a_pair_that_was_not_evaluated_is_a_key_error():
-    with pytest.raises(KeyError):
-        few(NEAREST, tasks=1)["KNeighborsClassifier", 5]
-
-
 # Statistics
 
 
@@ -138,13 +133,6 @@ def test_difference_is_paired_over_the_tasks():
     low, high = stats.t.interval(0.95, 29, (cosine - ridge).mean(), stats.sem(cosine - ridge))
     assert (gap.low, gap.high) == (pytest.approx(low), pytest.approx(high))
     assert found.difference("cosine", 2, "hot").mean == pytest.approx(np.mean(found["hot", 2].accuracies - cosine))
-
-
-def test_the_first_method_is_the_reference_by_default():
-    found = few(["ridge", "cosine"], tasks=21)
-    assert found.reference == "ridge"
-    assert found.difference("ridge", 2).mean == 0
-    assert found.difference("cosine", 2) == found.difference("cosine", 2, "ridge")
 
 
 def test_rows_hold_the_statistics_as_shares():
@@ -162,16 +150,6 @@ def test_rows_hold_the_statistics_as_shares():
     assert row["milliseconds_per_task"] > 0
 
 
-def test_the_printed_table_has_a_line_per_method_and_number_of_shots():
-    found = few({"nearest": NEAREST, "ridge": RidgeClassifier()}, shots=(1, 2))
-    lines = str(found).splitlines()
-    assert len(lines) == 4
-    assert lines[0].startswith("3-way-1-shot  nearest")
-    assert f"{100 * found['ridge', 2].accuracy.mean:.2f} ±" in lines[3]
-    assert "lead of nearest" in lines[3]
-    assert "minus" not in lines[0]
-
-
 @pytest.mark.parametrize("name", ["hot", "nearest"])
 def test_recall_is_the_share_of_a_classes_queries_predicted_right(name):
     found = few({name: ESTIMATORS[name]}, tasks=27)[name, 2]
@@ -181,14 +159,6 @@ def test_recall_is_the_share_of_a_classes_queries_predicted_right(name):
             asked[truth] += 1
             right[truth] += guess == truth
     assert found.recall == pytest.approx({c: right[c] / asked[c] for c in range(5)})
-
-
-def test_classes_never_drawn_have_no_recall():
-    y = np.repeat(np.arange(20), 6)
-    X = np.random.default_rng(0).normal(size=(120, 3))
-    drawn = {c for task in Episodes(y, ways=2, shots=1, queries=2).take(3) for c in task.query_labels}
-    found = few(NEAREST, X, y, ways=2, shots=1, queries=2, tasks=3)
-    assert set(found["KNeighborsClassifier", 1].recall) == drawn
 
 
 @pytest.mark.parametrize("name", ["hot", "per sample", "centroid"])
@@ -235,15 +205,6 @@ def mixed():
 def alone(mixed):
     """What this process finds by itself, on tasks that do not fill their last chunk."""
     return few(mixed, tasks=CHUNK_TASKS + 7, shots=(1, 2))
-
-
-def assert_same(found, expected):
-    assert [(r.method, r.shots) for r in found.results] == [(r.method, r.shots) for r in expected.results]
-    for one, other in zip(found.results, expected.results, strict=True):
-        assert np.array_equal(one.accuracies, other.accuracies)
-        assert one.recall == other.recall
-        assert one.calibration_error == other.calibration_error
-        assert one.statuses == other.statuses
 
 
 def test_results_do_not_depend_on_the_number_of_processes(mixed, alone):
@@ -349,6 +310,9 @@ REFUSED = {
     "too few samples": ({"queries": 11}, InputError, "has 12 samples where 2 shots and 11 queries need 13"),
     "no queries": ({"queries": 0}, ParameterError, "queries must be an integer from 1 to 100,000, got 0"),
     "no shots": ({"shots": ()}, ParameterError, r"shots must be .*, got \(\)"),
+    "half a shot": ({"shots": 1.5}, ParameterError, "shots"),
+    "no number of shots": ({"shots": None}, ParameterError, "shots"),
+    "lists of shots": ({"shots": [[1]]}, ParameterError, "shots"),
     "repeated shots": ({"shots": (1, 2, 1)}, ParameterError, r"up to 100 different ones, got \(1, 2, 1\)"),
     "negative seed": (
         {"seed": -1},
@@ -359,13 +323,16 @@ REFUSED = {
     "no methods": ({"methods": []}, ParameterError, "methods is empty: name at least one of hot"),
     "no methods by name": ({"methods": {}}, ParameterError, "methods is empty"),
     "no base": ({"methods": ["cosine", "hot"]}, ParameterError, "Method 'hot' needs base classes: pass base"),
+    "a name that needs no base": ({"methods": {"logistic": "hot"}}, ParameterError, "needs base"),
+    "names that become the same": ({"methods": {1: NEAREST, "1": NEAREST}}, ParameterError, "give each its own name"),
+    "a class": ({"methods": KNeighborsClassifier}, ParameterError, "must be an instance, got the class itself"),
     "other width": ({**HOT, "X": X[:, :5]}, InputError, "Method 'hot': .*5 features"),
     "NaN": ({"X": WITH_NAN}, InputError, "X_novel holds NaN or infinity in 6 entries, the first in row 17"),
     "flat features": ({"X": X[:, 0]}, InputError, "X_novel must be a 2-dimensional"),
     "too few labels": ({"y": Y[:-1]}, InputError, r"y_novel must hold one label per sample \(60\), got shape"),
     "labels of two types": ({"y": ["0", *Y[1:].tolist()]}, InputError, "y_novel mixes labels"),
     "no labels": ({"y": None}, InputError, "y_novel must hold one label per sample, got NoneType"),
-    "a NaN label": ({"y": np.where(Y == 1, np.nan, Y)}, InputError, "y_novel holds NaN"),
+    "a NaN label": ({"y": np.where(Y == 1, np.nan, Y)}, InputError, "y_novel has no label in row 12"),
     "unknown reference": (
         {"reference": "best"},
         ParameterError,
@@ -426,7 +393,7 @@ def test_what_an_estimator_complains_of_is_said_with_the_name_of_its_method(meth
     assert "\n" not in str(error.value)
 
 
-# Frozen tasks
+# Tables and powers
 
 
 def test_columns_of_pandas_give_what_arrays_give():

@@ -114,13 +114,6 @@ def test_an_empty_file_is_one_sentence():
         measured(np.empty((0, 3)), np.empty(0, dtype=int))
 
 
-def test_watching_tells_rows_and_total():
-    X, y = classes(2, 30, 3)
-    seen = []
-    measured(X, y, 25, lambda done, total: seen.append((done, total)))
-    assert seen == [(25, 60), (50, 60), (60, 60)]
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
 def test_norms_neither_overflow_nor_vanish(scale):
     x = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]])

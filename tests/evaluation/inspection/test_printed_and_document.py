@@ -14,7 +14,7 @@ from inspected_files import TABLES, classes, codes, inspected
 from hotshot.evaluation.inspection import document, facts
 from hotshot.evaluation.inspection.printed import filled
 from hotshot.evaluation.inspection.problems import similar_names
-from hotshot.formatting import bounded_percentage, shortened, significant
+from hotshot.formatting import shortened
 
 
 @given(st.text(max_size=80), st.integers(2, 60))
@@ -24,22 +24,6 @@ def test_names_are_shown_on_one_printable_line(name, longest):
         assert len(text) <= longest
     if name.isprintable() and len(name) <= longest:
         assert shortened(name, longest) == name
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (1234.5, "1230"), (0.03256, "0.0326"), (1e-7, "1e-07"), (4.4e199, "4.4e+199"), (-2.0, "-2")],
-)
-def test_numbers_are_short(value, text):
-    assert significant(value) == text
-
-
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0, "0%"), (1, "100%"), (1e-9, "under 0.1%"), (1 - 1e-9, "over 99.9%"), (0.5061, "50.6%"), (0.0123, "1.2%")],
-)
-def test_only_nothing_is_zero_percent(share, text):
-    assert bounded_percentage(share) == text
 
 
 @pytest.mark.parametrize(
