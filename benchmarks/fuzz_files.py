@@ -77,7 +77,8 @@ def read(path: Path) -> str:
 
 def forked(request: child.Request) -> int:
     """A replacement for `child.run`: answer a request in a fork, within its limits; returns its exit code."""
-    module = importlib.import_module(f"hotshot.files.{request.reader}")
+    for module in filter(None, (request.module, request.library)):
+        importlib.import_module(module)
     process = os.fork()
     if process == 0:
         code = 1
@@ -88,7 +89,7 @@ def forked(request: child.Request) -> int:
             signal.alarm(0)
             # The limits are added to the memory that the process already uses.
             child.limit(replace(request, seconds=SECONDS))
-            child.answer(request, module)
+            child.answer(request)
             code = 0
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))

@@ -198,7 +198,7 @@ def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
         start = 0
         while start < len(X):
             stop = min(len(X), start + rows - held)
-            waiting.append((X[start:stop], y[start:stop]))
+            waiting.append((X[start:stop], None if y is None else y[start:stop]))
             held, start = held + stop - start, stop
             if held == rows:
                 yield _joined(waiting)
