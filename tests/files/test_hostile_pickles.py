@@ -155,14 +155,13 @@ CARRIERS = {"plain": plain, "archive": in_archive, "stream": in_stream}
 
 @pytest.mark.parametrize("name", [*RAW, *CALLS])
 def test_attacks_are_real_and_refused(name, tmp_path, request, extension_codes):
-    if name.startswith("EXT"):
-        # The registry of extension codes is the child's own, and empty.
-        monkeypatch = request.getfixturevalue("monkeypatch")
-        use_real_child(monkeypatch)
     marker = tmp_path / "made"
     for protocol in range(6 if name in CALLS else 1):
         data = attack(name, marker, protocol)
-        for carrier in CARRIERS.values():
+        for carrier in (in_archive, in_stream, plain):
+            if name.startswith("EXT") and carrier is plain:
+                # The registry of extension codes is the child's own, and empty.
+                use_real_child(request.getfixturevalue("monkeypatch"))
             with pytest.raises(InputError) as caught:
                 carrier(data, tmp_path / "a.pt")
             assert str(caught.value).isprintable()
