@@ -6,12 +6,13 @@ import csv
 import io
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -138,14 +139,13 @@ def cell_reader(lines: Iterable[str], delimiter: str = ",") -> Any:
 
 def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells, without empty lines."""
-    reader = cell_reader(_lines(path), delimiter)
-    try:
-        for row in reader:
-            if row:
-                yield row
-    except csv.Error as error:
-        reason = str(error).replace("\t", "\\t")
-        raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
+    with opened_lines(path) as lines:
+        reader = cell_reader(lines, delimiter)
+        try:
+            yield from filter(None, reader)
+        except csv.Error as error:
+            reason = str(error).replace("\t", "\\t")
+            raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
 
 
 def _data(path: Path, delimiter: str, layout: Layout, lenient: bool) -> Iterator[tuple[int, list[str]]]:
@@ -279,21 +279,29 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell and cell.isascii()
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Lines with their line ends; raises if a line is not text."""
-    number = 0
+def checked_lines(file: BinaryIO, name: str) -> Generator[str]:
+    """Lines of an open file with their line ends; raise if a line is not text."""
+    text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
     try:
-        with opened(path) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            while line := text.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE:
-                    raise InputError(f"{path} has more than {LONGEST_LINE} characters in line {number}: pass a table.")
-                if "\0" in line:
-                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged, or not text.")
-                yield line
+        while line := text.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                raise InputError(f"{name} has more than {LONGEST_LINE} characters in line {number}: pass a table.")
+            if "\0" in line:
+                raise InputError(f"{name} has a NUL character in line {number}: it is damaged, or not text.")
+            yield line
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+        raise InputError(f"{name} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+    finally:
+        # The caller closes the file.
+        text.detach()
+
+
+@contextmanager
+def opened_lines(path: Path) -> Iterator[Iterator[str]]:
+    """The lines of a file."""
+    with opened(path) as file, closing(checked_lines(file, str(path))) as lines:
+        yield lines
 
 
 def read_label_lines(path: Path) -> np.ndarray:
@@ -302,8 +310,9 @@ def read_label_lines(path: Path) -> np.ndarray:
     if suffix not in (".txt", ".csv"):
         raise InputError(f"{path} is not a file of labels: pass .npy, or .txt or .csv with one label per line.")
     try:
-        rows = cell_reader(_lines(path)) if suffix == ".csv" else ([line] for line in _lines(path))
-        cells = [[cell.strip() for cell in row] for row in rows if row]
+        with opened_lines(path) as lines:
+            rows = cell_reader(lines) if suffix == ".csv" else ([line] for line in lines)
+            cells = [[cell.strip() for cell in row] for row in rows if row]
     except csv.Error as error:
         raise InputError(f"{path} is not a valid CSV file ({error}): repair it.") from None
     if any(len(row) != 1 for row in cells):
