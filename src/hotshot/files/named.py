@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.kept import Kept, Packer, kept_of
+from hotshot.files.kept import Kept, kept_of
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -111,10 +111,7 @@ def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path
     for role, names in (("id", part.ids), ("text", part.texts)):
         name = next((name for name in names if arrays[name].shape == (n_samples,)), None)
         if name is not None:
-            packer = Packer()
-            for text in label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist():
-                packer.add(text)
-            columns[role] = packer.rows(role, path)
+            columns[role] = label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist()
     return kept_of(columns, n_samples)
 
 

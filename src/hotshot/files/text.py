@@ -19,7 +19,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.kept import THUMBNAIL, Kept, Packer, are_numbered, is_kept, kept_of
+from hotshot.files.kept import THUMBNAIL, Kept, are_numbered, is_kept, kept_of
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
 from hotshot.files.source import Batch, FeatureSource, check_size, labels_from_text, opened
 from hotshot.formatting import listing, quoted
@@ -241,7 +241,7 @@ def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[in
     """The number of rows, the index of the label of each, the distinct labels, and the other stored columns."""
     codes: dict[str, int] = {}
     found, number = array("q"), 0
-    kept = {column: Packer() for column in layout.kept if layout.columns[column] != THUMBNAIL}
+    kept: dict[int, list[str]] = {column: [] for column in layout.kept if layout.columns[column] != THUMBNAIL}
     for number, row in _data(path, delimiter, layout, lenient):
         if layout.counter is not None and row[layout.counter] not in (str(number - 1), str(number)):
             raise InputError(
@@ -253,15 +253,14 @@ def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[in
                     f"{path} holds text in row 1 and a number in row {number} of column "
                     f"{quoted(layout.columns[column])}: repair it, or remove the column."
                 )
-        for column, packer in kept.items():
-            packer.add(row[column])
+        for column, values in kept.items():
+            values.append(row[column])
         if layout.label is not None:
             label = row[layout.label].strip()
             if not label and not lenient:
                 raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
             found.append(codes.setdefault(label, len(codes)))
-    names = layout.columns
-    columns = {names[column]: packer.rows(names[column], path) for column, packer in kept.items()}
+    columns = {layout.columns[column]: values for column, values in kept.items()}
     return number, np.array(found, dtype=np.int64), list(codes), kept_of(columns, number)
 
 
