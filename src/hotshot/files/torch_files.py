@@ -17,7 +17,8 @@ from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
 from hotshot.files.flat import Flattener, Items
 from hotshot.files.pickles import features_from_value
 from hotshot.files.source import FeatureSource, check_size, damaged, most_bytes
-from hotshot.files.unpickling import as_text, refuse_invalid, refused_name
+from hotshot.files.unpickling import InvalidPickleError, as_text, refuse_invalid, refused_name
+from hotshot.formatting import quoted
 
 # A pickle that begins with it, as torch before 1.6 wrote.
 TORCH_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
@@ -25,6 +26,8 @@ TORCH_MAGIC = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 _OLDEST = (2, 6)
 # How torch names what it refuses to call.
 _REFUSED = re.compile(r"(?:GLOBAL|call|instance of class|class) ([\w.]+\.[\w.]+)")
+# What torch says of other faults, after some advice.
+_REASON = re.compile(r"WeightsUnpickler error:\s*(.+)")
 # Where programs keep the weights within what they save, and how deep at most.
 _NESTS = ("state_dict", "state", "params", "model", "model_state", "net", "backbone")
 _DEEPEST = 8
@@ -94,16 +97,27 @@ def _loaded(file: Any, name: str) -> Any:
     """The value of a torch file, with tensors of torch."""
     import torch
 
-    if file.peek(2)[:2] == b"PK":
+    is_archive = file.peek(2)[:2] == b"PK"
+    if is_archive:
         _check_archive(file, name)
     try:
-        with torch.serialization.safe_globals(_of_numpy()):
+        with torch.serialization.safe_globals([*_of_numpy(), (_dictionary, "collections.defaultdict"), list]):
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:
+        if not is_archive and not file.read(1):
+            # Names may be cut off, too.
+            raise EOFError from None
         asked = _REFUSED.search(str(error).replace("`", " "))
         if asked:
             raise refused_name(name, asked[1]) from None
+        if reason := _REASON.search(str(error)):
+            raise InvalidPickleError(reason[1]) from None
         raise
+
+
+def _dictionary(*_: Any) -> dict[Any, Any]:
+    """In place of a default dictionary, which is empty when it is made."""
+    return {}
 
 
 def _of_numpy() -> list[Any]:
@@ -114,19 +128,22 @@ def _of_numpy() -> list[Any]:
 
 
 def _check_archive(file: Any, name: str) -> None:
-    """Refuse archives that unpack to too much, or are no data, in sentences of our own."""
+    """Refuse archives that unpack to too much, are damaged, or are no data, in sentences of our own."""
     path = Path(file.name)
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+        archive = zipfile.ZipFile(path)
     except Exception:
         # zipfile raises errors of every kind for tables of contents that are none.
         raise damaged(f"{name} has no valid list of contents, as after an unfinished download") from None
-    if any(member.filename.endswith("/constants.pkl") or "/code/" in member.filename for member in members):
-        raise InputError(f"{name} is a TorchScript program, not features: save tensors with torch.save.")
-    if any(member.flag_bits & 1 for member in members):
-        raise InputError(f"{name} is encrypted: save it without a password.")
-    check_size(path, sum(member.file_size for member in members), "members")
+    with archive:
+        members = archive.infolist()
+        if any(member.filename.endswith("/constants.pkl") or "/code/" in member.filename for member in members):
+            raise InputError(f"{name} is a TorchScript program, not features: save tensors with torch.save.")
+        if any(member.flag_bits & 1 for member in members):
+            raise InputError(f"{name} is encrypted: save it without a password.")
+        check_size(path, sum(member.file_size for member in members), "members")
+        if changed := archive.testzip():
+            raise damaged(f"{name} has another checksum than announced for {quoted(changed)}")
 
 
 def _as_array(value: Any) -> Any:
