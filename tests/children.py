@@ -7,29 +7,25 @@ from __future__ import annotations
 
 import faulthandler
 import importlib
-import io
 import os
 import signal
 import sys
 import tempfile
 import traceback
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from hotshot.files import child
 
 # Before a fixture puts another in its place.
-REAL = {name: getattr(child, name) for name in ("run", "started")}
+RUN = child.run
 
 
 def use_real_child(monkeypatch):
     """From here on children are started as they are for users."""
-    for name, function in REAL.items():
-        monkeypatch.setattr(child, name, function)
+    monkeypatch.setattr(child, "run", RUN)
 
 
 def fork():
@@ -49,7 +45,8 @@ def fork():
 
 def forked(request):
     """As `child.run`: the exit code of a process that answers the request within its limits."""
-    module = importlib.import_module(f"hotshot.files.{request.reader}")
+    importlib.import_module(request.module)
+    importlib.import_module(request.library or request.module)
     process = fork()
     if process == 0:
         code = 1
@@ -58,7 +55,7 @@ def forked(request):
             os.dup2(errors, 1)
             os.dup2(errors, 2)
             child.limit(request)
-            child.answer(request, module)
+            child.answer(request)
             code = 0
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
@@ -69,23 +66,13 @@ def forked(request):
 
 def in_this_process(request):
     """As `child.run`, without limits: for files that are sound, or refused before they do harm."""
-    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"))
+    child.answer(request)
     return 0
-
-
-@contextmanager
-def started_in_this_process(request):
-    """As `child.started`: all rows at once."""
-    pipe = io.BytesIO()
-    child.answer(request, importlib.import_module(f"hotshot.files.{request.reader}"), pipe)
-    pipe.seek(0)
-    yield SimpleNamespace(stdout=pipe, wait=lambda seconds: 0, kill=lambda: None)
 
 
 def use_forks(monkeypatch):
     """From here on children have their limits but not their own Python."""
     monkeypatch.setattr(child, "run", forked)
-    monkeypatch.setattr(child, "started", started_in_this_process)
 
 
 @pytest.fixture
@@ -105,7 +92,6 @@ def no_child(request, monkeypatch):
     """Unless another of these fixtures is asked for."""
     if not {"real_child", "forked_child"} & set(request.fixturenames):
         monkeypatch.setattr(child, "run", in_this_process)
-        monkeypatch.setattr(child, "started", started_in_this_process)
 
 
 def crashes(cases, check):

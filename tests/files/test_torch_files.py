@@ -1,18 +1,19 @@
-"""Files of torch.save come out as they went in, without torch: archives and streams, views, every type of number."""
+"""Files of torch.save come out as they went in: archives and streams, views, every type of number."""
 
 from __future__ import annotations
 
 import io
-import pickle
 import struct
 import subprocess
 import sys
 import zipfile
+from collections import defaultdict
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 
-from children import no_child  # noqa: F401
+from children import forked_child, no_child, real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import open_features
 from hotshot.files.torch_files import open_torch
@@ -51,6 +52,7 @@ LAYOUTS = {
     "pair": (X, Y),
     "list": [X, Y],
     "classes": {3: X[:3], 7: X[3:5], 9: X[5:]},
+    "default dictionary": defaultdict(list, {3: list(X[:3]), 7: list(X[3:5]), 9: list(X[5:])}),
     "lists of vectors": {3: list(X[:3]), 7: list(X[3:5]), 9: [X[5][None]]},
     "pooled": {3: [v[:, None, None] for v in X[:3]], 7: list(X[3:5]), 9: list(X[5:])},
     "parameter": {"X": torch.nn.Parameter(X), "y": Y},
@@ -118,37 +120,6 @@ def test_rows_stay_in_the_file_until_they_are_asked_for(tmp_path):
     assert [len(part) for part, _ in source.batches(4)] == [4, 2]
 
 
-def test_storages_within_storages_of_very_old_files(tmp_path):
-    numbers = np.arange(20, dtype=np.float32)
-
-    class Tensor:
-        def __reduce__(self):
-            return _rebuild_tensor, (Stored(), 1, (3, 4), (4, 1))
-
-    class Stored:
-        pass
-
-    class Pickler(pickle._Pickler):
-        def persistent_id(self, value):
-            if isinstance(value, Stored):
-                return ("storage", FloatStorage, "1", "cpu", 20, ("2", 5, 13))
-            return None
-
-    _rebuild_tensor = type("_rebuild_tensor", (), {"__module__": "torch._utils"})
-    FloatStorage = type("FloatStorage", (), {"__module__": "torch"})
-    file = io.BytesIO()
-    for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}):
-        pickle.dump(value, file, 2)
-    pickler = Pickler(file, 2)
-    pickler.save_global = lambda value, name=None: pickler.write(f"c{value.__module__}\n{value.__name__}\n".encode())
-    pickler.dispatch = {**pickle._Pickler.dispatch, type: lambda self, value: pickler.save_global(value)}
-    pickler.dump([Tensor(), [1, 2, 1]])
-    pickle.dump(["1"], file, 2)
-    file.write(struct.pack("<q", 20) + numbers.tobytes())
-    (tmp_path / "a.pt").write_bytes(file.getvalue())
-    check(open_torch(tmp_path / "a.pt").read(), numbers[6:18].reshape(3, 4), [1, 2, 1])
-
-
 # --- what is wrong with a file, in one sentence
 
 
@@ -160,8 +131,8 @@ def test_storages_within_storages_of_very_old_files(tmp_path):
         ({"X": X, "y": Y[:2]}, "give one label per sample"),
         (torch.nn.Linear(2, 2), "asks for torch.nn.modules.linear.Linear, more than plain tensors"),
         (torch.nn.Linear(2, 2).state_dict(), "must hold two arrays"),
-        ({"a": X.to_sparse()}, "_rebuild_sparse_tensor, more than plain tensors"),
-        ({"X": X * 1j, "y": Y}, "ComplexFloatStorage"),
+        ({"a": X.to_sparse()}, "no list of vectors in class 'a'"),
+        ({"X": X * 1j, "y": Y}, "holds complex numbers"),
     ],
     ids=["alone", "no labels", "few labels", "module", "weights", "sparse", "complex"],
 )
@@ -190,7 +161,23 @@ def test_every_truncation_is_refused(tmp_path, archive):
             open_torch(path)
 
 
-def test_torch_is_not_imported(tmp_path):
+@pytest.mark.parametrize("version", [None, "2.5.1"])
+def test_without_a_torch_that_is_safe_the_remedy_is_named(tmp_path, monkeypatch, version):
+    """Before 2.6, weights_only=True could be led to run code (CVE-2025-32434)."""
+
+    def installed(name):
+        if version is None:
+            raise PackageNotFoundError
+        return version
+
+    torch.save({"X": X, "y": Y}, tmp_path / "a.pt")
+    monkeypatch.setattr("importlib.metadata.version", installed)
+    with pytest.raises(InputError, match=r"needs PyTorch 2.6 or later: pip install 'hotshot\[images\]'"):
+        open_torch(tmp_path / "a.pt")
+
+
+@pytest.mark.usefixtures("real_child")
+def test_only_the_child_imports_torch(tmp_path):
     torch.save({"X": X, "y": Y}, tmp_path / "a.pt")
     code = (
         "import sys; from hotshot.files.torch_files import open_torch; "
@@ -205,7 +192,7 @@ def test_torch_is_not_imported(tmp_path):
 def archive(tmp_path, members, method=zipfile.ZIP_STORED):
     path = tmp_path / "a.pt"
     with zipfile.ZipFile(path, "w", method) as file:
-        for name, data in members.items():
+        for name, data in {"a/version": b"3\n", **members}.items():
             file.writestr(name, data)
     return path
 
@@ -236,70 +223,58 @@ def test_a_tensor_of_our_own_making_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("lies", "message"),
+    "lies",
     [
-        ({"offset": b"K\x01"}, "not a valid torch file, (strides is incompatible|buffer is too small)"),
-        ({"offset": b"J\xff\xff\xff\xff"}, "is not in the file"),
-        ({"stride": b"K\x04K\x01\x86"}, "strides is incompatible"),
-        ({"stride": b"J\xfd\xff\xff\xffK\x01\x86"}, "invalid shape"),
-        ({"size": b"J\xff\xff\xff\xffK\x03\x86"}, "invalid shape"),
-        (
-            {"size": b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x03\x86", "stride": b"K\x00K\x01\x86"},
-            "larger than any memory",
-        ),
-        ({"size": b"\x8a\x05\x00\x00\x00\x00\x01K\x03\x86", "stride": b"K\x00K\x01\x86"}, "more than 268 MB of memory"),
-        ({"size": b"K\x02\x85"}, "invalid shape"),
-        ({"count": b"K\x07"}, "24 bytes for 7 numbers"),
-        ({"count": b"J\xff\xff\xff\xff"}, "is not in the file"),
-        ({"storage": b"torch\nDoubleStorage\n"}, "24 bytes for 6 numbers of 8 bytes"),
-        ({"storage": b"os\nsystem\n"}, "asks to call os.system"),
-        ({"storage": b"torch\nload\n"}, "torch.load, more than plain tensors"),
-        ({"storage": b"torch\nSize\n"}, "is not in the file"),
+        {"offset": b"K\x01"},
+        {"offset": b"J\xff\xff\xff\xff"},
+        {"stride": b"K\x04K\x01\x86"},
+        {"stride": b"J\xfd\xff\xff\xffK\x01\x86"},
+        {"size": b"J\xff\xff\xff\xffK\x03\x86"},
+        {"size": b"\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x40K\x03\x86", "stride": b"K\x00K\x01\x86"},
+        {"size": b"\x8a\x05\x00\x00\x00\x00\x01K\x03\x86", "stride": b"K\x00K\x01\x86"},
+        {"size": b"K\x02\x85"},
+        {"count": b"K\x07"},
+        {"count": b"J\xff\xff\xff\xff"},
+        {"storage": b"torch\nDoubleStorage\n"},
+        {"storage": b"os\nsystem\n"},
+        {"storage": b"torch\nload\n"},
+        {"storage": b"torch\nSize\n"},
     ],
+    ids=str,
 )
-def test_tensors_that_lie_are_refused(tmp_path, lies, message):
+@pytest.mark.usefixtures("forked_child")
+def test_tensors_that_lie_are_refused(tmp_path, lies):
     path = archive(tmp_path, {"a/data.pkl": tensor_pickle(**lies), "a/data/0": NUMBERS.tobytes()})
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as caught:
         open_torch(path)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(
-    "state", [b"}X\x04\x00\x00\x00kindX\x06\x00\x00\x00objects", b"N}X\x05\x00\x00\x00countK\xffs\x86"]
+    ("storage", "message"),
+    [
+        (b"os\nsystem\n", r"asks to call os\.system, which no file of numbers needs"),
+        (b"torch\nload\n", r"torch\.load, more than plain tensors"),
+    ],
 )
-def test_storages_cannot_be_changed_by_a_pickle(tmp_path, state):
-    """BUILD sets attributes of most objects."""
-    pickled = tensor_pickle().replace(b"tQ", b"tQ" + state + b"b")
-    path = archive(tmp_path, {"a/data.pkl": pickled, "a/data/0": NUMBERS.tobytes()})
-    with pytest.raises(InputError, match="modifies a storage"):
+def test_the_sentence_names_what_the_file_asks_for(tmp_path, storage, message):
+    path = archive(tmp_path, {"a/data.pkl": tensor_pickle(storage), "a/data/0": NUMBERS.tobytes()})
+    with pytest.raises(InputError, match=message):
         open_torch(path)
 
 
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"a/data.pkl": tensor_pickle()}, "no member 'data/0'"),
-        ({"a/data.pkl": tensor_pickle(), "b/data.pkl": b""}, "2 pickles of tensors"),
-        ({"data/0": NUMBERS.tobytes()}, "0 pickles of tensors"),
-        ({"a/data.pkl": tensor_pickle(), "a/../../x": b""}, "lead outside the archive"),
-        ({"a/data.pkl": tensor_pickle(), "/etc/passwd": b""}, "lead outside the archive"),
-        ({"a/data.pkl": tensor_pickle(), "a/byteorder": b"big"}, "big-endian"),
+        ({"a/data.pkl": tensor_pickle()}, "not a valid torch file"),
+        ({"data/0": NUMBERS.tobytes()}, "not a valid torch file"),
         ({"a/data.pkl": tensor_pickle(), "a/code/x.py": b""}, "TorchScript"),
-        ({"a/data.pkl": tensor_pickle() + b"N.", "a/data/0": NUMBERS.tobytes()}, "bytes after its pickle"),
     ],
+    ids=["no numbers", "no pickle", "program"],
 )
 def test_archives_that_lie_are_refused(tmp_path, members, message):
     with pytest.raises(InputError, match=message):
         open_torch(archive(tmp_path, members))
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_two_members_of_one_name_are_refused(tmp_path):
-    path = tmp_path / "a.pt"
-    with zipfile.ZipFile(path, "w") as file:
-        for _ in range(2):
-            file.writestr("a/data.pkl", tensor_pickle())
-    with pytest.raises(InputError, match="members have the same name"):
-        open_torch(path)
 
 
 def test_a_bomb_is_not_unpacked(tmp_path):
@@ -311,19 +286,20 @@ def test_a_bomb_is_not_unpacked(tmp_path):
         open_torch(path)
 
 
-def test_a_member_that_unpacks_to_more_than_announced_is_refused(tmp_path):
+@pytest.mark.parametrize("told", [24, 100_000])
+def test_a_member_of_another_size_than_announced_is_refused(tmp_path, told):
     path = archive(tmp_path, {"a/data.pkl": tensor_pickle(), "a/data/0": bytes(1000)}, zipfile.ZIP_DEFLATED)
     data = path.read_bytes()
     assert data.count(struct.pack("<I", 1000)) == 2
-    path.write_bytes(data.replace(struct.pack("<I", 1000), struct.pack("<I", 24)))
-    with pytest.raises(InputError, match="Bad CRC-32"):
+    path.write_bytes(data.replace(struct.pack("<I", 1000), struct.pack("<I", told)))
+    with pytest.raises(InputError, match=r"another checksum|not a valid torch file"):
         open_torch(path)
 
 
 def test_a_changed_number_shows_in_the_checksum(tmp_path):
     path = archive(tmp_path, {"a/data.pkl": tensor_pickle(), "a/data/0": NUMBERS.tobytes()})
     path.write_bytes(path.read_bytes().replace(NUMBERS.tobytes(), NUMBERS[::-1].tobytes()))
-    with pytest.raises(InputError, match="Bad CRC-32"):
+    with pytest.raises(InputError, match="another checksum than announced for 'a/data/0'"):
         open_torch(path)
 
 

@@ -74,7 +74,7 @@ def test_other_suffixes_are_refused(tmp_path, name):
         (X[:0], [], {}, InputError, "X must be"),
         (X + 1j, Y, {}, InputError, "X must be"),
         ([["a"]], ["a"], {}, InputError, "X must be"),
-        (X, [None] * 3, {}, InputError, "use one type"),
+        (X, [None] * 3, {}, InputError, "no label in row 0"),
         (X, [1.0, np.nan, 2.0], {}, InputError, "NaN"),
         (X.astype(np.longdouble), Y, {}, InputError, "float64"),
     ],

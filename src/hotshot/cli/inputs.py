@@ -204,7 +204,7 @@ def open_samples(path: Path, part: str | None = None, labels: Path | None = None
     samples = bank.samples
     if samples is None:
         raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
-    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about, streams=True)
+    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)
 
 
 def numbers(text: str, flag: str) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,23 +199,6 @@ def packed(values: Sequence[Any], name: str, path: Path) -> tuple[Iterator[np.nd
             yield np.frombuffer(b"".join(_encoded(value, name, path) for value in values[some]), np.uint8)
 
     return blocks(), offsets.cumsum()
-
-
-class Packer:
-    """Collects texts or thumbnails one by one, in as little memory as they take in a file."""
-
-    def __init__(self) -> None:
-        self._data, self._offsets = bytearray(), array("q", [0])
-
-    def add(self, value: str | bytes) -> None:
-        """Add the value of the next row."""
-        self._data += value.encode() if isinstance(value, str) else value
-        self._offsets.append(len(self._data))
-
-    def rows(self, name: str, path: Path) -> Rows:
-        """The values of all rows."""
-        offsets = np.frombuffer(self._offsets, np.int64)
-        return unpacked(np.frombuffer(self._data, np.uint8), offsets, len(offsets) - 1, name, path)
 
 
 def check_length(n_bytes: int, name: str, path: Path) -> None:

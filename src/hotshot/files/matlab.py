@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, Texts, read_in_child
+from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
+from hotshot.files.flat import Items, Texts, text_codes
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, features_from_arrays
-from hotshot.files.pickles import as_python, text_codes
 from hotshot.files.source import FeatureSource, check_size
 from hotshot.formatting import listing, on_one_line, quoted
 
@@ -28,7 +28,7 @@ def open_matlab(path: str | Path, part: str | None = None) -> FeatureSource:
     nor text are ignored. `part` chooses one of several sets, such as `X_base` with `y_base`.
     """
     path = Path(path)
-    return features_from_arrays(as_python(read_in_child("matlab", path, GROWTH_OF_COMPRESSED), path), path, part=part)
+    return features_from_arrays(read_in_child(read_raw, path, GROWTH_OF_COMPRESSED), path, part=part)
 
 
 def read_raw(path: Path, name: str) -> Items:

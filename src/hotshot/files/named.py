@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files.kept import Kept, Packer, kept_of
+from hotshot.files.kept import Kept, kept_of
 from hotshot.files.source import (
     Batch,
     FeatureSource,
@@ -18,6 +17,7 @@ from hotshot.files.source import (
     blocks,
     check_size,
     from_disk,
+    in_memory,
     is_text,
     json_object,
     label_array,
@@ -102,15 +102,7 @@ def _source(
     if labels is not None and label_type in ("float", "bool") and labels.dtype.kind != "U":
         # Not every format keeps what type numbers are of.
         labels = labels.astype(label_type)
-    n_samples, n_features = X.shape
-    dtype = X.dtype.newbyteorder("=")
-
-    def batches(rows: int) -> Iterator[Batch]:
-        for some, block in zip(slices(n_samples, rows), blocks(X, rows), strict=True):
-            yield block.astype(dtype, copy=False), None if labels is None else labels[some]
-
-    kept = Kept.numbered(n_samples) if kept is None else kept
-    return FeatureSource(path, n_samples, n_features, dtype, batches, about, from_disk(X), kept, unlabelled)
+    return in_memory(path, X, lambda some: None if labels is None else labels[some], about, kept, unlabelled)
 
 
 def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path) -> Kept:
@@ -119,10 +111,7 @@ def _kept(arrays: Mapping[str, Numbers], part: _Part, n_samples: int, path: Path
     for role, names in (("id", part.ids), ("text", part.texts)):
         name = next((name for name in names if arrays[name].shape == (n_samples,)), None)
         if name is not None:
-            packer = Packer()
-            for text in label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist():
-                packer.add(text)
-            columns[role] = packer.rows(role, path)
+            columns[role] = label_array(np.asarray(arrays[name]), quoted(name), path).astype(str).tolist()
     return kept_of(columns, n_samples)
 
 

@@ -43,8 +43,8 @@ def open_safetensors(path: Path, part: str | None) -> FeatureSource:
     kept = _kept(file, len(X), path)
     if codes is None:
         missing = f"{path} has no labels: write it again with labels, or use it where none are needed."
-        return in_memory(path, X, lambda some: None, about, True, kept, missing)
-    return in_memory(path, X, lambda some: classes[codes[some]], about, True, kept)
+        return in_memory(path, X, lambda some: None, about, kept, missing)
+    return in_memory(path, X, lambda some: classes[codes[some]], about, kept)
 
 
 def write_native(path: Path, content: Content) -> None:

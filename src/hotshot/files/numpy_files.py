@@ -1,15 +1,12 @@
-"""`.npy` and `.npz`: features mapped or read a few rows at a time, without trusting headers or archives.
-
-Headers are parsed by a regular expression: NumPy's reader evaluates them as Python literals, so that nine kilobytes of
-brackets crash its parser, and accepts records and dates.
-"""
+"""`.npy` and `.npz`: features mapped or read a few rows at a time, without trusting headers or archives."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
-import re
+import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,18 +38,9 @@ from hotshot.formatting import on_one_line, quoted, readable_size
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
-# numpy's own limit; a header of plain numbers is far shorter.
-_LONGEST = 10_000
-# {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, in any order; Python 2 wrote sizes as 3L.
-_HEADER = re.compile(
-    r"""\{(?:["']descr["']\s*:\s*(?P<type>["'][^"']*["']|\[[^]]*\])"""
-    r"""|["']fortran_order["']\s*:\s*(?P<fortran>True|False)"""
-    r"""|["']shape["']\s*:\s*\((?P<shape>[0-9L,\s]*)\)"""
-    r"""|[,\s])*\}\s*"""
-)
-# Text of no width would say nothing of any sample.
-_PLAIN = re.compile(r"[<>|=]?(?:[fiubc][0-9]{1,9}|[SU][1-9][0-9]{0,8})")
 _MOST_DIMENSIONS = 32
+# A header of plain numbers is far shorter.
+_LONGEST = 2**14
 # What the labels of `name.npy` may be called.
 _BESIDE = ("{}.labels.npy", "{}_labels.npy", "{}.labels.txt", "{}.labels.csv")
 _PAIRS = {"X": "y", "x": "y", "features": "labels"}
@@ -81,44 +69,33 @@ class NpyHeader:
 
 def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
     """The header at the current position of a file; error messages call the array `what`."""
-
-    def invalid(why: str) -> InputError:
-        return damaged(f"{path} does not hold {what} in the .npy format, {why}")
-
-    prefix = file.read(8)
-    if len(prefix) < 8 or prefix[:6] != b"\x93NUMPY" or prefix[6] not in (1, 2, 3) or prefix[7] != 0:
-        raise invalid("it has another start")
-    width = 2 if prefix[6] == 1 else 4
-    length = int.from_bytes(file.read(width), "little")
-    if length > _LONGEST:
-        raise invalid(f"its header has {length} bytes")
-    text = file.read(length)
-    if len(text) < length:
-        raise invalid("it is truncated in its header")
-    found = _HEADER.fullmatch(text.decode("latin-1"))
-    if not found or None in found.groups():
-        raise invalid("its header is invalid")
-    sizes = [size for size in re.split(r"[,\sL]+", found["shape"]) if size]
-    shape = tuple(int(size) for size in sizes[: _MOST_DIMENSIONS + 1] if len(size) < 19)
+    form = np.lib.format
+    # No header may ask for more.
+    text = io.BytesIO(file.read(_LONGEST))
+    try:
+        with warnings.catch_warnings():
+            # NumPy warns of headers of Python 2.
+            warnings.simplefilter("ignore")
+            version = form.read_magic(text)
+            # The text of version 3 is UTF-8, but only the names of fields need that.
+            read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+            shape, fortran, dtype = read(text)
+    except Exception as error:
+        # Errors of Python's parser, of every kind, say nothing of the file.
+        reason = on_one_line(str(error), 100) if isinstance(error, ValueError) else "its header is invalid"
+        raise damaged(f"{path} does not hold {what} in the .npy format, {reason.rstrip('.')}") from None
     # NumPy refuses shapes that would be too large if they were not empty.
-    if len(shape) != len(sizes) or len(shape) > _MOST_DIMENSIONS or math.prod(n or 1 for n in shape) >= 2**59:
-        raise invalid("its shape is invalid")
-    dtype = _dtype(found["type"].strip("'\""), what, path)
-    return NpyHeader(shape, dtype, found["fortran"] == "True", 8 + width + length)
-
-
-def _dtype(code: str, what: str, path: Path) -> np.dtype:
-    if code.lstrip("|=<>").startswith("O"):
+    if len(shape) > _MOST_DIMENSIONS or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 2**59:
+        raise damaged(f"{path} does not hold {what} in the .npy format, its shape is invalid")
+    if dtype.hasobject:
         raise InputError(
             f"{path} holds {what} of Python objects, a pickle, which hotshot never runs: save labels with "
             "y.astype(str) and features as an array of numbers."
         )
-    try:
-        if _PLAIN.fullmatch(code):
-            return np.dtype(code)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(f"{path} holds {what} of type {code[:60]!r}: save plain numbers or strings.")
+    # Text of no width would say nothing of any sample.
+    if dtype.kind not in "fiubcSU" or dtype.itemsize == 0 or dtype.subdtype is not None:
+        raise InputError(f"{path} holds {what} of type {str(dtype)[:60]!r}: save plain numbers or strings.")
+    return NpyHeader(shape, dtype, fortran, text.tell())
 
 
 def open_npy(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:

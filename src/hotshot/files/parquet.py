@@ -1,4 +1,4 @@
-"""Parquet, read by Arrow in a child process: a column of labels beside a column of lists or columns of numbers."""
+"""Parquet, read by Arrow: a column of labels beside a column of lists or columns of numbers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.arrays import slices
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.child import GROWTH_OF_COMPRESSED, Items, read_in_child, stream_from_child
 from hotshot.files.kept import THUMBNAIL, are_numbered, is_kept, kept_of, unpacked
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
-from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, blocks, check_size, damaged, label_array
+from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, check_size, damaged, label_array, rebatch
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
 _KEY = b"hotshot"
-# Features of at most so many bytes are read with the rest: starting a process for them would take longer.
-WHOLE = 2**24
 # Columns of the files that are written here.
 _LABEL, _FEATURES = "label", "features"
 # A column that pandas adds for its index.
@@ -40,26 +36,34 @@ def _check_pyarrow() -> None:
 
 
 def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
-    """Features and labels of a Parquet file; large features are read on demand, everything else at once."""
+    """Features and labels of a Parquet file; features are read on demand, everything else at once."""
     _check_pyarrow()
-    facts = read_in_child("parquet", path, GROWTH_OF_COMPRESSED)
-    shape, dtype, whole, codes, classes, columns, missing, about = facts
-    n_samples, width = shape
+    with _readable_errors(path):
+        file = _File(path)
+        first = next(file.features(rows=1))
+        n_samples, width = file.n_samples, first.shape[1]
+        # As long as the longest numbers: features are converted to these.
+        check_size(path, 8 * n_samples * (width + 1), "columns")
+        codes, classes, columns = file.labels_and_kept()
     labels = None
     if codes is not None:
-        labels = label_array(list(classes) if isinstance(classes, tuple) else classes, "its labels", path)
+        labels = label_array(classes, "its labels", path)
         check_size(path, n_samples * labels.itemsize, "labels")
-    packed = zip(columns.keys, columns.values, strict=True)
-    texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in packed}
-    kept = kept_of(texts, n_samples)
+    texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in columns.items()}
+    about = parsed_about((file.schema.metadata or {}).get(_KEY, b"").decode(errors="replace"))
+
+    def pieces() -> Iterator[Batch]:
+        start = 0
+        with _readable_errors(path):
+            for X in file.features():
+                yield X, None if labels is None else labels[codes[start : start + len(X)]]
+                start += len(X)
 
     def batches(rows: int) -> Iterator[Batch]:
-        pieces = stream_from_child("parquet", path, GROWTH_OF_COMPRESSED, shape, np.dtype(dtype), rows)
-        pieces = pieces if whole is None else blocks(whole, rows)
-        for some, X in zip(slices(n_samples, rows), pieces, strict=True):
-            yield X, None if labels is None else labels[codes[some]]
+        return rebatch(pieces(), rows)
 
-    return FeatureSource(path, n_samples, width, np.dtype(dtype), batches, parsed_about(about), True, kept, missing)
+    kept = kept_of(texts, n_samples)
+    return FeatureSource(path, n_samples, width, first.dtype, batches, about, True, kept, file.columns.missing)
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,9 @@ class _Columns:
 
 
 class _File:
-    """An open Parquet file and the columns to read; in the child."""
+    """A Parquet file and the columns to read."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path) -> None:
         import pyarrow as pa
         import pyarrow.compute
         import pyarrow.parquet
@@ -85,8 +89,8 @@ class _File:
         with self._opened() as file:
             self.schema, self.n_samples = file.schema_arrow, file.metadata.num_rows
         if self.n_samples <= 0:
-            raise InputError(f"{name} holds no samples: store at least one.")
-        self.columns = _columns(pa, self.schema, name)
+            raise InputError(f"{path} holds no samples: store at least one.")
+        self.columns = _columns(pa, self.schema, path)
 
     def _opened(self, **options: Any) -> Any:
         # With a buffer, pages are read one by one, not all of a row group.
@@ -136,7 +140,7 @@ class _File:
             self._refuse_missing(column, first)
         return np.column_stack([column.to_numpy(zero_copy_only=False) for column in batch.columns])
 
-    def labels_and_kept(self) -> tuple[Any, Any, Items]:
+    def labels_and_kept(self) -> tuple[Any, Any, dict[str, Any]]:
         """Codes of labels and labels by code, or twice None, and other stored columns: bytes and offsets by name."""
         label, kept = self.columns.label, self.columns.kept
         is_text = label is not None and _is_text(self.pa, self.schema.field(label).type)
@@ -153,11 +157,11 @@ class _File:
                 size += found[-1].nbytes
             check_size(self.path, size, "columns beside the features")
             first += len(batch)
-        packed = Items(kept, tuple(self._packed(texts[name]) for name in kept))
+        packed = {name: self._packed(found) for name, found in texts.items()}
         if label is None:
             return None, None, packed
         if classes:
-            return np.concatenate(labels), tuple(classes), packed
+            return np.concatenate(labels), list(classes), packed
         numbers, codes = np.unique(np.concatenate(labels), return_inverse=True)
         return codes, numbers, packed
 
@@ -196,37 +200,18 @@ class _File:
 
 
 @contextmanager
-def _readable_errors(name: str) -> Iterator[None]:
+def _readable_errors(path: Path) -> Iterator[None]:
     """Turn the errors of Arrow, which are of every type, into one sentence about the file."""
     try:
         yield
-    except (HotshotError, MemoryError, BrokenPipeError):
+    except (HotshotError, MemoryError):
         raise
     except Exception as error:
         reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
-        raise InputError(f"{name} is not a valid Parquet file, {reason}: copy or download it again.") from None
+        raise InputError(f"{path} is not a valid Parquet file, {reason}: copy or download it again.") from None
 
 
-def read_raw(path: Path, name: str) -> tuple[Any, ...]:
-    """Shape and type of the features (and the features if they are few), labels, other columns, and the header."""
-    with _readable_errors(name):
-        file = _File(path, name)
-        first = next(file.features(rows=1))
-        # As long as the longest numbers: features are converted to these.
-        check_size(path, 8 * file.n_samples * (first.shape[1] + 1), "columns")
-        about = (file.schema.metadata or {}).get(_KEY, b"").decode(errors="replace")
-        shape = (file.n_samples, first.shape[1])
-        whole = np.concatenate(list(file.features())) if file.n_samples * first.nbytes <= WHOLE else None
-        return shape, str(first.dtype), whole, *file.labels_and_kept(), file.columns.missing, about
-
-
-def read_rows(path: Path, name: str) -> Iterator[np.ndarray]:
-    """The features, some rows at a time."""
-    with _readable_errors(name):
-        yield from _File(path, name).features()
-
-
-def _columns(pa: Any, schema: Any, path: str) -> _Columns:
+def _columns(pa: Any, schema: Any, path: Path) -> _Columns:
     names = [name for name in schema.names if not name.startswith(_INDEX)]
     if len(set(names)) < len(names):
         raise InputError(f"{path} has two columns with the same name: rename one.")

@@ -154,21 +154,22 @@ class FeatureSource:
 
 def in_memory(
     path: Path,
-    X: np.ndarray,
+    X: Any,
     labels: Callable[[slice], np.ndarray | None],
     about: dict[str, Any],
-    streams: bool = False,
     kept: Kept | None = None,
     unlabelled: str = "",
 ) -> FeatureSource:
-    """Features (samples, V), in memory or mapped, as a source; `labels` returns the labels of some rows."""
+    """Features (samples, V), in memory or read on demand, as a source; `labels` returns the labels of some rows."""
+    n_samples, n_features = X.shape
+    dtype = X.dtype.newbyteorder("=")
 
     def batches(rows: int) -> Iterator[Batch]:
-        for some in slices(len(X), rows):
-            yield X[some], labels(some)
+        for some, block in zip(slices(n_samples, rows), blocks(X, rows), strict=True):
+            yield block.astype(dtype, copy=False), labels(some)
 
-    kept = Kept.numbered(len(X)) if kept is None else kept
-    return FeatureSource(path, len(X), X.shape[1], X.dtype, batches, about, streams, kept, unlabelled)
+    kept = Kept.numbered(n_samples) if kept is None else kept
+    return FeatureSource(path, n_samples, n_features, dtype, batches, about, from_disk(X), kept, unlabelled)
 
 
 def from_disk(array: Any) -> bool:
@@ -198,7 +199,7 @@ def rebatch(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
         start = 0
         while start < len(X):
             stop = min(len(X), start + rows - held)
-            waiting.append((X[start:stop], y[start:stop]))
+            waiting.append((X[start:stop], None if y is None else y[start:stop]))
             held, start = held + stop - start, stop
             if held == rows:
                 yield _joined(waiting)

@@ -6,19 +6,20 @@ import csv
 import io
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.kept import THUMBNAIL, Kept, Packer, are_numbered, is_kept, kept_of
+from hotshot.files.kept import THUMBNAIL, Kept, are_numbered, is_kept, kept_of
 from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
 from hotshot.files.source import Batch, FeatureSource, check_size, labels_from_text, opened
 from hotshot.formatting import listing, quoted
@@ -138,14 +139,13 @@ def cell_reader(lines: Iterable[str], delimiter: str = ",") -> Any:
 
 def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
     """Rows of cells, without empty lines."""
-    reader = cell_reader(_lines(path), delimiter)
-    try:
-        for row in reader:
-            if row:
-                yield row
-    except csv.Error as error:
-        reason = str(error).replace("\t", "\\t")
-        raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
+    with opened_lines(path) as lines:
+        reader = cell_reader(lines, delimiter)
+        try:
+            yield from filter(None, reader)
+        except csv.Error as error:
+            reason = str(error).replace("\t", "\\t")
+            raise InputError(f"{path} is not a valid table at line {reader.line_num} ({reason}): repair it.") from None
 
 
 def _data(path: Path, delimiter: str, layout: Layout, lenient: bool) -> Iterator[tuple[int, list[str]]]:
@@ -241,7 +241,7 @@ def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[in
     """The number of rows, the index of the label of each, the distinct labels, and the other stored columns."""
     codes: dict[str, int] = {}
     found, number = array("q"), 0
-    kept = {column: Packer() for column in layout.kept if layout.columns[column] != THUMBNAIL}
+    kept: dict[int, list[str]] = {column: [] for column in layout.kept if layout.columns[column] != THUMBNAIL}
     for number, row in _data(path, delimiter, layout, lenient):
         if layout.counter is not None and row[layout.counter] not in (str(number - 1), str(number)):
             raise InputError(
@@ -253,15 +253,14 @@ def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[in
                     f"{path} holds text in row 1 and a number in row {number} of column "
                     f"{quoted(layout.columns[column])}: repair it, or remove the column."
                 )
-        for column, packer in kept.items():
-            packer.add(row[column])
+        for column, values in kept.items():
+            values.append(row[column])
         if layout.label is not None:
             label = row[layout.label].strip()
             if not label and not lenient:
                 raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
             found.append(codes.setdefault(label, len(codes)))
-    names = layout.columns
-    columns = {names[column]: packer.rows(names[column], path) for column, packer in kept.items()}
+    columns = {layout.columns[column]: values for column, values in kept.items()}
     return number, np.array(found, dtype=np.int64), list(codes), kept_of(columns, number)
 
 
@@ -279,21 +278,29 @@ def _is_number(cell: str) -> bool:
     return "_" not in cell and cell.isascii()
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Lines with their line ends; raises if a line is not text."""
-    number = 0
+def checked_lines(file: BinaryIO, name: str) -> Generator[str]:
+    """Lines of an open file with their line ends; raise if a line is not text."""
+    text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
     try:
-        with opened(path) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            while line := text.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE:
-                    raise InputError(f"{path} has more than {LONGEST_LINE} characters in line {number}: pass a table.")
-                if "\0" in line:
-                    raise InputError(f"{path} has a NUL character in line {number}: it is damaged, or not text.")
-                yield line
+        while line := text.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                raise InputError(f"{name} has more than {LONGEST_LINE} characters in line {number}: pass a table.")
+            if "\0" in line:
+                raise InputError(f"{name} has a NUL character in line {number}: it is damaged, or not text.")
+            yield line
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+        raise InputError(f"{name} is not UTF-8 text after line {number}: save it as UTF-8.") from None
+    finally:
+        # The caller closes the file.
+        text.detach()
+
+
+@contextmanager
+def opened_lines(path: Path) -> Iterator[Iterator[str]]:
+    """The lines of a file."""
+    with opened(path) as file, closing(checked_lines(file, str(path))) as lines:
+        yield lines
 
 
 def read_label_lines(path: Path) -> np.ndarray:
@@ -302,8 +309,9 @@ def read_label_lines(path: Path) -> np.ndarray:
     if suffix not in (".txt", ".csv"):
         raise InputError(f"{path} is not a file of labels: pass .npy, or .txt or .csv with one label per line.")
     try:
-        rows = cell_reader(_lines(path)) if suffix == ".csv" else ([line] for line in _lines(path))
-        cells = [[cell.strip() for cell in row] for row in rows if row]
+        with opened_lines(path) as lines:
+            rows = cell_reader(lines) if suffix == ".csv" else ([line] for line in lines)
+            cells = [[cell.strip() for cell in row] for row in rows if row]
     except csv.Error as error:
         raise InputError(f"{path} is not a valid CSV file ({error}): repair it.") from None
     if any(len(row) != 1 for row in cells):

@@ -7,7 +7,7 @@ there. All this runs in a child process (see `child`), which limits memory and t
 import math
 import pickle
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -73,26 +73,16 @@ class DType:
         self.dtype = self.dtype.newbyteorder(">" if order == ">" else "<")
 
 
-class Record:
-    """An array or a tensor; its numbers may come after its creation."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: np.ndarray | None = None) -> None:
-        self.array = array
+class Array(np.ndarray):
+    """An array of a pickle, empty until a second step brings its numbers."""
 
     def __setstate__(self, state: Any) -> None:
-        """Take shape, type and bytes."""
-        if self.array is not None:
+        """Take shape, type and bytes, once they fit to each other."""
+        if self.shape != (0,):
             raise InvalidPickleError("an array has an unknown form")
         _, shape, dtype, fortran, data = state
-        self.array = _view(data, dtype, shape, "F" if fortran else "C")
-
-    def numbers(self) -> np.ndarray:
-        """The array itself."""
-        if self.array is None:
-            raise InvalidPickleError("an array has no numbers")
-        return self.array
+        view = _view(data, dtype, shape, "F" if fortran else "C")
+        super().__setstate__((1, shape, view.dtype, bool(fortran), bytes(data)))  # type: ignore[arg-type]
 
 
 def as_text(value: Any) -> str | None:
@@ -126,12 +116,12 @@ def _view(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
     return array
 
 
-def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> Record:
+def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None) -> np.ndarray:
     if type(order) is str and order in ("C", "F"):
-        return Record(_view(data, dtype, shape, order))
+        return _view(data, dtype, shape, order)
     if order != "K" or sorted(shape_of(axes)) != list(range(len(shape_of(shape)))):
         raise InvalidPickleError("an array has an unknown form")
-    return Record(_view(data, dtype, shape, "C").transpose(axes))
+    return _view(data, dtype, shape, "C").transpose(axes)
 
 
 def _scalar(dtype: Any, data: Any) -> Any:
@@ -152,7 +142,7 @@ _NAMES: dict[str, Callable[..., Any] | None] = {
     **dict.fromkeys(("numpy.ndarray", "numpy.memmap", "builtins.list", "builtins.dict")),
     "numpy.dtype": DType,
     # Its arguments say nothing: shape and type come in a second step.
-    "numpy._core.multiarray._reconstruct": lambda *_: Record(),
+    "numpy._core.multiarray._reconstruct": lambda *_: Array(0),
     "numpy._core.multiarray.scalar": _scalar,
     "numpy._core.numeric._frombuffer": _frombuffer,
     **dict.fromkeys(("_codecs.encode", "builtins.bytes", "builtins.bytearray"), _encode),
@@ -161,7 +151,7 @@ _NAMES: dict[str, Callable[..., Any] | None] = {
     "collections.defaultdict": lambda *_: Dictionary(),
 }
 # The table: everything that a file of plain vectors may name.
-NAMES: Mapping[str, Known] = {text: Known(text, make) for text, make in _NAMES.items()}
+NAMES = {text: Known(text, make) for text, make in _NAMES.items()}
 # Where Python 2 and NumPy 1 had the same things.
 _OLD_MODULES = {
     "__builtin__": "builtins",
@@ -172,41 +162,40 @@ _OLD_MODULES = {
 }
 
 
+def refused_name(name: str, asked: str) -> InputError:
+    """The error for a file that names a function or class that is not in the table."""
+    asked = on_one_line(asked, 80)
+    if asked.split(".")[0] == "torch":
+        return InputError(
+            f"{name} asks for {asked}, more than plain tensors need: save tensors with "
+            "torch.save({'X': X, 'y': y}, path), or arrays with numpy.savez."
+        )
+    return InputError(
+        f"{name} asks to call {asked}, which no file of numbers needs, and nothing of it was run: do not "
+        "open it with pickle, get it from a source you trust, best as .npz or .safetensors."
+    )
+
+
 class Unpickler(pickle.Unpickler):
-    """The next pickle of a file: it may refer to `names` only, and `storage` replaces persistent ids.
+    """The next pickle of a file: it may refer to `NAMES` only.
 
     The strings of Python 2 come as bytes; text in NumPy's own arguments is understood in either form.
     """
 
-    def __init__(
-        self, file: BinaryIO, name: str, names: Mapping[str, Known] = NAMES, storage: Callable[[Any], Any] | None = None
-    ) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         super().__init__(file, encoding="bytes")
         self._name = name
-        self._names = names
-        self._storage = storage
 
     def find_class(self, module: str, name: str) -> Known:
         """The entry of the table for a name; raises for other names."""
-        found = self._names.get(f"{_OLD_MODULES.get(module, module)}.{name}")
+        found = NAMES.get(f"{_OLD_MODULES.get(module, module)}.{name}")
         if found is not None and "." not in name:
             return found
-        asked = on_one_line(f"{module[:80]}.{name[:80]}", 80)
-        if module.split(".")[0] == "torch":
-            raise InputError(
-                f"{self._name} asks for {asked}, more than plain tensors need: save tensors with "
-                "torch.save({'X': X, 'y': y}, path), or arrays with numpy.savez."
-            )
-        raise InputError(
-            f"{self._name} asks to call {asked}, which no file of numbers needs, and nothing of it was run: do not "
-            "open it with pickle, get it from a source you trust, best as .npz or .safetensors."
-        )
+        raise refused_name(self._name, f"{module[:80]}.{name[:80]}")
 
     def persistent_load(self, pid: Any) -> Any:
-        """A storage of torch; plain pickles have none."""
-        if self._storage is None:
-            raise InvalidPickleError("it refers to objects outside the file")
-        return self._storage(pid)
+        """Only files of torch have objects elsewhere."""
+        raise InvalidPickleError("it refers to objects outside the file")
 
 
 @contextmanager
@@ -221,6 +210,9 @@ def refuse_invalid(
     except Exception as error:
         # Unpickling raises errors of every kind: the file is to blame, wherever it was.
         reason = on_one_line(str(error) or type(error).__name__, 120).rstrip(".")
+        if "allocate memory" in str(error):
+            # As torch says it.
+            raise MemoryError from None
         if isinstance(error, EOFError) or "truncated" in reason or "exhausted before" in reason:
             raise InputError(
                 f"{name} is truncated, it ends at byte {file.seek(0, 2)}, in the middle of its pickle: copy or "

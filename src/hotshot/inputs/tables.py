@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import json_object, opened
-from hotshot.files.text import LONGEST_LINE, cell_reader
+from hotshot.files.source import json_object
+from hotshot.files.text import cell_reader, checked_lines, opened_lines
 from hotshot.formatting import did_you_mean, listing, quoted
 
 STDIN, STDIN_NAME = "-", "Standard input"
@@ -80,45 +78,21 @@ def open_table(path: Path, text: str | None = None) -> Table:
     name = STDIN_NAME if str(path) == STDIN else str(path)
     if str(path) == STDIN:
         # It can be read only once: the line that names the columns is put back.
-        whole = _checked_lines(sys.stdin.buffer, name)
+        whole = checked_lines(sys.stdin.buffer, name)
         first = list(islice(whole, 1))
         rows, columns = _parsed(_format(path, first, name, text), chain(first, whole), name)
         return Table(name, columns, lambda: rows)
-    with _opened_lines(path) as lines:
+    with opened_lines(path) as lines:
         first = list(islice(lines, 1))
     form = _format(path, first, name, text)
-    with _opened_lines(path) as lines:
+    with opened_lines(path) as lines:
         columns = _parsed(form, lines, name)[1]
 
     def again() -> Rows:
-        with _opened_lines(path) as lines:
+        with opened_lines(path) as lines:
             yield from _parsed(form, lines, name)[0]
 
     return Table(name, columns, again)
-
-
-@contextmanager
-def _opened_lines(path: Path) -> Iterator[Iterator[str]]:
-    with opened(path) as file, closing(_checked_lines(file, str(path))) as lines:
-        yield lines
-
-
-def _checked_lines(file: BinaryIO, name: str) -> Generator[str]:
-    """Lines with their line ends; raise if a line is not text."""
-    text, number = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), 0
-    try:
-        while line := text.readline(LONGEST_LINE):
-            number += 1
-            if len(line) == LONGEST_LINE or "\0" in line:
-                raise InputError(
-                    f"{name} is not a text file, line {number} is too long or has a NUL character: save it as UTF-8."
-                )
-            yield line
-    except UnicodeDecodeError:
-        raise InputError(f"{name} is not UTF-8 text after line {number}: save it as UTF-8.") from None
-    finally:
-        # The caller closes the file.
-        text.detach()
 
 
 def _format(path: Path, first: list[str], name: str, text: str | None) -> str:

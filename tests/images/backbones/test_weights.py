@@ -7,6 +7,7 @@ import pickle
 import zipfile
 from collections import Counter
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="weights are PyTorch's")
@@ -298,7 +299,7 @@ def test_other_objects_saved_with_the_weights_are_ignored(tmp_path, form):
         "epoch": 3, "losses": [0.5, 0.25], "names": ["a", "b"], "device": torch.device("cpu"),
         "type": torch.float8_e5m2, "shape": torch.Size([2, 3]), "seen": {1, 2}, "optimiser": optimiser.state_dict(),
         "none": None, "sparse": [torch.eye(3).to_sparse()], "parameters": list(theirs.parameters()),
-        "count": Counter("ab"),
+        "count": Counter("ab"), "best": np.float64(0.5),
     }  # fmt: skip
     torch.save({**beside, "model": {"state_dict": theirs.state_dict()}}, tmp_path / "a.pt", **form)
     load_weights(ours, tmp_path / "a.pt")

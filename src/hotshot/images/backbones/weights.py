@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from hotshot.errors import InputError
-from hotshot.files.state_dicts import read_weights
 from hotshot.files.tensors import map_tensors
+from hotshot.files.torch_files import read_weights
 from hotshot.formatting import printable
 
 # Counts batches, which nothing uses once a network is trained.

@@ -16,7 +16,6 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files import FeatureFile, Kept, write_features
 from hotshot.files.atomic import hold
-from hotshot.files.kept import THUMBNAIL, Packer
 from hotshot.images.datasets import DecodedSplit
 from hotshot.images.datasets.pixels import pillow
 from hotshot.images.extraction.extractor import Extractor
@@ -77,7 +76,7 @@ def extract_split(
                 watch(done, len(split))
         seconds = time.perf_counter() - start
         X = np.memmap(part, dtype=np.float32, mode="r", offset=first, shape=(len(split), int(width or 0)))
-        kept = Kept(split.ids or Kept.numbered(len(split)).ids, thumbnails=_thumbnails(split, out))
+        kept = Kept(split.ids or Kept.numbered(len(split)).ids, thumbnails=_thumbnails(split))
         write_features(out, FeatureFile(X, np.array(split.names)[split.labels], kept=kept), about=about)
         del X
         # Under the lock. Windows removes no open file: there, whoever finds the features complete does.
@@ -91,17 +90,17 @@ def part_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.part")
 
 
-def _thumbnails(split: DecodedSplit, out: Path) -> Sequence[bytes]:
+def _thumbnails(split: DecodedSplit) -> Sequence[bytes]:
     """Thumbnails of images, about a kilobyte each."""
-    library, packer = pillow(), Packer()
+    library, thumbnails = pillow(), []
     kind = "WEBP" if "WEBP" in library.Image.SAVE else "JPEG"
     for pixels in split.images:
         image = library.Image.fromarray(np.ascontiguousarray(pixels))
         image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
         with BytesIO() as file:
             image.save(file, kind, quality=50, method=0)
-            packer.add(file.getvalue())
-    return packer.rows(THUMBNAIL, out)
+            thumbnails.append(file.getvalue())
+    return thumbnails
 
 
 def _resumable(file: BinaryIO, header: dict[str, Any]) -> tuple[int, int | None, int]:
