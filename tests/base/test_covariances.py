@@ -385,10 +385,10 @@ def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, pe
     settings = {"head": head, "per": per, "n_generated": 40, "random_state": 0, **SHIFTS[shift]}
     dense = HOTClassifier(bank, covariance="dense", **settings).fit(X, y).predict_proba(queries)
     factored = HOTClassifier(bank, covariance="factored", **settings).fit(X, y).predict_proba(queries)
-    np.testing.assert_allclose(factored, dense, atol=1e-4)
+    np.testing.assert_allclose(factored, dense, atol=3e-4)
     monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
     by_size = HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
-    np.testing.assert_allclose(by_size, dense, atol=1e-4)
+    np.testing.assert_allclose(by_size, dense, atol=3e-4)
 
 
 def test_both_ways_of_multiplying_are_among_these():

@@ -70,7 +70,7 @@ def hot() -> Problem:
     """Where epsilon dwarfs the costs, only the entropy counts: the plan is the product of the marginals."""
     rng = np.random.default_rng(5)
     a, b = random_masses(rng, 8), random_masses(rng, 5)
-    return Problem(rng.random((8, 5)), a, b, 1e7, np.outer(a, b))
+    return Problem(rng.random((8, 5)), a, b, 1e7, np.outer(a, b), within=1e-7)
 
 
 def two_by_two(epsilon: float = 0.1, seed: int = 6) -> Problem:

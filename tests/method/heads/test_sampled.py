@@ -150,8 +150,8 @@ def test_two_classes_have_two_opposite_halves(monkeypatch):
     theta = fit(random_task(shots=(1, 2)), n_classes=2)
     ((X, y, weight),) = fits
     model = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y, weight)
-    np.testing.assert_allclose(theta[0], -theta[1], rtol=1e-5)
-    np.testing.assert_allclose(probabilities(theta, X), model.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(theta[0], -theta[1], rtol=1e-4)
+    np.testing.assert_allclose(probabilities(theta, X), model.predict_proba(X), atol=5e-3)
 
 
 def test_the_start_has_the_gradient_of_its_value_and_a_metric_of_the_curvature():
