@@ -356,4 +356,4 @@ def test_queries_are_checked_like_the_support():
         model.predict(X[:, :5])
     relu_base = BaseClasses.from_samples(np.abs(base.samples), base.labels)
     with pytest.raises(InputError, match="power=1"):
-        HOTClassifier(relu_base).fit(np.abs(X), y).predict(X)
+        HOTClassifier(relu_base, power=0.5).fit(np.abs(X), y).predict(X)

@@ -145,9 +145,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             choices["power"] = (base.power("auto"),)
             constants["power"] = base.power("auto")
         if choices.get("mean_rule") and len(base.names) < LEAST_TO_CHOOSE:
-            # Few classes do not show the directions in which classes differ.
-            choices["mean_rule"] = ("mix",)
-            constants["mean_rule"] = "mix"
+            # Few classes do not show the directions in which classes differ, nor the centre that the root needs.
+            few = {"mean_rule": "mix", **({"power": 1.0} if choices.get("power") and base.samples is not None else {})}
+            choices |= {name: (value,) for name, value in few.items()}
+            constants |= few
         if not (base.can_hold_out or base.choices) or all(len(values) == 1 for values in choices.values()):
             return Choice(constants)
         return choice_on(base, self, choices)

@@ -57,7 +57,7 @@ class HOTClassifier(CalibratedClassifier):
         Bank to borrow from. With None, plain logistic regression on power-transformed features.
     power : float or "auto"
         Power of the features (Tukey's ladder), log at 0. "auto" chooses 0.5 or 1 if no base feature is negative, and is
-        1 otherwise.
+        1 otherwise and for a bank of fewer than 20 classes.
     power_offset : float
         Number added to the features before the power.
     power_on_base : bool

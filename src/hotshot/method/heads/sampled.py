@@ -115,6 +115,9 @@ def _fit_task(task: _Task) -> tuple[np.ndarray, bool, Array]:
     problem = _problem_of_means(task)
     objective = partial(sampled_objective, generated=generated, counts=counts)
     start = minimise(problem, objective, zeros(problem), tolerance=TOLERANCE)
+    if n_classes == 1:
+        # scikit-learn needs two classes; with one, the minimum is the start.
+        return start.theta[0], True, start.slopes
     model = LogisticRegression(C=method.C, solver="newton-cg", max_iter=MAX_ITERATIONS, warm_start=True)
     theta = start.theta[0] if n_classes > 2 else start.theta[0, 1:] - start.theta[0, :1]
     model.coef_, model.intercept_ = theta[:, :-1], theta[:, -1]
