@@ -353,13 +353,16 @@ def test_a_share_keeps_the_fewest_leading_axes_that_hold_it(share):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98])
-def test_a_share_keeps_all_axes_of_a_bank_with_fewer_samples_than_features(share):
+def test_a_share_keeps_all_axes_of_a_bank_of_few_classes_with_fewer_samples_than_features(share):
     bank = ragged_bank(sizes=(3, 2, 4), width=14)
     assert bank.prepare(plain_space(n_components=share)).transform.axes.shape == (14, 14)
     assert bank.prepare(plain_space(n_components=5)).transform.axes.shape == (14, 5)
     streamed = BaseClasses.from_partitions([lambda: (bank.samples, bank.labels)], n_components=share)
     space = Space(power=streamed.power("auto"), covariance="diagonal", n_components=share)
     assert streamed.prepare(space).transform.axes.shape == (14, 14)
+    # Settings are chosen on 20 classes with 10 samples, at a cost that grows with the axes.
+    large = ragged_bank(sizes=(10,) * 15, width=200)
+    assert large.prepare(plain_space(n_components=share)).transform.axes.shape[1] < 150
 
 
 def test_variance_between_classes_is_without_the_noise_of_their_means():

@@ -163,7 +163,7 @@ def prepare_statistics(
     centre = middle.astype(dtype) if normalise else None
     leading = np.eye(raw.means.shape[1])
     if space.n_components is not None:
-        leading = leading_axes(raw.moment(middle), space.n_components, extent.counts.sum())
+        leading = leading_axes(raw.moment(middle), space.n_components, extent.counts)
     leading = leading.astype(dtype)
     reduced = replace(plain, centre=centre, axes=leading, unit=normalise)
     spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)

@@ -22,6 +22,8 @@ from hotshot.base.covariances import COVARIANCE_FORMS
 from hotshot.base.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
 from hotshot.base.low_rank import LOW_RANK
 from hotshot.base.space import (
+    LEAST_HELD_OUT,
+    LEAST_TO_CHOOSE,
     ROWS_AT_ONCE,
     FeatureTransform,
     PreparedBase,
@@ -43,8 +45,6 @@ MOST_SPACES = 8
 # Keys of `about`: the extractor of the features, transforms applied to them, and whether the extractor was trained on
 # these classes.
 EXTRACTOR, TRANSFORM, SEEN = "extractor", "transform", "seen_in_training"
-# Settings are chosen on banks with at least so many classes of at least so many samples.
-LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 
 # n_components=1 (one axis) and 1.0 (all of the variance) are equal numbers but different spaces.
 Key = tuple[Space, type]

@@ -31,6 +31,8 @@ from hotshot.errors import InputError, ParameterError
 BASE_SAMPLES = "X_base"
 # Least number of axes for any share of the variance: on one axis, unit vectors are 1 and -1.
 LEAST_AXES = 8
+# Settings are chosen on banks with at least so many classes of at least so many samples.
+LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 # Rows of the bank that are transformed together.
 ROWS_AT_ONCE = 2**14
 
@@ -261,7 +263,7 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
     """Samples (sum(counts), V), class by class, in ``space``."""
     normalise = space.normalize is not None
     plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
-    z, centre, leading = _reduced(samples, space, plain, len(counts))
+    z, centre, leading = _reduced(samples, space, plain, counts)
 
     # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
     spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
@@ -329,7 +331,7 @@ def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTran
 
 
 def _reduced(
-    samples: np.ndarray, space: Space, plain: FeatureTransform, n_classes: int
+    samples: np.ndarray, space: Space, plain: FeatureTransform, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
 
@@ -339,14 +341,14 @@ def _reduced(
     centre = None
     if space.normalize is not None:
         totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
-        centre = centre_of(np.sum(totals, axis=0) / len(samples), n_classes).astype(samples.dtype)
+        centre = centre_of(np.sum(totals, axis=0) / len(samples), len(counts)).astype(samples.dtype)
     centred, leading = replace(plain, centre=centre), None
     if space.n_components is not None:
         moment = np.zeros((samples.shape[1], samples.shape[1]))
         for rows in blocks:
             x = np.asarray(centred(samples[rows], BASE_SAMPLES), dtype=np.float64)
             moment += x.T @ x
-        leading = leading_axes(moment, space.n_components, len(samples)).astype(samples.dtype)
+        leading = leading_axes(moment, space.n_components, counts).astype(samples.dtype)
     width = samples.shape[1] if leading is None else leading.shape[1]
     z = np.empty((len(samples), width), dtype=samples.dtype)
     whole = replace(centred, axes=leading, unit=space.normalize is not None)
@@ -366,11 +368,12 @@ def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
     return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
 
 
-def leading_axes(moment: np.ndarray, n_components: float | int, n_samples: int) -> np.ndarray:
+def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarray) -> np.ndarray:
     """Leading principal axes (V, axes) of second moments (V, V), by number or by share of the variance.
 
-    Fewer samples than features do not vary along all axes that new classes vary along: a share of their variance then
-    keeps all axes.
+    Fewer samples than features, of few classes, do not vary along all axes that new classes vary along: a share of
+    their variance then keeps all axes. A bank on which settings are chosen has enough classes, also with a quarter of
+    them held out.
     Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
     """
     variances, axes = _principal_axes(moment)
@@ -380,7 +383,7 @@ def leading_axes(moment: np.ndarray, n_components: float | int, n_samples: int) 
                 f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
             )
         count = int(n_components)
-    elif n_samples < len(variances):
+    elif counts.sum() < len(variances) and np.sum(counts >= LEAST_HELD_OUT) < LEAST_TO_CHOOSE * 3 // 4:
         count = len(variances)
     else:
         shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)

@@ -19,9 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
 from hotshot.base import BaseClasses, PreparedBase, Space
-from hotshot.base.classes import LEAST_TO_CHOOSE
 from hotshot.base.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
-from hotshot.base.space import FeatureTransform, choose_power
+from hotshot.base.space import LEAST_TO_CHOOSE, FeatureTransform, choose_power
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
 from hotshot.estimators.batch import JointPredictions, replaced
 from hotshot.estimators.choosing import Choice, choice_on

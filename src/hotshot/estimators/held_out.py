@@ -17,7 +17,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.base import BaseClasses
-from hotshot.base.classes import LEAST_HELD_OUT
+from hotshot.base.space import LEAST_HELD_OUT
 from hotshot.method.fit import FittedTasks, fit_tasks
 from hotshot.version import __version__
 

@@ -67,7 +67,7 @@ class HOTClassifier(CalibratedClassifier):
         of the features.
     n_components : float, int or None
         Principal axes of the base samples to keep: a share of the variance (float), a number of axes (int), or all.
-        A share keeps all axes of a bank with fewer samples than features.
+        A share keeps all axes of a bank of few classes with fewer samples than features.
     sample_weights : {"uniform", "classifier"}
         Weights of the samples within a base class: equal, or from the probabilities of a classifier of base classes.
     temperature : float
