@@ -295,8 +295,7 @@ class InputClassifier:
         for content, label in zip(contents, new.y.tolist(), strict=True):
             labels.setdefault(content, set()).add(label)
         wrong, seen = [], set(known)
-        for place, (content, label) in enumerate(zip(contents, new.y.tolist(), strict=True)):
-            name = new.shown.names()[place]
+        for name, content, label in zip(new.shown.names(), contents, new.y.tolist(), strict=True):
             if label == NONE:
                 wrong.append(f"{name} is labelled '{NONE}', which is no class")
             elif len(labels[content]) > 1:

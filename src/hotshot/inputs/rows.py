@@ -56,9 +56,11 @@ class Previews:
     def joined(self, other: Previews) -> Previews:
         """Both; where ids of the others are taken, they get a number."""
         ids: list[str] = []
+        taken = set(self.ids)
         for name in other.ids:
             numbered = (f"{name} ({i})" for i in count_from(2))
-            ids.append(next(one for one in chain([name], numbered) if one not in (*self.ids, *ids)))
+            ids.append(next(one for one in chain([name], numbered) if one not in taken))
+            taken.add(ids[-1])
         return self + replace(other, ids=tuple(ids))
 
     def __add__(self, other: Previews) -> Previews:
