@@ -403,13 +403,13 @@ def test_columns_of_pandas_give_what_arrays_give():
     assert_same(found, few(NEAREST, X, np.array(names)))
 
 
-@pytest.mark.parametrize("sign", [1, -1], ids=["roots", "as they are"])
+@pytest.mark.parametrize("sign", [1, -1], ids=["positive", "negative"])
 def test_the_base_classes_alone_decide_the_automatic_power(sign):
     """Queries and other tasks do not: a model is the same in an evaluation and alone."""
     bank = BaseClasses.from_samples(sign * np.abs(BASE.samples), BASE.labels)
     novel = np.abs(X)
     found = few({"hot": HOTClassifier(bank)}, novel, tasks=20)
-    fixed = few({"hot": HOTClassifier(bank, power=0.5 if sign > 0 else 1.0)}, novel, tasks=20)
+    fixed = few({"hot": HOTClassifier(bank, power=1.0)}, novel, tasks=20)
     assert np.array_equal(found["hot", 2].accuracies, fixed["hot", 2].accuracies)
     alone = [np.mean(guess == task.query_labels) for task, _, guess in one_by_one(HOTClassifier(bank), 20, novel)]
     assert np.array_equal(found["hot", 2].accuracies, alone)
@@ -418,4 +418,4 @@ def test_the_base_classes_alone_decide_the_automatic_power(sign):
 def test_features_that_the_power_of_the_base_classes_does_not_fit_are_refused():
     bank = BaseClasses.from_samples(np.abs(BASE.samples), BASE.labels)
     with pytest.raises(InputError, match=r"negative entries.*pass power=1"):
-        few({"hot": HOTClassifier(bank)})
+        few({"hot": HOTClassifier(bank, power=0.5)})

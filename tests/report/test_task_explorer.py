@@ -44,8 +44,9 @@ def test_accuracies_are_those_of_an_evaluation(estimator, shots):
 def test_the_base_classes_decide_the_power_as_in_an_evaluation():
     base = BaseClasses.from_samples(np.abs(X_BASE), Y_BASE)
     found = explore(HOTClassifier(base), np.abs(X), episodes(), [0])
-    assert found == explore(HOTClassifier(base, power=0.5), np.abs(X), episodes(), [0])
-    assert found != explore(HOTClassifier(base, power=1), np.abs(X), episodes(), [0])
+    # Few base classes: no root.
+    assert found == explore(HOTClassifier(base, power=1), np.abs(X), episodes(), [0])
+    assert found != explore(HOTClassifier(base, power=0.5), np.abs(X), episodes(), [0])
 
 
 def test_weights_are_whole_and_largest_first():
