@@ -16,7 +16,8 @@ def test_lenders_are_those_of_the_classifier():
     novel, _ = classes(5, 1, 7, seed=3)
     base = Sample(X, np.repeat(np.arange(9), 12))
     found = transport_costs(base, Sample(novel, np.arange(5)), float(min(X.min(), novel.min())))
-    model = HOTClassifier(BaseClasses.from_samples(X, y)).fit(novel, list("abcde"))
+    # With the root, as for banks of 20 classes or more.
+    model = HOTClassifier(BaseClasses.from_samples(X, y), power=0.5).fit(novel, list("abcde"))
     weights = model.transfer_weights_.astype(np.float64)
     lenders = np.exp(-np.sum(weights * np.log(weights), axis=1)).mean()
     assert found["lenders"] == pytest.approx(lenders, rel=1e-4)

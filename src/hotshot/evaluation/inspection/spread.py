@@ -9,7 +9,7 @@ from scipy.special import entr
 
 from hotshot.arrays import cast
 from hotshot.base import BaseClasses, Space, class_means
-from hotshot.base.space import LEAST_TO_CHOOSE, choose_power, power_of_two_scale
+from hotshot.base.space import choose_power, power_of_two_scale
 from hotshot.errors import InputError
 from hotshot.estimators import HOTClassifier
 from hotshot.method.hierarchy import transfer_weights
@@ -123,8 +123,7 @@ def transport_costs(base: Sample, novel: Sample | None, smallest: float) -> Sect
     labels = np.repeat(list(lending), [len(rows) for rows in lending.values()])
     bank = BaseClasses.from_samples(np.concatenate(list(lending.values()))[:, features], labels)
     # Covariances are not looked at here: one for all classes is the quickest.
-    power = choose_power("auto", smallest) if len(lending) >= LEAST_TO_CHOOSE else 1.0
-    prepared = bank.prepare(Space(power=power, covariance="pooled"))
+    prepared = bank.prepare(Space(power=choose_power("auto", smallest), covariance="pooled"))
     classes = list(borrowing.values())
     turns = [(turn // ways, classes[turn % len(classes)]) for turn in range(TASKS * ways)]
     targets = np.stack([rows[task % len(rows), features] for task, rows in turns])
