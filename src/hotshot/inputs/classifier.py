@@ -761,7 +761,8 @@ class InputClassifier:
         }
         parts, base = [INPUTS], self.model.base
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            if self._place is not None and self._place[0] == real(path) and self._place[1] != digest_of(path):
+            place, digest = self._place or (None, "")
+            if place == real(path) and path.exists() and digest_of(path) != digest:
                 raise RunError(f"{path} was changed since this model was loaded from it: load it again first.")
             write_json(folder / INPUTS, content)
             if self.old is not None:
