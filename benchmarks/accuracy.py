@@ -25,9 +25,9 @@ from benchmarks.shared import (
     timed,
     ways_of,
 )
-from hotshot.estimators import METHOD_NAMES
-from hotshot.estimators.named import named_method
-from hotshot.estimators.transductive import TransductiveClassifier
+from hotshot.classifiers import METHOD_NAMES
+from hotshot.classifiers.named import named_method
+from hotshot.classifiers.transductive import TransductiveClassifier
 from hotshot.evaluation.results import Evaluation, verdicts
 from hotshot.evaluation.tables import Cell, Entry, Number, Table, accuracy_table, choice_table, detail_table, unsolved
 

@@ -23,8 +23,8 @@ import numpy as np
 import typer
 
 from benchmarks.shared import SETS, Data, DataFolder, Jobs, Methods, Seed, Sets, Tasks, console, load, show, ways_of
+from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.cli.terminal import Watching
-from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.evaluation.chunks import chunks_of
 from hotshot.evaluation.open_tasks import OpenEpisodes
 from hotshot.evaluation.results import Evaluation, check_reference, summarise

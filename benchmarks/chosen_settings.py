@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.accuracy import OMNIGLOT_SHARE, show_choice
 from benchmarks.shared import SPLITS, DataFolder, Jobs, Seed, Sets, Tasks, evaluated, load, show, ways_of
 from hotshot import HOTClassifier
-from hotshot.estimators import CentroidClassifier
+from hotshot.classifiers import CentroidClassifier
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.intervals import class_interval, mean_interval
 

@@ -21,8 +21,8 @@ from sklearn.base import clone
 from benchmarks.open_world import METHODS, SETS, queries_of
 from benchmarks.shared import DataFolder, Jobs, Methods, Seed, Sets, Tasks, console, load, show
 from hotshot.arrays import one_thread
+from hotshot.classifiers.named import named_method
 from hotshot.errors import HotshotWarning
-from hotshot.estimators.named import named_method
 from hotshot.evaluation.measures import accuracy_over_classes, beside_base, class_scores, harmonic_mean
 from hotshot.evaluation.open_tasks import JointEpisodes, joint_samples
 from hotshot.evaluation.results import paired_difference

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from benchmarks.shared import Seed, Tasks, show
-from hotshot.base.embedded import load_bank
-from hotshot.estimators import HOTClassifier
+from hotshot.bank.embedded import load_bank
+from hotshot.classifiers import HOTClassifier
 from hotshot.evaluation.tables import Table
 from hotshot.evaluation.tasks import Episodes
 

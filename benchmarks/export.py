@@ -20,11 +20,11 @@ import typer
 from benchmarks.shared import Tasks, evaluated, features, show, size_on_disk, timed
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.arrays import one_thread
-from hotshot.base import Space
-from hotshot.base.embedded import BANK_NAMES, load_bank
-from hotshot.base.low_rank import LOW_RANK
-from hotshot.estimators.compacting import save_compact
-from hotshot.estimators.export import export_model
+from hotshot.bank import Space
+from hotshot.bank.embedded import BANK_NAMES, load_bank
+from hotshot.bank.low_rank import LOW_RANK
+from hotshot.classifiers.compacting import save_compact
+from hotshot.classifiers.export import export_model
 from hotshot.evaluation.tables import Cell, Number, Table, interval
 from hotshot.evaluation.tasks import Episodes
 from hotshot.formatting import readable_size

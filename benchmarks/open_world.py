@@ -14,7 +14,7 @@ import typer
 
 from benchmarks.shared import DataFolder, Jobs, Methods, Out, Seed, Sets, Tasks, evaluated, load, say, show
 from hotshot import HOTClassifier
-from hotshot.estimators.named import named_method
+from hotshot.classifiers.named import named_method
 from hotshot.evaluation.tables import measure_table
 
 METHODS = "hot,centroid-cl2n,logistic-tuned,lda,plda,softmax-calibration"

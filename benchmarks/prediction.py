@@ -19,7 +19,7 @@ import typer
 
 from benchmarks.shared import say, watched
 from hotshot import InputClassifier
-from hotshot.base.embedded import load_bank
+from hotshot.bank.embedded import load_bank
 
 WORDS = [
     "card",

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from hotshot import BaseClasses, evaluate, read_features
-from hotshot.base.embedded import load_bank
+from hotshot.bank.embedded import load_bank
 from hotshot.cli.inputs import load_base
 from hotshot.cli.terminal import Watching
 from hotshot.evaluation.results import Evaluation

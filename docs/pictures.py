@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 from hotshot import HOTClassifier
-from hotshot.base import PreparedBase
-from hotshot.base.embedded import load_bank
+from hotshot.bank import PreparedBase
+from hotshot.bank.embedded import load_bank
 from hotshot.method.fit import FittedTasks, fit_tasks
 
 COLOURS = ("#1b6ca8", "#c8553d", "#3d8b5f")

@@ -8,7 +8,7 @@ It also writes the samples to old.npz, new.npz, monday.npz and inbox.npz, for th
 import numpy as np
 
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.base.embedded import load_bank
+from hotshot.bank.embedded import load_bank
 
 bank = load_bank("banking77")
 rows = bank.base.labels < 15

@@ -18,8 +18,8 @@ from hypothesis import settings
 
 from children import use_forks
 from hotshot import report
+from hotshot.classifiers import HOTClassifier, choosing, confidence, held_out
 from hotshot.cli import main
-from hotshot.estimators import HOTClassifier, choosing, confidence, held_out
 
 # The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
 settings.register_profile("suite", deadline=None, max_examples=25, derandomize=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from hotshot import HOTClassifier
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses, Space
-from hotshot.base.covariances import Dense
+from hotshot.bank import BaseClasses, Space
+from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import calibrate
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import HeadProblem, Training, head_problem

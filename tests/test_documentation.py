@@ -21,8 +21,8 @@ from PIL import Image
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
+from hotshot.classifiers import choosing, confidence, held_out
 from hotshot.encoders import texts
-from hotshot.estimators import choosing, confidence, held_out
 from hotshot.evaluation import workers
 from hotshot.features import write_features
 

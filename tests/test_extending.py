@@ -14,10 +14,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
-from hotshot.base.covariances import COVARIANCE_FORMS, CovarianceForm, Diagonal
+from hotshot.bank.covariances import COVARIANCE_FORMS, CovarianceForm, Diagonal
+from hotshot.classifiers.named import METHODS
 from hotshot.cli.app import app
 from hotshot.errors import ParameterError
-from hotshot.estimators.named import METHODS
 from hotshot.evaluation.tables import Table
 from hotshot.features import read_features, write_features
 from hotshot.files.named import features_from_arrays

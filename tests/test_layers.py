@@ -16,9 +16,9 @@ FOUNDATIONS = ["formatting", "errors", "version", "arrays", "labels", "intervals
 PACKAGES = [
     "files",
     "transport",
-    "base",
+    "bank",
     "method",
-    "estimators",
+    "classifiers",
     "evaluation",
     "images",
     "encoders",
@@ -29,7 +29,7 @@ PACKAGES = [
 PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "__init__"]
 ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
 # Inputs become features without the method; only the validation of backbones draws few-shot tasks.
-METHOD = {"transport", "base", "method", "estimators"}
+METHOD = {"transport", "bank", "method", "classifiers"}
 FORBIDDEN = {"images": METHOD, "encoders": {*METHOD, "evaluation"}}
 
 
@@ -72,12 +72,12 @@ def test_no_import_is_forbidden(path):
 @pytest.mark.parametrize(
     "statement",
     [
-        "import hotshot.estimators.hot",
-        "from hotshot import estimators",
+        "import hotshot.classifiers.hot",
+        "from hotshot import classifiers",
         "from hotshot.evaluation.runner import evaluate",
         "def later():\n    from hotshot.cli import main",
-        "from ..estimators import HOTClassifier",
-        "from .. import estimators",
+        "from ..classifiers import HOTClassifier",
+        "from .. import classifiers",
         "import importlib\nimportlib.import_module('hotshot.paper')",
         "from hotshot import HOTClassifier",
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot.arrays import LIMITS, check_numbers
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.tasks import Episodes

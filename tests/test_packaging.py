@@ -25,7 +25,7 @@ import check_wheel
 # Settings are chosen from a tenth of the held-out tasks, as in the rest of the suite, and only one is tried.
 QUICK_DEMO = """
 import runpy, sys
-from hotshot.estimators import HOTClassifier, choosing, confidence
+from hotshot.classifiers import HOTClassifier, choosing, confidence
 HOTClassifier._choices = {name: values[: 1 + (name == "mean_rule")] for name, values in HOTClassifier._choices.items()}
 choosing.TASKS, choosing.FIRST_TASKS, confidence.SCORED_QUERIES = 8, 4, 480
 sys.argv = ["hotshot", "demo", "--tasks", "2", "--methods", "hot,centroid", "--shots", "1"]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bounded import within
-from hotshot.base import BaseClasses
-from hotshot.base.classes import is_bank
+from hotshot.bank import BaseClasses
+from hotshot.bank.classes import is_bank
+from hotshot.classifiers.hot import HOTClassifier
+from hotshot.classifiers.parameters import load_parameters
 from hotshot.errors import HotshotError, InputError
-from hotshot.estimators.hot import HOTClassifier
-from hotshot.estimators.parameters import load_parameters
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run
 from hotshot.files import read_features

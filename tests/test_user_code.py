@@ -10,8 +10,8 @@ from joblib.externals.loky import get_reusable_executor
 
 from conftest import make_bank
 from hotshot import BaseClasses, evaluate, named_method
+from hotshot.classifiers.named import resolve_methods
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.estimators.named import resolve_methods
 from hotshot.formatting import did_you_mean
 
 CODE = """

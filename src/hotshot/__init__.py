@@ -7,23 +7,23 @@ from hotshot.version import __version__
 
 # scikit-learn and SciPy take more than a second to import: what needs them is imported at its first use.
 if TYPE_CHECKING:
-    from hotshot.base import BaseClasses as BaseClasses
-    from hotshot.estimators import CentroidClassifier as CentroidClassifier
-    from hotshot.estimators import CosineClassifier as CosineClassifier
-    from hotshot.estimators import FreeLunchClassifier as FreeLunchClassifier
-    from hotshot.estimators import HOTClassifier as HOTClassifier
-    from hotshot.estimators import MatchingClassifier as MatchingClassifier
-    from hotshot.estimators import load_parameters as load_parameters
-    from hotshot.estimators import named_method as named_method
-    from hotshot.estimators import parameter_set as parameter_set
+    from hotshot.bank import BaseClasses as BaseClasses
+    from hotshot.classifiers import CentroidClassifier as CentroidClassifier
+    from hotshot.classifiers import CosineClassifier as CosineClassifier
+    from hotshot.classifiers import FreeLunchClassifier as FreeLunchClassifier
+    from hotshot.classifiers import HOTClassifier as HOTClassifier
+    from hotshot.classifiers import MatchingClassifier as MatchingClassifier
+    from hotshot.classifiers import load_parameters as load_parameters
+    from hotshot.classifiers import named_method as named_method
+    from hotshot.classifiers import parameter_set as parameter_set
     from hotshot.evaluation import evaluate as evaluate
     from hotshot.evaluation import tune as tune
     from hotshot.files import read_features as read_features
     from hotshot.inputs import InputClassifier as InputClassifier
 
 _HOMES = {
-    "base": ("BaseClasses",),
-    "estimators": (
+    "bank": ("BaseClasses",),
+    "classifiers": (
         "CentroidClassifier", "CosineClassifier", "FreeLunchClassifier", "HOTClassifier", "MatchingClassifier",
         "load_parameters", "named_method", "parameter_set",
     ),

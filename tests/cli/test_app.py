@@ -10,10 +10,10 @@ import sys
 import pytest
 
 import hotshot as package
-from hotshot.base.embedded import BANK_NAMES
+from hotshot.bank.embedded import BANK_NAMES
+from hotshot.classifiers import METHOD_NAMES
 from hotshot.cli import inputs
 from hotshot.cli.app import COMMANDS, EXAMPLES, MODULES, load_command
-from hotshot.estimators import METHOD_NAMES
 from hotshot.evaluation.tasks import CLOSED, SETTINGS
 from hotshot.inputs.answers import NONE
 from hotshot.inputs.classifier import FEW

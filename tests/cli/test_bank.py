@@ -9,10 +9,10 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
+from hotshot.classifiers.choosing import Choice
+from hotshot.classifiers.confidence import CONFIDENCE, Confidence
+from hotshot.classifiers.held_out import description, keep
 from hotshot.errors import NoSamplesWarning
-from hotshot.estimators.choosing import Choice
-from hotshot.estimators.confidence import CONFIDENCE, Confidence
-from hotshot.estimators.held_out import description, keep
 
 X, Y = make_bank(24, 10, 6, spread=0.9)
 NOVEL, LABELS = make_bank(3, 8, 6, seed=9, spread=0.9)

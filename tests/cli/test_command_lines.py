@@ -102,7 +102,7 @@ def test_errors_of_the_system_are_one_sentence(hotshot, monkeypatch, error, sent
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("hotshot.base.embedded.load_bank", fail)
+    monkeypatch.setattr("hotshot.bank.embedded.load_bank", fail)
     run = hotshot("demo")
     assert run.returncode == 2
     assert run.stderr.startswith(f"hotshot: {sentence}")

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import CentroidClassifier, evaluate
+from hotshot.classifiers import BDCSPNClassifier, LaplacianShotClassifier
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.estimators import BDCSPNClassifier, LaplacianShotClassifier
 from hotshot.evaluation.journal import REQUEST
 from hotshot.evaluation.open_tasks import JointEpisodes, OpenEpisodes, joint_samples
 from hotshot.evaluation.results import paired_difference

@@ -18,7 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from conftest import make_bank
 from few_shot_problems import assert_same, ragged_bank
 from hotshot import BaseClasses, HOTClassifier, evaluate
-from hotshot.base import building
+from hotshot.bank import building
 from hotshot.errors import InputError, RunError
 
 dask = pytest.importorskip("dask")

@@ -12,8 +12,8 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from few_shot_problems import assert_same
 from hotshot import BaseClasses, HOTClassifier, evaluate
+from hotshot.classifiers import DiscriminantClassifier
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.estimators import DiscriminantClassifier
 from hotshot.evaluation.chunks import Record
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.measures import auroc, harmonic_mean

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.errors import InputError, RunError
 from hotshot.evaluation.chunks import make_runner
 from hotshot.evaluation.journal import decode

@@ -10,9 +10,9 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from conftest import make_bank
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import HOTClassifier
 from hotshot.errors import InputError
-from hotshot.estimators import HOTClassifier
 from hotshot.evaluation import evaluate, tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import is_run, load_run

@@ -49,7 +49,7 @@ def test_modules_beside_the_data_are_never_imported(path, monkeypatch):
 @pytest.mark.usefixtures("real_child")
 def test_the_child_starts_without_the_rest_of_hotshot(path, monkeypatch):
     """Importing all of hotshot takes seconds."""
-    heavy = ("sklearn", "matplotlib", "torch", "rich", "hotshot.estimators", "scipy", "pyarrow")
+    heavy = ("sklearn", "matplotlib", "torch", "rich", "hotshot.classifiers", "scipy", "pyarrow")
     monkeypatch.setattr(
         child,
         "_START",

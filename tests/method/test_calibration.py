@@ -19,8 +19,8 @@ from few_shot_problems import (
     random_weights,
 )
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses
-from hotshot.base.covariances import Dense
+from hotshot.bank import BaseClasses
+from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, head_covariances, prior_certainty
 from hotshot.method.heads.bound import bound_objective
 

@@ -19,7 +19,7 @@ from few_shot_problems import (
     transfer_of,
 )
 from hotshot.arrays import like, to_numpy
-from hotshot.base.covariances import Dense
+from hotshot.bank.covariances import Dense
 from hotshot.errors import InputError
 from hotshot.method.calibration import MEAN_RULES
 from hotshot.method.fit import fit_tasks

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, random_tasks, transfer_of
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses, Bucket
+from hotshot.bank import BaseClasses, Bucket
 from hotshot.method.hierarchy import COSTS, nearest_weights
 
 ot = pytest.importorskip("ot")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from few_shot_problems import method_with, ragged_bank
-from hotshot.base import Space
+from hotshot.bank import Space
 from hotshot.method import joint
 from hotshot.method.fit import calibrate_tasks
 from hotshot.method.joint import (

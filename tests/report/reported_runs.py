@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.evaluation import evaluate
 from hotshot.files import read_features
 from hotshot.report import Source

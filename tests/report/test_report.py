@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from reported_runs import FIGURE, IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, write_features
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.cli.report import report
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
@@ -105,7 +105,7 @@ def test_a_report_says_who_classified_queries_jointly(fresh):
 
 
 def test_the_task_explorer_shows_queries_classified_one_by_one():
-    hot = {"class": "hotshot.estimators.hot.HOTClassifier", "parameters": {"base": "a bank"}}
+    hot = {"class": "hotshot.classifiers.hot.HOTClassifier", "parameters": {"base": "a bank"}}
     request = {"methods": {"hot": hot, "hot one by one": hot}, "batch": ["hot"]}
     assert _method_to_explore(request) == "hot one by one"
     assert _method_to_explore({**request, "batch": []}) == "hot"

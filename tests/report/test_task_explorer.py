@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conftest import make_bank
-from hotshot.base import BaseClasses
-from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
 from hotshot.report.explored_task import explore

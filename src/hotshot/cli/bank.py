@@ -14,7 +14,7 @@ from hotshot.cli.terminal import Console, print_notes
 from hotshot.formatting import printable, readable_size
 
 if TYPE_CHECKING:
-    from hotshot.base import BaseClasses
+    from hotshot.bank import BaseClasses
 
 COMPACT_NOTE = (
     "without samples, cost='hierarchical' is replaced by 'mean-cosine', and neither another feature space nor "
@@ -31,7 +31,7 @@ def merge(
     force: Force = False,
 ) -> None:
     """Merge the samples of banks; a class in several banks gets the samples of all."""
-    from hotshot.base.merging import merge_banks
+    from hotshot.bank.merging import merge_banks
 
     refuse_existing(out, force, *banks)
     _print_summary(merge_banks(banks, out, overwrite=force), banks, out)
@@ -44,9 +44,9 @@ def compact(
     force: Force = False,
 ) -> None:
     """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
-    from hotshot.base import BaseClasses
-    from hotshot.estimators.choosing import progress
-    from hotshot.estimators.compacting import save_compact
+    from hotshot.bank import BaseClasses
+    from hotshot.classifiers.choosing import progress
+    from hotshot.classifiers.compacting import save_compact
 
     refuse_existing(out, force, source)
     console = Console(stderr=True)

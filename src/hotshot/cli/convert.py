@@ -70,8 +70,8 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert features to another format or to a bank; record their source."""
-    from hotshot.base import BaseClasses
-    from hotshot.base.classes import SEEN
+    from hotshot.bank import BaseClasses
+    from hotshot.bank.classes import SEEN
     from hotshot.files import write_features
     from hotshot.files.reading import split_part
     from hotshot.files.source import ROWS_AT_ONCE
@@ -138,7 +138,7 @@ def _header(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtyp
     """Type of the written features, and the header."""
     import numpy as np
 
-    from hotshot.base import BaseClasses, is_bank
+    from hotshot.bank import BaseClasses, is_bank
     from hotshot.files import open_features
 
     if is_bank(out):
@@ -153,8 +153,8 @@ def _header(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtyp
 
 def _provenance(given: FeatureSource, part: str | None, labels: Path | None, added: dict[str, Any]) -> dict[str, Any]:
     """The new header: that of the source, what the user adds, and where and when the features come from."""
-    from hotshot.base import is_bank
-    from hotshot.base.store import DESCRIPTION
+    from hotshot.bank import is_bank
+    from hotshot.bank.store import DESCRIPTION
     from hotshot.files.reading import sniff
 
     source: dict[str, Any] = {

@@ -13,7 +13,7 @@ from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
 from hotshot.formatting import count, whole_percentage
 
 if TYPE_CHECKING:
-    from hotshot.estimators.explanation import Reason
+    from hotshot.classifiers.explanation import Reason
     from hotshot.evaluation import Evaluation
     from hotshot.evaluation.tables import Cell, Table
 
@@ -45,8 +45,8 @@ def demo(
     import numpy as np
 
     from hotshot import evaluation
-    from hotshot.base.embedded import SETTINGS, load_bank
-    from hotshot.estimators import HOTClassifier
+    from hotshot.bank.embedded import SETTINGS, load_bank
+    from hotshot.classifiers import HOTClassifier
     from hotshot.evaluation.tasks import Episodes, check_shots
 
     wanted, data = check_shots(shots.split(",")), load_bank(bank)

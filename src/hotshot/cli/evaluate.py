@@ -17,7 +17,7 @@ from hotshot.cli.terminal import Console, Watching, print_notes, to_rich, waitin
 from hotshot.errors import ParameterError
 
 if TYPE_CHECKING:
-    from hotshot.base import BaseClasses
+    from hotshot.bank import BaseClasses
     from hotshot.evaluation import Evaluation
 
 
@@ -79,7 +79,7 @@ def evaluate(
 ) -> None:
     """Compare the accuracy of methods on the same tasks. Interrupted runs resume."""
     from hotshot import evaluation
-    from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
+    from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
     from hotshot.evaluation.journal import JOURNAL, REQUEST
     from hotshot.evaluation.results import check_reference
     from hotshot.evaluation.stored import RESULTS
@@ -161,7 +161,7 @@ def print_accuracies(console: Console, found: Evaluation) -> None:
 
 def chosen_settings(methods: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The settings that each method chose on the base classes, if any."""
-    from hotshot.estimators.classifier import FewShotClassifier
+    from hotshot.classifiers.classifier import FewShotClassifier
 
     found = {name: own.choice() for name, own in methods.items() if isinstance(own, FewShotClassifier)}
     return {name: choice.settings for name, choice in found.items() if choice.trials}
@@ -181,7 +181,7 @@ def source_of(base: Path | None, novel: Path | None, bank: str | None) -> dict[s
 
 def parse_methods(methods: str) -> dict[str, str]:
     """`a,b,name=file.json,file.py:Name` as a dict of table names to methods."""
-    from hotshot.estimators.named import table_name
+    from hotshot.classifiers.named import table_name
 
     chosen: dict[str, str] = {}
     for part in methods.split(","):

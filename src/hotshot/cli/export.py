@@ -15,8 +15,8 @@ def export(
     force: Force = False,
 ) -> None:
     """Export a model as ONNX, to use it without hotshot."""
-    from hotshot.estimators import HOTClassifier
-    from hotshot.estimators.export import export_model
+    from hotshot.classifiers import HOTClassifier
+    from hotshot.classifiers.export import export_model
 
     if out.is_file():
         refuse_existing(out, force, model)

@@ -52,7 +52,7 @@ def fit(
     json: inputs.Json = False,
 ) -> None:
     """Fit a model to old classes with many samples and new classes with a few."""
-    from hotshot.estimators import load_parameters
+    from hotshot.classifiers import load_parameters
     from hotshot.inputs import InputClassifier
     from hotshot.inputs.rows import Columns
 

@@ -17,7 +17,7 @@ from hotshot.errors import InputError, ParameterError
 if TYPE_CHECKING:
     import numpy as np
 
-    from hotshot.base import BaseClasses
+    from hotshot.bank import BaseClasses
     from hotshot.files import FeatureSource
 
 
@@ -71,14 +71,14 @@ def ways_option(text: str) -> Any:
 
 def bank_names() -> Iterable[str]:
     """Names of the embedded banks."""
-    from hotshot.base.embedded import BANK_NAMES
+    from hotshot.bank.embedded import BANK_NAMES
 
     return BANK_NAMES
 
 
 def method_names() -> Iterable[str]:
     """Names of the methods."""
-    from hotshot.estimators import METHOD_NAMES
+    from hotshot.classifiers import METHOD_NAMES
 
     return METHOD_NAMES
 
@@ -152,7 +152,7 @@ def load_data(
     """Base classes, and features and labels of the classes that tasks are drawn from."""
     import numpy as np
 
-    from hotshot.base.embedded import load_bank
+    from hotshot.bank.embedded import load_bank
     from hotshot.evaluation.inspection.printed import filled
     from hotshot.evaluation.inspection.problems import FAULT, SENTENCES, class_overlap, origin_mismatches
     from hotshot.files import read_features
@@ -181,7 +181,7 @@ def load_data(
 
 def load_base(path: Path) -> BaseClasses:
     """Base classes from a bank or a feature file, with the information in its header."""
-    from hotshot.base import BaseClasses, is_bank
+    from hotshot.bank import BaseClasses, is_bank
     from hotshot.files import read_features
 
     if is_bank(path):
@@ -192,7 +192,7 @@ def load_base(path: Path) -> BaseClasses:
 
 def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
     """The samples of a feature file or a bank, to be read in batches."""
-    from hotshot.base import BaseClasses, is_bank
+    from hotshot.bank import BaseClasses, is_bank
     from hotshot.files import open_features
     from hotshot.files.source import in_memory
 

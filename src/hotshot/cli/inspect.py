@@ -16,7 +16,7 @@ from hotshot.cli.terminal import Console, Watching, reading, to_rich
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
-    from hotshot.estimators.choosing import Choice
+    from hotshot.classifiers.choosing import Choice
     from hotshot.evaluation.inspection import Inspection
     from hotshot.evaluation.inspection.problems import Finding
     from hotshot.files import FeatureSource
@@ -43,7 +43,7 @@ def inspect(
 
     Exit code 0 without faults, 1 with a fault, 2 if a file cannot be read.
     """
-    from hotshot.base import is_bank
+    from hotshot.bank import is_bank
     from hotshot.evaluation.inspection import document, inspect_sources
     from hotshot.evaluation.tables import choice_table
     from hotshot.inputs.classifier import INPUTS
@@ -87,7 +87,7 @@ def inspect_model(folder: Path, json: bool) -> None:
 
 def settings_of(base: Path, console: Console) -> Choice | None:
     """Settings that `HOTClassifier` chooses on these base classes; None if it cannot, or if the file is too large."""
-    from hotshot.estimators import HOTClassifier
+    from hotshot.classifiers import HOTClassifier
     from hotshot.files.source import SeveralPartsError
 
     try:

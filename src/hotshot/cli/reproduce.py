@@ -70,7 +70,7 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures with your own features."""
     from hotshot.arrays import array_hash
-    from hotshot.base.embedded import load_bank
+    from hotshot.bank.embedded import load_bank
     from hotshot.evaluation.journal import REQUEST, check_request
     from hotshot.evaluation.runner import versions
     from hotshot.evaluation.tables import Table

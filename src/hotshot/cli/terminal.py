@@ -172,7 +172,7 @@ class ProgressWithNotes:
         self.notes: list[str] = []
 
     def __enter__(self) -> Self:
-        from hotshot.estimators.choosing import progress
+        from hotshot.classifiers.choosing import progress
 
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", HotshotWarning)

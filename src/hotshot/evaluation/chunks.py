@@ -19,10 +19,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.arrays import cast, one_thread, slices
-from hotshot.base import BaseClasses, PreparedBase
+from hotshot.bank import BaseClasses, PreparedBase
+from hotshot.classifiers.classifier import CalibratedClassifier, FewShotClassifier, head_seed
+from hotshot.classifiers.confidence import Confidence
 from hotshot.errors import HotshotError, HotshotWarning, InputError, ParameterError, SharedClassWarning
-from hotshot.estimators.classifier import CalibratedClassifier, FewShotClassifier, head_seed
-from hotshot.estimators.confidence import Confidence
 from hotshot.evaluation.measures import Measure
 from hotshot.evaluation.tasks import CHUNK_TASKS, Episodes, OpenTask, Task
 from hotshot.method.fit import fit_tasks

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hotshot.arrays import array_hash
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 
 PLAIN = (bool, int, float, str, type(None))
 # Entries of a class that say nothing of what it computes.

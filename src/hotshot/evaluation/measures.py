@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.evaluation.tasks import GENERALISED, OPEN, OpenTask
 

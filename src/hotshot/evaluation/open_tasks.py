@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
+from hotshot.classifiers.open_world import check_names
 from hotshot.errors import InputError, ParameterError
-from hotshot.estimators.open_world import check_names
 from hotshot.evaluation.tasks import QUERIES, Episodes, OpenTask, check_queries, draw_size, size_bounds
 
 # Of every so many samples of a base class one is a base query.

@@ -13,11 +13,11 @@ import scipy
 import sklearn
 
 from hotshot.arrays import array_hash, check_features, check_numbers, one_thread
-from hotshot.base import BaseClasses
-from hotshot.base.feature_space import warn_of_shared_classes
+from hotshot.bank import BaseClasses
+from hotshot.bank.feature_space import warn_of_shared_classes
+from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.estimators.classifier import FewShotClassifier
-from hotshot.estimators.named import joint_methods, resolve_methods, with_one_by_one
 from hotshot.evaluation.chunks import Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
 from hotshot.evaluation.identity import identity, is_installed
 from hotshot.evaluation.journal import Journal

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import LIMITS, check_number, check_numbers
+from hotshot.classifiers.held_out import Task
 from hotshot.errors import InputError, ParameterError
-from hotshot.estimators.held_out import Task
 from hotshot.formatting import did_you_mean
 from hotshot.labels import check_labels
 

@@ -18,11 +18,11 @@ import numpy as np
 from sklearn.utils._param_validation import InvalidParameterError
 
 from hotshot.arrays import LIMITS, array_hash, check_features, check_number, check_numbers
-from hotshot.base import BaseClasses, Space
-from hotshot.base.feature_space import warn_of_shared_classes
+from hotshot.bank import BaseClasses, Space
+from hotshot.bank.feature_space import warn_of_shared_classes
+from hotshot.classifiers import HOTClassifier
+from hotshot.classifiers.parameters import save_parameters
 from hotshot.errors import ParameterError
-from hotshot.estimators import HOTClassifier
-from hotshot.estimators.parameters import save_parameters
 from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
 from hotshot.evaluation.results import AHEAD, paired_difference, summarise, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal

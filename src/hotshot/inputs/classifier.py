@@ -17,15 +17,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from hotshot.base import BaseClasses
-from hotshot.base.classes import EXTRACTOR, is_bank
-from hotshot.base.store import DESCRIPTION as BANK_DESCRIPTION
+from hotshot.bank import BaseClasses
+from hotshot.bank.classes import EXTRACTOR, is_bank
+from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
+from hotshot.classifiers.hot import HOTClassifier
+from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
+from hotshot.classifiers.open_world import check_names
+from hotshot.classifiers.state import assign, snapshot
 from hotshot.encoders import Encoder, encoder_kind, load_encoder, runs_code
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
-from hotshot.estimators.hot import HOTClassifier
-from hotshot.estimators.models import DESCRIPTION, UnloadedBase, digest_of, write_model
-from hotshot.estimators.open_world import check_names
-from hotshot.estimators.state import assign, snapshot
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import read_folder, read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.estimators.explanation import Explanation, Reason
+from hotshot.classifiers.explanation import Explanation, Reason
 from hotshot.formatting import shortened, whole_percentage, with_interval
 from hotshot.inputs.rows import Previews
 from hotshot.transport.costs import cosine

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.estimators.suggestions import Suggestions
+from hotshot.classifiers.suggestions import Suggestions
 from hotshot.formatting import shortened
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.pixels import EncodedImage

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from hotshot.arrays import Array, namespace, one_hot, small_identity
-from hotshot.base import PreparedBase
-from hotshot.base.covariances import Covariances, Dense, Diagonal, Joined
+from hotshot.bank import PreparedBase
+from hotshot.bank.covariances import Covariances, Dense, Diagonal, Joined
 from hotshot.method.hierarchy import neighbours
 from hotshot.method.parameters import Method
 

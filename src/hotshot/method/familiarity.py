@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.arrays import Array, namespace, slices
-from hotshot.base.statistics import TwoCovariances
+from hotshot.bank.statistics import TwoCovariances
 
 # Shrinkage of S_w and of S_b, and factor of S_b, for `PreparedBase.two_covariances`.
 SHRINKAGE = 0.7, 0.5, 0.5

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace
-from hotshot.base import PreparedBase
+from hotshot.bank import PreparedBase
 from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.method.calibration import CalibratedGaussians, calibrate, class_targets
 from hotshot.method.heads import HEADS

@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import device
 
 from hotshot.arrays import Array, indices, namespace, to_numpy, unit_vectors
-from hotshot.base import Bucket, PreparedBase
+from hotshot.bank import Bucket, PreparedBase
 from hotshot.errors import ParameterError
 from hotshot.method.parameters import Method
 from hotshot.transport import pairwise_cost, solve

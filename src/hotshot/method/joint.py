@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from hotshot.base import PreparedBase
+from hotshot.bank import PreparedBase
 from hotshot.method.calibration import CalibratedGaussians, DiagonalShift
 from hotshot.method.heads.problem import LocalModel, minimise
 from hotshot.method.parameters import Method

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash
-from hotshot.base import BaseClasses, PreparedBase
-from hotshot.estimators import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
+from hotshot.bank import BaseClasses, PreparedBase
+from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
 from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
 from threadpoolctl import threadpool_limits
 
+from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.explanation import Explanation, Reason, explain_model
 from hotshot.errors import HotshotWarning
-from hotshot.estimators.classifier import CalibratedClassifier
-from hotshot.estimators.explanation import Explanation, Reason, explain_model
 from hotshot.evaluation.tasks import Episodes, Task
 from hotshot.transport.costs import cosine
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import check_features
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.errors import InputError
 from hotshot.files import Kept
 from hotshot.report.inputs import PageInputs

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import array_hash
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers.classifier import CalibratedClassifier
 from hotshot.errors import HotshotError, InputError
-from hotshot.estimators import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
-from hotshot.estimators.classifier import CalibratedClassifier
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.runner import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from inspected_files import classes, inspected
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import METHOD_NAMES, METHODS_WITHOUT_BASE, HOTClassifier, parameter_set
 from hotshot.errors import InputError
-from hotshot.estimators import METHOD_NAMES, METHODS_WITHOUT_BASE, HOTClassifier, parameter_set
 from hotshot.evaluation.inspection.advice import WITH_BASE, WITHOUT_BASE
 from hotshot.evaluation.tasks import Episodes
 

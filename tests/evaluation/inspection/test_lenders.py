@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from inspected_files import classes, codes, inspected
 
-from hotshot.base import BaseClasses
-from hotshot.estimators import HOTClassifier
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import HOTClassifier
 from hotshot.evaluation.inspection.spread import Sample, transport_costs
 
 

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inspected_files import classes, codes, inspected, measured
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import FreeLunchClassifier
 from hotshot.errors import ScaleWarning
-from hotshot.estimators import FreeLunchClassifier
 from hotshot.evaluation.inspection.measure import BoundedSample
 from hotshot.evaluation.inspection.spread import Sample, class_ranks, covariance_rank, deviation_within_classes
 

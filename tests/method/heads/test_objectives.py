@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from few_shot_problems import random_problem, random_theta
 from hotshot.arrays import like, map_arrays, to_numpy
-from hotshot.base.covariances import Dense
+from hotshot.bank.covariances import Dense
 from hotshot.method.heads import problem as problem_module
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.problem import LocalModel, apply_metric, softmax

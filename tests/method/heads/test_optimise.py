@@ -23,8 +23,8 @@ from few_shot_problems import (
     transfer_of,
 )
 from hotshot.arrays import like, map_arrays, to_numpy
-from hotshot.base import BaseClasses
-from hotshot.base.covariances import Dense
+from hotshot.bank import BaseClasses
+from hotshot.bank.covariances import Dense
 from hotshot.method.heads.bound import bound_objective
 from hotshot.method.heads.problem import MOST_RAYS, apply_metric, minimise
 

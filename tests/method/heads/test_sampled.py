@@ -20,7 +20,7 @@ from few_shot_problems import (
     transfer_of,
 )
 from hotshot.arrays import like, to_numpy
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.method.heads import sampled
 from hotshot.method.heads.sampled import _fit_task, _Task, gaussian_factor, generate_features
 

@@ -10,7 +10,7 @@ from test_table_experiments import feature_set
 
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
-from hotshot.base.embedded import load_bank
+from hotshot.bank.embedded import load_bank
 from hotshot.paper.experiments import (
     EXPERIMENTS,
     FeatureSet,

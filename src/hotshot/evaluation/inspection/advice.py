@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hotshot.base.space import choose_power
+from hotshot.bank.space import choose_power
 from hotshot.evaluation.inspection.measure import InspectedFile
 from hotshot.evaluation.inspection.printed import filled
 from hotshot.evaluation.inspection.problems import BASE, BOTH, FEW_BASE_CLASSES, QUERIES, STOPPING, Finding

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.base.space import choose_power
+from hotshot.bank.space import choose_power
 from hotshot.errors import InputError
 from hotshot.evaluation.inspection.spread import Sample, Section, class_ranks, deviation_within_classes
 from hotshot.files import FeatureSource, Kept

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.base.classes import EXTRACTOR, TRANSFORM
-from hotshot.estimators.classifier import USUAL_DEVIATION
+from hotshot.bank.classes import EXTRACTOR, TRANSFORM
+from hotshot.classifiers.classifier import USUAL_DEVIATION
 from hotshot.evaluation.inspection.measure import InspectedFile, shared_rows
 from hotshot.evaluation.inspection.printed import filled
 from hotshot.formatting import shortened

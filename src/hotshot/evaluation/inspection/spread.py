@@ -8,10 +8,10 @@ from scipy.linalg.lapack import dpstrf
 from scipy.special import entr
 
 from hotshot.arrays import cast
-from hotshot.base import BaseClasses, Space, class_means
-from hotshot.base.space import choose_power, power_of_two_scale
+from hotshot.bank import BaseClasses, Space, class_means
+from hotshot.bank.space import choose_power, power_of_two_scale
+from hotshot.classifiers import HOTClassifier
 from hotshot.errors import InputError
-from hotshot.estimators import HOTClassifier
 from hotshot.method.hierarchy import transfer_weights
 from hotshot.transport.costs import cosine
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from hotshot.arrays import Array, choose, is_single, map_arrays, namespace, one_hot, small_identity
-from hotshot.base import PreparedBase
-from hotshot.base.covariances import Covariances, Product
+from hotshot.bank import PreparedBase
+from hotshot.bank.covariances import Covariances, Product
 from hotshot.method.calibration import CalibratedGaussians, head_covariances
 from hotshot.method.parameters import Method
 

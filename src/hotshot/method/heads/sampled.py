@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from hotshot.arrays import Array, indices, like, map_arrays, to_numpy
-from hotshot.base.covariances import Dense
+from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import Shift
 from hotshot.method.heads.problem import (
     FittedHeads,

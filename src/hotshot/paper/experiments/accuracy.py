@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.estimators import HOTClassifier
+from hotshot.classifiers import HOTClassifier
 from hotshot.evaluation import MethodResult, mean_interval, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent
 from hotshot.formatting import shots_in_words

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hotshot.base import BaseClasses
-from hotshot.estimators import HOTClassifier
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import HOTClassifier
 from hotshot.evaluation import Estimate, Evaluation
 from hotshot.evaluation.results import AHEAD, verdict
 from hotshot.evaluation.tables import Table, percent

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hotshot.base import BaseClasses
+from hotshot.bank import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import MethodResult, paired_difference
 from hotshot.evaluation.tables import Cell, Number, Table, percent

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import manifold
 from sklearn.metrics import silhouette_score
 
-from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import mean_interval
 from hotshot.evaluation.tables import Table, interval, percent
 from hotshot.formatting import readable

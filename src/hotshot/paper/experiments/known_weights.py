@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.base import Space
+from hotshot.bank import Space
 from hotshot.evaluation.tables import Table, interval
 from hotshot.formatting import readable
 from hotshot.paper.figures import weights

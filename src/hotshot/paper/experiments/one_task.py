@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hotshot.estimators import HOTClassifier
+from hotshot.classifiers import HOTClassifier
 from hotshot.evaluation.tables import Number, Table, interval
 from hotshot.formatting import readable
 from hotshot.paper.experiments.cross_domain import NEARER, other_bases

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation.tables import Cell, Number, Table
 from hotshot.formatting import shots_in_words
 from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings

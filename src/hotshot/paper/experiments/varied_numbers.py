@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hotshot.estimators import FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.tables import Cell, Table, percent
 from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS

@@ -1,0 +1,391 @@
+r"""The space of the method: the transform of raw features to it, and a bank prepared in it.
+
+.. math::
+    x \mapsto \frac{R^\top (x^\lambda - c)}{\lVert R^\top (x^\lambda - c) \rVert}
+
+The power is Tukey's ladder (below eq. 3 of the paper); centring on the base samples, rotation to their axes
+and unit norm go beyond the paper and make its constants independent of the scale of the features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
+from hotshot.bank.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
+from hotshot.bank.statistics import (
+    Bucket,
+    TwoCovariances,
+    class_means,
+    classifier_weights,
+    make_buckets,
+    pooled_covariance,
+    two_covariances,
+)
+from hotshot.errors import InputError, ParameterError
+
+# Name of the samples of the bank in messages.
+BASE_SAMPLES = "X_base"
+# Least number of axes for any share of the variance: on one axis, unit vectors are 1 and -1.
+LEAST_AXES = 8
+# Settings are chosen on banks with at least so many classes of at least so many samples.
+LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
+# Rows of the bank that are transformed together.
+ROWS_AT_ONCE = 2**14
+
+
+@dataclass(frozen=True)
+class Space:
+    """The space that a bank is prepared in; ``HOTClassifier`` documents the parameters and has the same defaults."""
+
+    power: float
+    power_offset: float = 0.0
+    power_on_base: bool = True
+    normalize: str | None = "centre-l2"
+    n_components: float | int | None = 0.98
+    sample_weights: str = "uniform"
+    temperature: float = 1.0
+    covariance: str = "auto"
+
+
+def choose_power(power: float | str, smallest: float) -> float:
+    """The power itself; for "auto" 0.5 if no feature is negative, else 1.
+
+    Parameters
+    ----------
+    power : float or "auto"
+        Power of the transform.
+    smallest : float
+        Smallest feature.
+
+    Returns
+    -------
+    float
+        The power to use.
+
+    Examples
+    --------
+    >>> choose_power("auto", smallest=-0.3), choose_power("auto", smallest=0.0), choose_power(0.8, smallest=0.0)
+    (1.0, 0.5, 0.8)
+    """
+    if power != "auto":
+        return float(power)
+    return 0.5 if smallest >= 0 else 1.0
+
+
+def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X") -> Array:
+    r"""Tukey's ladder of powers: :math:`(x + o)^\lambda`, and :math:`\log(x + o)` for the power 0.
+
+    Parameters
+    ----------
+    x : array
+        Features, from any array library that follows the array API standard.
+    power : float
+        The power :math:`\lambda`.
+    offset : float
+        The offset o, added before the power.
+    name : str
+        Name of the features in error messages.
+
+    Returns
+    -------
+    array
+        Transformed features. Negative entries raise ``InputError`` unless the power is a whole number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> power_transform(np.array([[4.0, 9.0]]), 0.5)
+    array([[2., 3.]])
+    """
+    xp = namespace(x)
+    x = x + offset if offset else x
+    if power == 1:
+        return x
+    smallest = float(xp.min(x))
+    if (smallest < 0 and power != round(power)) or (smallest < 0 and power == 0):
+        raise InputError(
+            f"{name} has negative entries (down to {smallest:.3g}), which have no real power {power:g}: "
+            "pass power=1, or features taken after a ReLU."
+        )
+    if power <= 0 and bool(xp.any(x == 0)):
+        raise InputError(
+            f"{name} has entries equal to 0, for which the power {power:g} is infinite: "
+            "pass a positive power, or power_offset=1e-6."
+        )
+    return xp.log(x) if power == 0 else x**power
+
+
+@dataclass(frozen=True)
+class FeatureTransform:
+    r"""Transform of raw features to the space of a prepared bank.
+
+    .. math::
+        z = \frac{R^\top ((s x + o)^\lambda - c)}{\lVert R^\top ((s x + o)^\lambda - c) \rVert}
+
+    Attributes
+    ----------
+    power, offset : float
+        Power and offset of the power transform; the offset is that of the features times ``scale``.
+    scale : float
+        First factor s, a power of two that brings features of any magnitude near 1.
+    centre : array (V,) or None
+        Centre c, subtracted after the power.
+    axes : array (V, axes) or None
+        Orthonormal directions R to project on.
+    unit : bool
+        Whether to scale the result to unit norm.
+
+    See Also
+    --------
+    power_transform : The power alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> transform = FeatureTransform(power=0.5, offset=0.0, scale=1.0, centre=None, axes=None, unit=True)
+    >>> transform(np.array([[9.0, 16.0]]))
+    array([[0.6, 0.8]])
+    """
+
+    power: float
+    offset: float
+    scale: float
+    centre: Array | None
+    axes: Array | None
+    unit: bool
+
+    def same_as(self, other: FeatureTransform | None) -> bool:
+        """Whether both transforms are equal.
+
+        Parameters
+        ----------
+        other : FeatureTransform or None
+            The other transform.
+
+        Returns
+        -------
+        bool
+            False for None.
+        """
+        if other is None:
+            return False
+        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
+
+    @NO_OVERFLOW_WARNINGS
+    def __call__(self, x: Array, name: str = "X") -> Array:
+        """Transform features (…, V) to (…, axes); raise if a sample leaves the range of their dtype."""
+        raw = x
+        if self.scale != 1:
+            x = x * self.scale
+        x = power_transform(x, self.power, self.offset, name)
+        if self.centre is not None:
+            x = x - self.centre
+        if self.axes is not None:
+            x = x @ self.axes
+        x = unit_vectors(x) if self.unit else x
+        if not bool(namespace(x).all(namespace(x).isfinite(x))):
+            raise self._out_of_range(to_numpy(raw), to_numpy(x), name)
+        return x
+
+    def _out_of_range(self, raw: np.ndarray, found: np.ndarray, name: str) -> InputError:
+        bad = np.isfinite(found).all(axis=-1).argmin()
+        row = np.abs(raw.reshape(-1, raw.shape[-1])[bad])
+        column = row.argmin() if self.power < 0 else row.argmax()
+        # Rows of a bank are in another order than they came in.
+        place = f"column {column}" if name == BASE_SAMPLES else f"row {bad}, column {column}"
+        return InputError(
+            f"{name} leaves the range of {found.dtype} in {place}: an entry of size {row[column]:.3g} is multiplied "
+            f"by {self.scale:.3g}, added to {self.offset:.3g} and raised to the power {self.power:g}; remove or "
+            "rescale such samples, or pass other parameters."
+        )
+
+
+@dataclass(frozen=True)
+class PreparedBase:
+    """A bank in the space of the method: B classes, V axes.
+
+    Attributes
+    ----------
+    names : array (B,)
+    transform : FeatureTransform
+        Transform of raw novel features to this space.
+    buckets : tuple of Bucket
+        The samples, for the low-level transport.
+    means, weighted_means, mean_units : arrays (B, V)
+        Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
+    covariances : Dense, Factored, Diagonal or Joined
+        Covariances of all classes, in a form that suits their size.
+    spectrum : array (V,)
+        Variances of the pooled covariance, which is diagonal in these axes.
+    ones : array (V,)
+        The all-ones direction of the original features, in these axes.
+    counts : array (B,)
+        Numbers of samples of the classes.
+    """
+
+    names: np.ndarray
+    transform: FeatureTransform
+    buckets: tuple[Bucket, ...]
+    means: Array
+    weighted_means: Array
+    mean_units: Array
+    covariances: Covariances
+    spectrum: Array
+    ones: Array
+    counts: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def to(self, reference: Array) -> PreparedBase:
+        """The same bank in the array library, dtype and device of ``reference``."""
+        return map_arrays(self, lambda x: like(x, reference))
+
+    @cached_property
+    def variances(self) -> Array:
+        """Variances of each class along the axes (B, V)."""
+        return self.covariances.variances
+
+    def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
+        """Covariances between and within base classes, see ``hotshot.bank.statistics``; computed once and kept."""
+        key = within, between, scale
+        kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
+        if key not in kept:
+            found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), self.counts, *key)
+            kept[key] = map_arrays(found, lambda x: like(x, self.means))
+        return kept[key]
+
+
+@NO_OVERFLOW_WARNINGS
+def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: Space) -> PreparedBase:
+    """Samples (sum(counts), V), class by class, in ``space``."""
+    normalise = space.normalize is not None
+    plain = base_transform(space, max(float(samples.max()), -float(samples.min())), samples.dtype)
+    z, centre, leading = _reduced(samples, space, plain, counts)
+
+    # All that follows is the same in any rotation; in this one the pooled covariance is diagonal.
+    spectrum, rotation = pooled_axes(pooled_covariance(z, counts), z.dtype)
+    for rows in slices(len(z), ROWS_AT_ONCE):
+        z[rows] = z[rows] @ rotation
+    axes = rotation if leading is None else leading @ rotation
+
+    if space.sample_weights == "classifier":
+        weights = classifier_weights(z, np.repeat(np.arange(len(counts)), counts), space.temperature)
+    else:
+        weights = np.repeat(1.0 / counts, counts)
+    units = z if normalise else unit_vectors(z)
+    # With uniform weights, plain and weighted means are the same.
+    means = class_means(z, counts)
+    weighted_means = means if space.sample_weights == "uniform" else class_means(z, counts, weights)
+    buckets = make_buckets(units, weights.astype(z.dtype), counts)
+    return PreparedBase(
+        names=names,
+        transform=FeatureTransform(
+            space.power, space.power_offset * plain.scale, plain.scale, centre, axes, unit=normalise
+        ),
+        means=means,
+        weighted_means=weighted_means,
+        mean_units=weighted_means if normalise else class_means(units, counts, weights),
+        covariances=COVARIANCE_FORMS[space.covariance].build(
+            ClassSamples(z, counts, means, spectrum, buckets, are_units=normalise)
+        ),
+        spectrum=spectrum,
+        ones=axes.sum(axis=0),
+        counts=counts,
+        buckets=buckets,
+    )
+
+
+def approximate(prepared: PreparedBase, form: str) -> PreparedBase:
+    """The same bank with its exact covariances replaced by an approximate form of them."""
+    approximation = COVARIANCE_FORMS[form].approximate
+    assert approximation is not None
+    return replace(prepared, covariances=approximation(prepared.covariances, prepared.spectrum))
+
+
+def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
+    spectrum, rotation = _principal_axes(pooled, dtype)
+    return spectrum.astype(dtype), rotation.astype(dtype)
+
+
+def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
+    # Not NaN either.
+    if not np.abs(moment).max() <= np.finfo(dtype).max:
+        raise InputError(
+            f"{BASE_SAMPLES} has variances beyond the range of {np.dtype(dtype)}: rescale the "
+            "features, or use the default normalize='centre-l2'."
+        )
+    variances, axes = np.linalg.eigh(moment)
+    return np.maximum(variances[::-1], 0), axes[:, ::-1]
+
+
+def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
+    """Scale and power of base features with entries up to ``largest``, before they are centred and rotated."""
+    power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
+    scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
+    return FeatureTransform(power, offset * scale, scale, None, None, unit=False)
+
+
+def _reduced(
+    samples: np.ndarray, space: Space, plain: FeatureTransform, counts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Samples transformed and reduced (samples, axes), their centre (V,), and the leading axes (V, axes).
+
+    A few rows at a time, so that no second array of the size of the bank is needed in full precision.
+    """
+    blocks = slices(len(samples), ROWS_AT_ONCE)
+    centre = None
+    if space.normalize is not None:
+        totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
+        centre = centre_of(np.sum(totals, axis=0) / len(samples), len(counts)).astype(samples.dtype)
+    centred, leading = replace(plain, centre=centre), None
+    if space.n_components is not None:
+        moment = np.zeros((samples.shape[1], samples.shape[1]))
+        for rows in blocks:
+            x = np.asarray(centred(samples[rows], BASE_SAMPLES), dtype=np.float64)
+            moment += x.T @ x
+        leading = leading_axes(moment, space.n_components, counts).astype(samples.dtype)
+    width = samples.shape[1] if leading is None else leading.shape[1]
+    z = np.empty((len(samples), width), dtype=samples.dtype)
+    whole = replace(centred, axes=leading, unit=space.normalize is not None)
+    for rows in blocks:
+        z[rows] = whole(samples[rows], BASE_SAMPLES)
+    return z, centre, leading
+
+
+def centre_of(mean: np.ndarray, n_classes: int) -> np.ndarray:
+    """The centre for base samples of this mean: half of it for a single class, as what all classes share is unknown."""
+    return mean / 2 if n_classes == 1 else mean
+
+
+def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
+    """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
+    limit = np.finfo(dtype).maxexp - 8
+    return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
+
+
+def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarray) -> np.ndarray:
+    """Leading principal axes (V, axes) of second moments (V, V), by number or by share of the variance.
+
+    Fewer samples than features, of few classes, do not vary along all axes that new classes vary along: a share of
+    their variance then keeps all axes. A bank on which settings are chosen has enough classes, also with a quarter of
+    them held out.
+    Without a centre the second moment takes the place of the covariance, and its first axis holds the mean.
+    """
+    variances, axes = _principal_axes(moment)
+    if isinstance(n_components, (int, np.integer)):
+        if n_components > len(variances):
+            raise ParameterError(
+                f"n_components must be at most the number of features, {len(variances)}, got {n_components}."
+            )
+        count = int(n_components)
+    elif counts.sum() < len(variances) and np.sum(counts >= LEAST_HELD_OUT) < LEAST_TO_CHOOSE * 3 // 4:
+        count = len(variances)
+    else:
+        shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
+        count = max(int(np.searchsorted(shares, n_components - 1e-12)) + 1, LEAST_AXES)
+    return axes[:, : max(1, min(count, len(variances)))]

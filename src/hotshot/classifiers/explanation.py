@@ -1,0 +1,420 @@
+"""Explanations of predictions: which support samples and base classes contributed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from hotshot.classifiers import explanation_views as views
+from hotshot.errors import InputError
+from hotshot.formatting import count, quoted, whole_percentage, with_interval
+from hotshot.method.attribution import TrainedOn
+from hotshot.method.heads.problem import symmetric_penalty
+from hotshot.transport.costs import cosine
+
+# Names and similarities of samples, by class.
+Stored = Mapping[Any, Sequence[tuple[str, float]]]
+# Largest number of examples and lenders in a sentence.
+NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
+
+
+@dataclass(frozen=True)
+class Loan:
+    """The parts of one calibrated Gaussian.
+
+    Attributes
+    ----------
+    label : object
+        The novel class.
+    sample : int or None
+        Index of the support sample; None if the class has one Gaussian.
+    name : str or None
+        Name of that sample.
+    own_share : float
+        Share of the support samples in the mean; the rest is lent.
+    lenders : tuple of (base class, transfer weight)
+        Base classes that lend, largest weight first.
+    """
+
+    label: Any
+    sample: int | None
+    name: str | None
+    own_share: float
+    lenders: tuple[tuple[Any, float], ...]
+
+    def in_words(self, n: int = 5) -> str:
+        """One sentence with the largest lenders.
+
+        Parameters
+        ----------
+        n : int
+            Number of lenders to name.
+
+        Returns
+        -------
+        str
+            The sentence.
+        """
+        who = f"`{self.label}`" + ("" if self.name is None else f" ({self.name})")
+        rest = len(self.lenders) - n
+        more = f" and {rest} more" if rest > 0 else ""
+        lent = f"{who} borrows from {views.named_lenders(self.lenders[:n])}{more}"
+        return f"{lent}; {whole_percentage(self.own_share)} of its mean comes from its own samples."
+
+
+@dataclass(frozen=True)
+class Example:
+    """A support sample of the predicted class or of the runner-up.
+
+    Attributes
+    ----------
+    index : int
+        Index of the sample in the order of fit.
+    name : str
+        Name of the sample.
+    label : object
+        Its class.
+    similarity : float
+        Cosine similarity to the query in the space of the model.
+    contribution : float
+        Contribution to the gap, by itself and through the calibrated mean of its class.
+    """
+
+    index: int
+    name: str
+    label: Any
+    similarity: float
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Lender:
+    """A base class that lends to the predicted class or to the runner-up.
+
+    Attributes
+    ----------
+    name : object
+        Name of the base class.
+    weight, rival_weight : float
+        Transfer weights to the predicted class and to the runner-up.
+    contribution : float
+        Contribution to the gap, through the lent means.
+    """
+
+    name: Any
+    weight: float
+    rival_weight: float
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One prediction, its runner-up, and the contributions to the gap between their logits.
+
+    ``gap`` is the sum of ``own``, ``lent`` and ``rest``: the contributions of the examples of both classes, of the
+    means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts).
+    The head is linear and minimises a loss, so that every point it was trained on has its own term in the logits; see
+    the module ``hotshot.method.attribution``. This holds for all heads of hotshot and, with nothing lent, for plain
+    logistic regression without base classes. If a head of your own returns no slopes, or if both classes are base
+    classes of a model with ``include_base``, the whole gap is in the rest and ``is_split`` is False.
+
+    Attributes
+    ----------
+    index : int
+        Index of the query.
+    name : str or None
+        Name of the query, if it has one.
+    label, probability : object and float
+        The predicted class.
+    rival, rival_probability : object and float
+        The runner-up.
+    gap : float
+        Logit of the predicted class minus that of the runner-up.
+    rest : float
+        Part of the gap that neither examples nor lenders explain.
+    examples : tuple of Example
+        Support samples of both classes, largest contribution first.
+    lenders : tuple of Lender
+        Base classes that lend to one of them, largest contribution first.
+    is_split : bool
+        Whether the gap is split into contributions.
+    outlier_score, limit : float or None
+        Outlier score, and the limit above which the query is rejected; None without base classes, or without a rate.
+    """
+
+    index: int
+    name: str | None
+    label: Any
+    probability: float
+    rival: Any
+    rival_probability: float
+    gap: float
+    rest: float
+    examples: tuple[Example, ...]
+    lenders: tuple[Lender, ...]
+    is_split: bool
+    outlier_score: float | None = None
+    limit: float | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the query fits no class."""
+        return self.limit is not None and self.outlier_score is not None and self.outlier_score > self.limit
+
+    @property
+    def own(self) -> float:
+        """Contribution of the support samples of both classes to the gap."""
+        return sum(example.contribution for example in self.examples)
+
+    @property
+    def lent(self) -> float:
+        """Contribution of the lent means to the gap."""
+        return sum(lender.contribution for lender in self.lenders)
+
+    def in_words(self, *, numbers: bool = False, stored: Stored | None = None) -> str:
+        """A few sentences: the answer, the examples that it resembles, the runner-up, and the lenders.
+
+        Parameters
+        ----------
+        numbers : bool
+            Whether to add the parts of the gap.
+        stored : dict of base class to sequence of (name, similarity), optional
+            Samples of base classes.
+
+        Returns
+        -------
+        str
+            The sentences.
+        """
+        query = f"Query {self.index}" if self.name is None else self.name
+        likeliest = f"`{self.label}` (probability {whole_percentage(self.probability)})"
+        sentences = [f"{query}: {likeliest}."]
+        sentences += [self.outliers_in_words()] if self.limit is not None else []
+        if self.rejected:
+            sentences[0] = f"{query}: none of these."
+            sentences.append(f"Among the known classes the likeliest is {likeliest}.")
+        own, of_rival = (self._closest(name, stored or {}) for name in (self.label, self.rival))
+        named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in own[:NAMED_EXAMPLES])
+        missing = f"`{self.label}` is a base class, whose samples are not at hand."
+        sentences.append(f"Closest examples of `{self.label}`: {named}." if own else missing)
+        second = f"Runner-up: `{self.rival}` ({whole_percentage(self.rival_probability)})"
+        if self.rival == self.label:
+            second = "There is no other class"
+        elif own and of_rival:
+            name, similarity = of_rival[0]
+            less = "less similar" if similarity < own[0][1] else "no less similar, but all examples count"
+            second = f"{second}, whose closest example, {name} (similarity {similarity:.2f}), is {less}"
+        sentences.append(f"{second}.")
+        lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
+        if lenders:
+            named = views.named_lenders((x.name, x.weight) for x in lenders)
+            sentences.append(f"`{self.label}` borrows most from {named}.")
+        if numbers and self.is_split:
+            parts = [f"{with_interval(self.own, signed=True)} from the examples of both classes"]
+            parts += [f"{with_interval(self.lent, signed=True)} from the lent means"] if self.lenders else []
+            parts += [f"{with_interval(self.rest, signed=True)} from the rest"]
+            sentences.append(f"The two logits differ by {self.gap:.2f}: {', '.join(parts)}.")
+        return " ".join(sentences)
+
+    def outliers_in_words(self) -> str:
+        """Outlier score and limit in a sentence; empty without a limit."""
+        if self.limit is None:
+            return ""
+        fits = "above the limit of {:.2f}: it fits no class" if self.rejected else "within the limit of {:.2f}"
+        return f"The outlier score of {self.outlier_score:.2f} is {fits.format(self.limit)}."
+
+    def _closest(self, label: Any, stored: Stored) -> list[tuple[str, float]]:
+        """Names and similarities of the samples of a class, the closest first."""
+        own = [(e.name, e.similarity) for e in self.examples if e.label == label]
+        return sorted(own or stored.get(label, ()), key=lambda pair: -pair[1])
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """Loans of a fitted model and, for queries, reasons of its predictions; ``print`` shows it as text.
+
+    Attributes
+    ----------
+    classes : tuple
+        Classes of the model.
+    loans : tuple of Loan
+        One loan per calibrated Gaussian; none without base classes.
+    reasons : tuple of Reason
+        One reason per query.
+    """
+
+    classes: tuple[Any, ...]
+    loans: tuple[Loan, ...]
+    reasons: tuple[Reason, ...] = ()
+
+    def __repr__(self) -> str:
+        classes, queries = count(len(self.classes), "class", "classes"), count(len(self.reasons), "query", "queries")
+        return f"Explanation({classes}, {queries})"
+
+    def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, *, numbers: bool = False) -> str:
+        """One line per loan and reason.
+
+        Parameters
+        ----------
+        numbers : bool
+            Whether to add the parts of each gap.
+
+        Returns
+        -------
+        str
+            The lines.
+        """
+        if not self.loans and not self.reasons:
+            return "The model has no base classes, so nothing is borrowed."
+        return "\n".join([loan.in_words() for loan in self.loans] + [r.in_words(numbers=numbers) for r in self.reasons])
+
+    def _repr_html_(self) -> str:
+        return views.as_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as dictionaries, lists, strings and numbers, for JSON.
+
+        Returns
+        -------
+        dict
+            Classes, loans and reasons.
+        """
+        return views.as_dict(self)
+
+
+def explain_model(
+    model: Any,
+    X: np.ndarray | None,
+    names: Sequence[str] | None = None,
+    rivals: np.ndarray | None = None,
+    queries: Sequence[str] | None = None,
+    outliers: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Explanation:
+    """Loans of a fitted classifier and, for checked queries X (queries, V), reasons of its predictions.
+
+    Parameters
+    ----------
+    names : sequence of str, or None
+        Names of the support samples, in the order of fit.
+    rivals : integer array (queries,) or None
+        Indices in ``classes_`` of the classes to compare predictions with; None for the runner-up of each.
+    queries : sequence of str, or None
+        Names of the queries.
+    outliers : arrays (queries,) and (queries,), or None
+        Outlier scores of the queries and their limits, infinite if there are none.
+    """
+    names = _checked_names(names, len(model.support_labels_), "names", "support sample")
+    if X is not None and queries is not None:
+        queries = _checked_names(queries, len(X), "queries", "query")
+    weights = model.transfer_weights_
+    orders = np.argsort(-weights, axis=1, kind="stable")
+    several = len(model.target_labels_) > len(np.unique(model.target_labels_))
+    loans = tuple(
+        Loan(
+            label=model.target_labels_[i],
+            sample=i if several else None,
+            name=names[i] if several else None,
+            own_share=float(model.own_share_[i]),
+            lenders=tuple((model.base_names_[b], float(row[b])) for b in orders[i] if row[b] > 0),
+        )
+        for i, row in enumerate(weights)
+    )
+    return Explanation(
+        tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries, outliers)
+    )
+
+
+def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:
+    if names is None:
+        return [f"sample {i}" for i in range(n_samples)]
+    given = None if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if given is None or not all(isinstance(name, str) for name in given):
+        raise InputError(f"{parameter} must be a list of strings, got {quoted(names)}: pass one string per {what}.")
+    if len(given) != n_samples:
+        raise InputError(f"{parameter} must hold {n_samples} strings, got {len(given)}: pass one per {what}.")
+    return given
+
+
+def _reasons(
+    model: Any,
+    X: np.ndarray,
+    names: list[str],
+    rivals: np.ndarray | None,
+    called: Sequence[str] | None,
+    outliers: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[Reason, ...]:
+    classes, labels = model.classes_, np.searchsorted(model.classes_, model.support_labels_)
+    logits = model._logits(X).astype(np.float64)
+    probabilities = model._probabilities(logits)
+    ranks = np.argsort(-probabilities, axis=1, kind="stable")
+    queries, support = (model.transform_(x).astype(np.float64) for x in (X, model.support_))
+    similarity = 1 - cosine(queries, support)
+    is_new = getattr(model, "is_new_", np.ones(len(classes), dtype=bool))
+    # Indices of the classes in the new classes.
+    places = np.where(is_new, np.cumsum(is_new) - 1, -1)
+    trained = _trained_on(model, support, places)
+    # (N, B): the mean over the support samples where each has its own transfer weights.
+    lent = [model.transfer_weights_[model.target_labels_ == c] for c in classes]
+    weights = np.stack([w.mean(axis=0) if len(w) else np.zeros(w.shape[1]) for w in lent])
+
+    reasons = []
+    for i, first in enumerate(ranks[:, 0]):
+        # The only class has no runner-up but itself.
+        second = ranks[i, :2][-1] if rivals is None else rivals[i]
+        samples, lenders = np.zeros(len(labels)), np.zeros(weights.shape[1])
+        if trained is not None:
+            samples, lenders = trained.split(queries[i], places[first], places[second])
+        gap = float(logits[i, first] - logits[i, second])
+        examples = [
+            Example(int(j), names[j], classes[labels[j]], float(similarity[i, j]), float(samples[j]))
+            for j in np.argsort(-samples, kind="stable")
+            if labels[j] in (first, second)
+        ]
+        lending = [
+            Lender(model.base_names_[b], *map(float, (weights[first, b], weights[second, b], lenders[b])))
+            for b in np.argsort(-lenders, kind="stable")
+            if weights[first, b] > 0 or weights[second, b] > 0
+        ]
+        score, limit = (None, None) if outliers is None else (float(own[i]) for own in outliers)
+        reasons.append(
+            Reason(
+                index=i,
+                name=None if called is None else called[i],
+                label=classes[first],
+                probability=float(probabilities[i, first]),
+                rival=classes[second],
+                rival_probability=float(probabilities[i, second]),
+                gap=gap,
+                rest=gap - sum(e.contribution for e in examples) - sum(x.contribution for x in lending),
+                examples=tuple(examples),
+                lenders=tuple(lending),
+                is_split=trained is not None and max(places[first], places[second]) >= 0,
+                outlier_score=score,
+                limit=limit if limit is not None and isfinite(limit) else None,
+            )
+        )
+    return tuple(reasons)
+
+
+def _trained_on(model: Any, support: np.ndarray, places: np.ndarray) -> TrainedOn | None:
+    """Training data of the head; None if it has no slopes."""
+    if model.slopes_ is None:
+        return None
+    names = ("calibrated_means_", "own_parts_", "transfer_weights_", "base_means_", "slopes_", "spectrum_")
+    # In one memory order, so that a loaded model computes the same bits.
+    means, own_parts, weights, base_means, slopes, spectrum = (
+        np.array(getattr(model, name), dtype=np.float64, order="C") for name in names
+    )
+    labels, mean_labels = (
+        places[np.searchsorted(model.classes_, own)] for own in (model.support_labels_, model.target_labels_)
+    )
+    beside = getattr(model, "beside_", np.zeros(slopes.shape[1]))
+    C = symmetric_penalty(model.C, len(model.classes_))
+    return TrainedOn(support, labels, means, mean_labels, own_parts, weights, base_means, slopes, spectrum, C, beside)

@@ -1,0 +1,154 @@
+"""Free-Lunch, the method H-OT builds on, as a scikit-learn classifier."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hotshot.bank import BaseClasses, Space
+from hotshot.classifiers.baselines import POWERS
+from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, parameter
+from hotshot.classifiers.hot import AXES, HOTClassifier, NameIn
+from hotshot.method.calibration import ALPHA_RULES
+from hotshot.method.heads import HEADS
+from hotshot.method.hierarchy import NEAREST
+from hotshot.method.parameters import Method
+
+SHARED = (
+    "base", "power", "normalize", "n_components", "alpha", "alpha_rule", "head", "n_generated",
+    "support_weight", "C", "random_state",
+)  # fmt: skip
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FreeLunchClassifier(CalibratedClassifier):
+    r"""Distribution calibration from the two nearest base classes with equal weights, as published in [1]_.
+
+    Each support sample borrows :math:`\mu' = (\sum_{i} \mu_i + x) / (k + 1)` and
+    :math:`\Sigma' = \sum_i \Sigma_i / k + \alpha` from the k base classes with the nearest means (eq. 3 of the H-OT
+    paper), and logistic regression is fitted to features drawn from these Gaussians. The published alpha and C depend
+    on the scale of the features; ``normalize="centre-l2"`` with ``alpha=0`` does not.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        Bank to borrow from. With None, plain logistic regression on power-transformed features.
+    k : int or "auto"
+        Number of base classes that lend to a support sample.
+    power, normalize, n_components
+        As in ``HOTClassifier``, with the published values as defaults. Base features are transformed only if features
+        are normalised.
+    alpha : float or "auto"
+        Number added to the calibrated covariances. The choices of "auto" are for normalised features.
+    alpha_rule, head, n_generated, support_weight, C, random_state
+        As in ``HOTClassifier``, with the published values as defaults.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_
+        As in ``HOTClassifier``.
+    learned_cost_ : array (B, targets)
+        Squared distances to the means.
+
+    See Also
+    --------
+    HOTClassifier : Transfer weights from optimal transport.
+
+    References
+    ----------
+    .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, FreeLunchClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(12, 8))
+    >>> y_base = np.repeat(np.arange(10), 50)
+    >>> base = BaseClasses.from_samples(centres[y_base] + 0.3 * rng.normal(size=(500, 8)), y_base)
+    >>> model = FreeLunchClassifier(base, random_state=0).fit(centres[10:], ["new", "newer"])
+    >>> model.predict(centres[10:] + 0.1)
+    array(['new', 'newer'], dtype='<U5')
+    """
+
+    base: BaseClasses | None = parameter(None)
+    k: int | str = parameter(2, COUNT, AUTO)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    normalize: str | None = parameter(None, CENTRED, None)
+    n_components: float | int | None = parameter(None, *AXES)
+    alpha: float | str = parameter(0.21, NOT_NEGATIVE, AUTO)
+    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
+    head: str = parameter("sampled", NameIn(HEADS))
+    n_generated: int = parameter(750, COUNT, AUTO)
+    support_weight: float = parameter(1.0, NOT_NEGATIVE, AUTO)
+    C: float = parameter(1.0, POSITIVE)
+    random_state: Any = parameter(None, "random_state")
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
+
+    def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters of ``HOTClassifier`` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
+        # A subclass may have fewer parameters than it has attributes.
+        settings = {**vars(self), **settings}
+        same: dict[str, Any] = HOTClassifier(
+            power_on_base=self.normalize is not None,
+            cost=NEAREST,
+            n_retrieved=settings["k"],
+            mean_rule="free-lunch",
+            per="sample",
+            **{name: settings[name] for name in SHARED},
+        ).get_params(deep=False)
+        return same
+
+    def _space(self, settings: Mapping[str, Any]) -> Space:
+        return HOTClassifier()._space(self._as_hot(settings))
+
+    def _method(self, settings: Mapping[str, Any]) -> Method:
+        return HOTClassifier()._method(self._as_hot(settings))
+
+
+class TunedFreeLunchClassifier(FreeLunchClassifier):
+    """Free-Lunch [1]_ on normalised features, with settings chosen on the base classes and a head without sampling.
+
+    Further differences from the published method: alpha is added to the diagonal, a class has 100 virtual features, and
+    a support sample counts as 5 of them.
+
+    Parameters
+    ----------
+    base, k, alpha
+        As in ``FreeLunchClassifier``.
+    power : float or "auto"
+        Power of the features; "auto" chooses 0.5 or 1 if no base feature is negative, and is 1 otherwise.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_, learned_cost_
+        As in ``FreeLunchClassifier``.
+
+    References
+    ----------
+    .. [1] Yang, Liu, Xu: Free Lunch for Few-shot Learning: Distribution Calibration. ICLR 2021.
+    """
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {**FreeLunchClassifier._choices, "power": POWERS}
+
+    def __init__(
+        self,
+        base: BaseClasses | None = None,
+        *,
+        k: int | str = "auto",
+        alpha: float | str = "auto",
+        power: float | str = "auto",
+    ) -> None:
+        super().__init__(
+            base,
+            k=k,
+            power=power,
+            normalize=Space.normalize,
+            n_components=Space.n_components,
+            alpha=alpha,
+            alpha_rule="diagonal",
+            head="bound",
+            n_generated=100,
+            support_weight=5.0,
+        )

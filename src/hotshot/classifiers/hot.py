@@ -1,0 +1,230 @@
+"""H-OT as a scikit-learn classifier."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hotshot.bank import BaseClasses, Space
+from hotshot.bank.covariances import COVARIANCE_FORMS
+from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, SHARE, parameter
+from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
+from hotshot.method.heads import HEADS
+from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
+from hotshot.method.parameters import Method
+
+AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
+
+
+class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
+    """A name in the current content of a table, so that entries added later are valid too."""
+
+    def __init__(self, table: Mapping[str, Any], *more: str) -> None:
+        super().__init__({*table, *more})
+        self.table, self.more = table, more
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether the value is in the table."""
+        return isinstance(val, str) and (val in self.table or val in self.more)
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HOTClassifier(CalibratedClassifier):
+    r"""Few-shot classification by distribution calibration with hierarchical optimal transport.
+
+    Each novel class borrows a mean and a covariance from the base classes. The transfer weights come from a transport
+    plan between base classes and support samples, whose cost comes from a second transport between the samples of each
+    base class and the support samples [1]_. A linear classifier (head) is trained on the resulting Gaussians and the
+    support samples.
+
+    The defaults go beyond the paper: features are centred on the base samples and scaled to unit norm, so that no
+    parameter depends on their scale, and nothing is sampled. ``parameter_set`` returns the published settings.
+    Parameters that are "auto" are chosen on held-out base classes, once per bank and within seconds, if the bank has at
+    least 20 classes of at least 10 samples.
+
+    Without base classes, ``HOTClassifier()`` is plain logistic regression on power-transformed features. If a transform
+    comes before it in a pipeline, apply it to the bank too, with ``BaseClasses.transform``.
+
+    Parameters
+    ----------
+    base : BaseClasses or None
+        Bank to borrow from. With None, plain logistic regression on power-transformed features.
+    power : float or "auto"
+        Power of the features (Tukey's ladder), log at 0. "auto" chooses 0.5 or 1 if no base feature is negative, and is
+        1 otherwise and for a bank of fewer than 20 classes.
+    power_offset : float
+        Number added to the features before the power.
+    power_on_base : bool
+        Whether to transform base features too, or only support and queries, as published.
+    normalize : {"centre-l2", None}
+        Subtract the mean of the base samples, then scale to unit norm. With None, alpha and C depend on the scale
+        of the features.
+    n_components : float, int or None
+        Principal axes of the base samples to keep: a share of the variance (float), a number of axes (int), or all.
+        A share keeps all axes of a bank of few classes with fewer samples than features.
+    sample_weights : {"uniform", "classifier"}
+        Weights of the samples within a base class: equal, or from the probabilities of a classifier of base classes.
+    temperature : float
+        Temperature of the softmax over those probabilities.
+    covariance : {"auto", "dense", "factored", "low-rank", "diagonal", "pooled"}
+        Form of the base covariances. "auto" is exact and depends on the size of the bank: dense matrices, or the
+        samples themselves ("factored") in banks of many classes with few samples. The others are approximations:
+        leading axes of each class, variances of each class along the axes of the pooled covariance, or the pooled
+        covariance for all classes.
+    cost : {"hierarchical", "mean-cosine", "cosine", "cosine-weighted", "euclidean", "euclidean-weighted", "nearest"}
+        Cost of the high-level transport. "nearest" uses equal weights on the ``n_retrieved`` nearest means instead of
+        a transport (2 by default), as in Free-Lunch. On a bank without samples "hierarchical" is replaced by
+        "mean-cosine", with a ``NoSamplesWarning``.
+    epsilon : float or "auto"
+        Strength of the entropy in both transports; "auto" chooses 0.02, 0.005 or 0.05.
+    cost_scale : {"published", "over-targets"}
+        Which costs are divided by the number of targets: "hierarchical" and "mean-cosine" only, or all.
+    n_retrieved : int, "auto" or None
+        Number of nearest base classes that may lend to one target; None is all. "auto" is all in banks of up to 512
+        classes, and 100 in larger ones.
+    mean_rule : {"auto", "posterior", "posterior-whole", "mix", "printed", "free-lunch"}
+        How lent and own means are combined, see the module ``hotshot.method.calibration``. "auto" chooses "posterior",
+        "mix" or "posterior-whole", and is "mix" for a bank of fewer than 20 classes.
+    mix : float or "auto"
+        Share of the base classes in the "mix" rule, which also is a quarter of "posterior". "auto" is
+        0.7 q / (0.7 q + 0.3 K) at K shots, with q near 1 for many base classes and 0 for up to three.
+    alpha : float
+        Number added to the calibrated covariances.
+    alpha_rule : {"entries", "diagonal"}
+        Whether alpha is added to all entries, as published, or to the diagonal.
+    per : {"class", "sample"}
+        One Gaussian per novel class, from the mean of its support samples, or one per support sample, as published.
+    head : {"bound", "sampled"}
+        Training loss of the head: closed-form bound of the expected loss, or loss on generated features.
+    n_generated : int or "auto"
+        Generated features per class (virtual ones, unless the head is "sampled"); "auto" chooses 300 or 50.
+    support_weight : float or "auto"
+        Number of generated features that a support sample counts as; "auto" chooses 20, 5 or 50.
+    C : float
+        Inverse strength of the penalty, as in scikit-learn's ``LogisticRegression``.
+    include_base : bool
+        Whether to predict base classes too. Their weights do not depend on the new classes.
+    base_loss : float or None
+        With ``include_base``: largest share of held-out samples of base classes that may be predicted as new classes;
+        None for no limit.
+    calibrate_probabilities : bool
+        Whether to calibrate probabilities with a temperature learned on held-out base classes.
+    random_state : int, RandomState or None
+        Seed of the sampled head; the other heads are deterministic.
+
+    Attributes
+    ----------
+    classes_ : array (N,)
+        Labels of the classes, sorted.
+    chosen_ : dict
+        The value chosen for each "auto"; absent without base classes.
+    coef_, intercept_ : arrays (N, axes) and (N,)
+        The head, for features after ``transform_``.
+    transform_ : FeatureTransform
+        Transform of raw features to the space of the bank.
+    power_ : float
+        The power in use.
+    support_, support_labels_ : arrays (samples, V) and (samples,)
+        Support samples and their labels.
+    is_new_, balance_ : array (N,) and float
+        With ``include_base``: which classes are new, and the shift of their intercepts for ``base_loss``.
+    probability_temperature_ : float
+        Divisor of the logits for probabilities.
+    transfer_weights_ : array (targets, B)
+        How much each base class lends to each target; each row sums to 1.
+    target_labels_ : array (targets,)
+        The class of each target.
+    calibrated_means_ : array (targets, axes)
+        Means of the calibrated Gaussians.
+    base_names_, base_means_ : arrays (B,) and (B, axes)
+        Names and means of the base classes.
+    own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
+        Further numbers for ``explain``, see the module ``hotshot.method.attribution``: the contribution of each sample
+        to its calibrated mean, derivatives of the loss in the logits of calibrated means and samples, and typical
+        variances.
+    learned_cost_, plan_ : arrays (B, targets)
+        Cost and plan of the high-level transport.
+    status_counts_ : dict of Status to int
+        Number of transport problems of the fit by status.
+    converged_ : bool
+        Whether the head reached its minimum; if not, there was a ``ConvergenceWarning``.
+    extractor_ : str or None
+        Name of the extractor of the base features, if known.
+    feature_space_ : FeatureSpace or None
+        Usual norms and directions of the base samples; a ``FeatureSpaceWarning`` reports samples that differ.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    BaseClasses : The bank.
+    FreeLunchClassifier : Calibration from the two nearest base classes with equal weights.
+    parameter_set : The published settings.
+    evaluate : Compare classifiers on many tasks.
+
+    References
+    ----------
+    .. [1] Guo, Tian, Zhao, Zhou, Zha: Adaptive Distribution Calibration for Few-Shot Learning with
+       Hierarchical Optimal Transport. NeurIPS 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hotshot import BaseClasses, HOTClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> centres = rng.normal(size=(12, 8))
+    >>> y_base = np.repeat(np.arange(10), 50)
+    >>> X_base = centres[y_base] + 0.3 * rng.normal(size=(500, 8))
+    >>> base = BaseClasses.from_samples(X_base, y_base)
+    >>> model = HOTClassifier(base).fit(centres[10:], ["new", "newer"])
+    >>> model.predict(centres[10:] + 0.1)
+    array(['new', 'newer'], dtype='<U5')
+    """
+
+    base: BaseClasses | None = parameter(None)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+    # The defaults of a space are in `Space`, because banks are saved in it too.
+    power_offset: float = parameter(Space.power_offset, NOT_NEGATIVE)
+    power_on_base: bool = parameter(Space.power_on_base, "boolean")
+    normalize: str | None = parameter(Space.normalize, CENTRED, None)
+    n_components: float | int | None = parameter(Space.n_components, *AXES)
+    sample_weights: str = parameter(Space.sample_weights, StrOptions({"uniform", "classifier"}))
+    temperature: float = parameter(Space.temperature, POSITIVE)
+    covariance: str = parameter(Space.covariance, NameIn(COVARIANCE_FORMS))
+    cost: str = parameter("hierarchical", NameIn(COSTS, NEAREST))
+    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    cost_scale: str = parameter("published", StrOptions(set(COST_SCALES)))
+    n_retrieved: int | str | None = parameter("auto", COUNT, AUTO, None)
+    mean_rule: str = parameter("auto", NameIn(MEAN_RULES, "auto"))
+    mix: float | str = parameter("auto", SHARE, AUTO)
+    alpha: float = parameter(0.0, NOT_NEGATIVE)
+    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
+    per: str = parameter("class", StrOptions({"class", "sample"}))
+    head: str = parameter("bound", NameIn(HEADS))
+    n_generated: int | str = parameter("auto", COUNT, AUTO)
+    support_weight: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
+    C: float = parameter(1.0, POSITIVE)
+    include_base: bool = parameter(False, "boolean")
+    base_loss: float | None = parameter(0.03, Interval(Real, 0, 1, closed="left"), None)
+    calibrate_probabilities: bool = parameter(True, "boolean")
+    random_state: Any = parameter(None, "random_state")
+
+    _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "mean_rule": ("posterior", "mix", "posterior-whole"),
+        "power": (0.5, 1.0),
+        "epsilon": (0.02, 0.005, 0.05),
+        "n_generated": (300, 50),
+        "support_weight": (20.0, 5.0, 50.0),
+    }
+
+    def _space(self, settings: Mapping[str, Any]) -> Space:
+        return Space(**{f.name: settings[f.name] for f in fields(Space)})
+
+    def _method(self, settings: Mapping[str, Any]) -> Method:
+        return Method(**{f.name: settings[f.name] for f in fields(Method)})

@@ -1,0 +1,179 @@
+"""Methods by the names used in tables, on the command line and in the docs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from hotshot.bank import BaseClasses
+from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
+from hotshot.classifiers.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
+from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
+from hotshot.classifiers.hot import HOTClassifier
+from hotshot.classifiers.laplacian_shot import LaplacianShotClassifier
+from hotshot.classifiers.parameters import load_parameters
+from hotshot.classifiers.rivals import (
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TwoCovarianceClassifier,
+)
+from hotshot.classifiers.transductive import BDCSPNClassifier, PTMAPClassifier, TransductiveClassifier
+from hotshot.errors import ParameterError
+from hotshot.formatting import did_you_mean
+from hotshot.user_code import load_named
+
+METHODS: dict[str, Callable[[BaseClasses | None], ClassifierMixin]] = {
+    "hot": lambda base: HOTClassifier(base),
+    "free-lunch": lambda base: FreeLunchClassifier(base, random_state=0),
+    "ot-cosine": lambda base: HOTClassifier(base, cost="cosine"),
+    "ot-euclidean": lambda base: HOTClassifier(base, cost="euclidean"),
+    "ot-cosine-weighted": lambda base: HOTClassifier(base, cost="cosine-weighted", sample_weights="classifier"),
+    "ot-euclidean-weighted": lambda base: HOTClassifier(base, cost="euclidean-weighted", sample_weights="classifier"),
+    "ot-mean-cosine": lambda base: HOTClassifier(base, cost="mean-cosine"),
+    "logistic": lambda base: HOTClassifier(None),
+    "logistic-raw": lambda base: LogisticRegression(max_iter=1000),
+    "centroid": lambda base: CentroidClassifier(normalize=None),
+    "centroid-cl2n": lambda base: CentroidClassifier(base),
+    "cosine": lambda base: CosineClassifier(),
+    "ridge": lambda base: RidgeClassifier(),
+    "svm": lambda base: LinearSVC(),
+    "matching": lambda base: MatchingClassifier(),
+    "logistic-tuned": lambda base: LogisticClassifier(base),
+    "lda": lambda base: DiscriminantClassifier(base),
+    "plda": lambda base: TwoCovarianceClassifier(base),
+    "softmax-calibration": lambda base: SoftmaxCalibrationClassifier(base),
+    "free-lunch-tuned": lambda base: TunedFreeLunchClassifier(base),
+    "pt-map": lambda base: PTMAPClassifier(base),
+    "bd-cspn": lambda base: BDCSPNClassifier(base),
+    "laplacian-shot": lambda base: LaplacianShotClassifier(base),
+    "alpha-tim": lambda base: AlphaTIMClassifier(base),
+}
+METHOD_NAMES = tuple(METHODS)
+METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge", "svm", "matching")
+
+
+def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
+    """Create an unfitted classifier by name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``hotshot.classifiers.METHOD_NAMES``, with its default parameters; a ``.json`` file of parameters of
+        ``HOTClassifier``; or a method of your own, ``file.py:Name`` or ``package.module:Name``: a scikit-learn
+        classifier, or a class or function that returns one and may take ``base``. That code is run.
+    base : BaseClasses or None
+        Base classes of the method.
+
+    Returns
+    -------
+    estimator
+        A scikit-learn classifier.
+
+    See Also
+    --------
+    evaluate : Compare methods by name.
+
+    Examples
+    --------
+    >>> named_method("centroid-cl2n", None)
+    CentroidClassifier()
+    """
+    if name.endswith(".json"):
+        return HOTClassifier(base, **load_parameters(name))
+    if is_user_code(name):
+        return load_named(name, "method", lambda x: hasattr(x, "fit") and not isinstance(x, type), base=base)
+    if name not in METHODS:
+        raise ParameterError(
+            f"method must be one of {', '.join(METHOD_NAMES)}, a .json file of parameters, or file.py:Name, "
+            f"got {name!r}.{did_you_mean(name, METHODS)}"
+        )
+    return METHODS[name](base)
+
+
+def joint_methods(estimators: Mapping[str, Any], batch: bool) -> tuple[str, ...]:
+    """Names of the methods that classify the queries of a task jointly: with `batch` all that can, else none."""
+    if not batch:
+        for name, own in estimators.items():
+            if isinstance(own, TransductiveClassifier):
+                raise ParameterError(
+                    f"Method '{name}' classifies the queries of a task jointly: pass batch=True (hotshot evaluate "
+                    "--batch), or leave it out."
+                )
+        return ()
+    jointly = tuple(name for name, own in estimators.items() if _predicts_jointly(own))
+    if not jointly:
+        raise ParameterError(
+            f"No method of {', '.join(estimators)} has predict_batch: leave out batch, or add a method that "
+            "classifies queries jointly, such as hot or pt-map."
+        )
+    return jointly
+
+
+def _predicts_jointly(estimator: Any) -> bool:
+    """Whether an estimator has joint predictions; calibrated classifiers need base classes for them."""
+    is_plain = isinstance(estimator, CalibratedClassifier) and estimator.base is None
+    return hasattr(estimator, "predict_batch") and not is_plain
+
+
+def with_one_by_one(estimators: Mapping[str, Any], reference: str, jointly: Sequence[str]) -> dict[str, Any]:
+    """The methods and, after a reference that classifies queries jointly, the same one by one if it does that too."""
+    if reference not in jointly or isinstance(estimators[reference], TransductiveClassifier):
+        return dict(estimators)
+    alone = f"{reference} one by one"
+    if alone in estimators:
+        raise ParameterError(f"methods has {alone!r}, which batch=True adds itself: give it another name.")
+    names = [own for name in estimators for own in ((name, alone) if name == reference else (name,))]
+    return {name: estimators[reference if name == alone else name] for name in names}
+
+
+def is_user_code(method: Any) -> bool:
+    """Whether a method is the name of user code."""
+    return isinstance(method, str) and ":" in method
+
+
+def table_name(method: Any) -> str:
+    """Default name of a method in tables."""
+    return method.rpartition(":")[2] if isinstance(method, str) else type(method).__name__
+
+
+def resolve_methods(methods: Any, base: BaseClasses | None) -> dict[str, Any]:
+    """Estimators by their names in tables, from names, estimators, or a dict of either."""
+    if isinstance(methods, str):
+        methods = [methods]
+    if not isinstance(methods, dict):
+        # Ensembles can be iterated over, but are one estimator.
+        listed = [methods] if hasattr(methods, "fit") or not hasattr(methods, "__iter__") else list(methods)
+        names = [table_name(m) for m in listed]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ParameterError(f"methods has {twice[0]!r} more than once: pass a dict of names to estimators.")
+        methods = dict(zip(names, listed, strict=True))
+    if not methods:
+        raise ParameterError(f"methods is empty: name at least one of {', '.join(METHOD_NAMES)}.")
+    resolved = {}
+    for name, method in methods.items():
+        if isinstance(method, str):
+            if base is None and not (method in METHODS_WITHOUT_BASE or is_user_code(method)):
+                named_method(method, base)
+                raise ParameterError(
+                    f"Method '{name}' needs base classes: pass base, or name methods that need none, such as "
+                    f"{', '.join(METHODS_WITHOUT_BASE)}."
+                )
+            method = named_method(method, base)
+        if isinstance(method, type):
+            raise ParameterError(
+                f"Method '{name}' must be an instance, got the class itself: write {method.__name__}()."
+            )
+        if not (hasattr(method, "fit") and hasattr(method, "predict") and hasattr(method, "get_params")):
+            raise ParameterError(
+                f"Method '{name}' must be a method's name or a scikit-learn classifier, with fit, predict and "
+                f"get_params, got {type(method).__name__}."
+            )
+        if str(name) in resolved:
+            raise ParameterError(f"methods has {str(name)!r} more than once: give each its own name.")
+        resolved[str(name)] = method
+    return resolved

@@ -1,0 +1,509 @@
+"""Base classes: statistics, sample weights, and the bank prepared in a space."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from conftest import make_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank
+from hotshot.arrays import to_numpy
+from hotshot.bank import BaseClasses, class_means, classifier_weights, pooled_covariance
+from hotshot.bank.space import LEAST_AXES, Space
+from hotshot.bank.statistics import two_covariances
+from hotshot.errors import InputError, ParameterError
+
+
+def shuffled(X, y, seed=0):
+    order = np.random.default_rng(seed).permutation(len(X))
+    return X[order], np.asarray(y)[order]
+
+
+def in_original_axes(prepared, z):
+    """Undo the rotation; the signs of axes are arbitrary, so that only this is comparable between banks."""
+    return z @ prepared.transform.axes.T
+
+
+def pooled(x, labels):
+    """Naive pooled within-class covariance."""
+    scatter = sum(
+        (v - x[labels == b].mean(axis=0))[:, None] * (v - x[labels == b].mean(axis=0))
+        for v, b in zip(x, labels, strict=True)
+    )
+    return scatter / (len(x) - len(np.unique(labels)))
+
+
+# --- statistics -------------------------------------------------------------------------------------------
+
+
+def test_means_and_covariances_are_those_of_each_class():
+    X, y = shuffled(*make_bank())
+    bank = BaseClasses.from_samples(X, y)
+    for b in range(6):
+        np.testing.assert_allclose(bank.means[b], np.mean(X[y == b], axis=0), rtol=1e-12)
+        np.testing.assert_allclose(bank.covariances[b], np.cov(X[y == b].T), rtol=1e-10, atol=1e-14)
+
+
+def test_pooled_covariance_weighs_classes_by_their_degrees_of_freedom():
+    bank = ragged_bank()
+    got = pooled_covariance(bank.samples, bank.counts)
+    np.testing.assert_allclose(got, pooled(bank.samples, bank.labels), rtol=1e-10, atol=1e-14)
+
+
+def test_a_class_of_one_sample_borrows_the_pooled_covariance():
+    bank = ragged_bank()
+    alone = RAGGED.index(1)
+    np.testing.assert_allclose(bank.covariances[alone], pooled(bank.samples, bank.labels), rtol=1e-10)
+    np.testing.assert_array_equal(bank.means[alone], bank.samples[bank.labels == alone][0])
+
+
+def test_where_all_classes_have_one_sample_they_share_the_covariance_of_all():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    bank = BaseClasses.from_samples(X, list("abcde"))
+    for covariance in bank.covariances:
+        np.testing.assert_allclose(covariance, np.cov(X.T), rtol=1e-10)
+
+
+def test_one_sample_in_all_has_no_spread():
+    bank = BaseClasses.from_samples([[1.0, 2.0]], ["a"])
+    np.testing.assert_array_equal(bank.covariances, np.zeros((1, 2, 2)))
+    prepared = bank.prepare(plain_space())
+    np.testing.assert_array_equal(prepared.spectrum, np.zeros(2))
+    np.testing.assert_allclose(np.linalg.norm(prepared.means), 1)
+
+
+def test_single_precision_samples_are_summed_in_double_precision():
+    # 16 significant bits of deviation on an offset of 2**12: float32 holds the samples exactly, and float32
+    # sums of twenty thousand squares or even of the samples would lose the fourth digit.
+    rng = np.random.default_rng(0)
+    X = (4096 + rng.integers(-1024, 1024, size=(20_000, 2)) / 2048).astype(np.float32)
+    y = np.repeat([0, 1], 10_000)
+    bank = BaseClasses.from_samples(X, y)
+    assert bank.samples.dtype == bank.means.dtype == bank.covariances.dtype == np.float32
+    for b in range(2):
+        exact = X[y == b].astype(np.float64)
+        np.testing.assert_array_equal(bank.means[b], exact.mean(axis=0).astype(np.float32))
+        np.testing.assert_allclose(bank.covariances[b], np.cov(exact.T), rtol=1e-6, atol=1e-8)
+
+
+def test_single_precision_classes_of_one_sample_are_summed_in_double_precision_too():
+    rng = np.random.default_rng(0)
+    X = (4096 + rng.integers(-1024, 1024, size=(500, 2)) / 2048).astype(np.float32)
+    bank = BaseClasses.from_samples(X, np.arange(500))
+    np.testing.assert_allclose(bank.covariances[0], np.cov(X.astype(np.float64).T), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_centre_is_the_mean_of_all_power_transformed_samples(power):
+    bank = ragged_bank()
+    bank = BaseClasses.from_samples(np.abs(bank.samples), bank.labels)
+    expected = sum(x**power for x in bank.samples) / len(bank.samples)
+    np.testing.assert_allclose(bank.centre(power), expected, rtol=1e-12)
+    assert bank.centre(power) is bank.centre(power)
+
+
+def test_weighted_means_are_sums_by_weight():
+    bank = ragged_bank()
+    weights = np.random.default_rng(1).uniform(size=len(bank.samples))
+    got = class_means(bank.samples, bank.counts, weights)
+    for b in range(len(bank.counts)):
+        rows = np.flatnonzero(bank.labels == b)
+        expected = sum(weights[j] * bank.samples[j] for j in rows)
+        np.testing.assert_allclose(got[b], expected, rtol=1e-12, atol=1e-14)
+
+
+@given(st.integers(0, 1000))
+def test_the_order_of_samples_does_not_matter(seed):
+    X, y = make_bank(n_classes=4, per_class=5, width=3)
+    ordered, mixed = BaseClasses.from_samples(X, y), BaseClasses.from_samples(*shuffled(X, y, seed))
+    np.testing.assert_array_equal(ordered.counts, mixed.counts)
+    np.testing.assert_allclose(ordered.means, mixed.means, rtol=1e-12)
+    np.testing.assert_allclose(ordered.covariances, mixed.covariances, rtol=1e-10, atol=1e-15)
+    a, b = ordered.prepare(plain_space()), mixed.prepare(plain_space())
+    np.testing.assert_allclose(in_original_axes(a, a.means), in_original_axes(b, b.means), atol=1e-10)
+
+
+def test_classes_stand_in_the_order_of_their_names():
+    X, y = make_bank(n_classes=3)
+    names = np.array(["zebra", "ant", "mole"])
+    bank = BaseClasses.from_samples(X, names[y])
+    assert bank.names.tolist() == ["ant", "mole", "zebra"]
+    for name, mean in zip(bank.names, bank.means, strict=True):
+        np.testing.assert_allclose(mean, X[names[y] == name].mean(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([[np.nan, 1.0]], [0], "X_base holds NaN"),
+        ([[1.0, 1.0]], [0, 1], "y_base must hold one label per sample"),
+        ([1.0, 2.0], [0, 1], "X_base must be a 2-dimensional"),
+    ],
+)
+def test_bad_samples_are_refused(X, y, message):
+    with pytest.raises(InputError, match=message):
+        BaseClasses.from_samples(X, y)
+
+
+# --- cap of samples ---------------------------------------------------------------------------------------
+
+
+def rows(x):
+    return {tuple(row) for row in x}
+
+
+def test_the_cap_thins_large_classes_only():
+    full = ragged_bank()
+    thin = BaseClasses.from_samples(full.samples, full.labels, max_samples=10, seed=3)
+    assert thin.counts.tolist() == [min(size, 10) for size in RAGGED]
+    for b in range(len(RAGGED)):
+        kept = rows(thin.samples[thin.labels == b])
+        assert len(kept) == min(RAGGED[b], 10)
+        assert kept <= rows(full.samples[full.labels == b])
+
+
+def test_the_cap_is_seeded():
+    full = ragged_bank()
+    a, b, c = (BaseClasses.from_samples(full.samples, full.labels, max_samples=5, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(a.samples, b.samples)
+    assert not np.array_equal(a.samples, c.samples)
+
+
+@pytest.mark.parametrize("cap", [0, -1, 2.5, "10"])
+def test_a_cap_that_is_no_positive_integer_is_refused(cap):
+    with pytest.raises(ParameterError, match="max_samples must be a positive integer or None"):
+        BaseClasses.from_samples(np.ones((2, 2)), [0, 1], max_samples=cap)
+
+
+# --- sample weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0])
+def test_classifier_weights_are_the_softmax_of_the_own_class_probability(temperature):
+    bank = ragged_bank(spread=1.5)
+    got = bank.sample_weights(temperature)
+    probability = LogisticRegression(max_iter=300).fit(bank.samples, bank.labels).predict_proba(bank.samples)
+    for b in range(len(RAGGED)):
+        own = probability[bank.labels == b, b]
+        expected = np.exp((own - own.max()) / temperature)
+        expected /= expected.sum()
+        np.testing.assert_allclose(got[bank.labels == b], expected, rtol=1e-6)
+        assert got[bank.labels == b].sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_high_temperature_gives_uniform_weights():
+    bank = ragged_bank()
+    np.testing.assert_allclose(bank.sample_weights(1e6), 1 / bank.counts[bank.labels], rtol=1e-5)
+
+
+def test_low_temperature_gives_all_weight_to_the_surest_samples():
+    bank = ragged_bank(spread=1.5)
+    weights = bank.sample_weights(1e-6)
+    probability = LogisticRegression(max_iter=300).fit(bank.samples, bank.labels).predict_proba(bank.samples)
+    for b in range(len(RAGGED)):
+        own = probability[bank.labels == b, b]
+        surest = own >= own.max() - 1e-4
+        assert weights[bank.labels == b][surest].sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_one_class_alone_has_uniform_weights():
+    np.testing.assert_allclose(classifier_weights(np.eye(4), np.zeros(4, int), 1.0), 0.25)
+
+
+@pytest.mark.parametrize("temperature", [0, -1, float("nan")])
+def test_a_temperature_that_is_not_positive_is_refused(temperature):
+    with pytest.raises(ParameterError, match="temperature must be positive"):
+        ragged_bank().sample_weights(temperature)
+
+
+def test_weighted_means_of_a_bank_use_its_sample_weights():
+    bank = ragged_bank(spread=1.5)
+    weights = bank.sample_weights(0.1)
+    got = bank.weighted_means(0.1)
+    for b in range(len(RAGGED)):
+        own = bank.labels == b
+        np.testing.assert_allclose(got[b], weights[own] @ bank.samples[own], rtol=1e-10, atol=1e-14)
+    assert np.abs(got - bank.means).max() > 1e-3
+
+
+# --- the prepared bank ------------------------------------------------------------------------------------
+
+SPACES = {
+    "default": plain_space(),
+    "share": plain_space(n_components=0.9),
+    "few axes": plain_space(n_components=3),
+    "power": plain_space(power=0.5, power_offset=10.0),
+    "published": plain_space(normalize=None, power_on_base=False, sample_weights="classifier", temperature=0.3),
+    "classifier": plain_space(sample_weights="classifier", temperature=0.1),
+}
+
+
+@pytest.fixture(params=SPACES)
+def space(request):
+    return SPACES[request.param]
+
+
+def test_prepared_statistics_are_those_of_the_transformed_samples(space):
+    bank = ragged_bank()
+    prepared = bank.prepare(space)
+    x = bank.samples
+    transform = prepared.transform if space.power_on_base else replace(prepared.transform, power=1.0)
+    z = transform(x)
+    units = z / np.linalg.norm(z, axis=1, keepdims=True)
+    if space.sample_weights == "classifier":
+        weights = classifier_weights(z, bank.labels, space.temperature)
+    else:
+        weights = 1 / bank.counts[bank.labels]
+    for b in range(len(RAGGED)):
+        own = bank.labels == b
+        np.testing.assert_allclose(prepared.means[b], z[own].mean(axis=0), atol=1e-10)
+        np.testing.assert_allclose(prepared.weighted_means[b], weights[own] @ z[own], atol=1e-7)
+        np.testing.assert_allclose(prepared.mean_units[b], weights[own] @ units[own], atol=1e-7)
+        covariance = np.cov(z[own].T) if own.sum() > 1 else pooled(z, bank.labels)
+        np.testing.assert_allclose(prepared.covariances.matrices[b], covariance, atol=1e-10)
+
+
+def test_pooled_covariance_is_the_diagonal_of_the_spectrum_largest_first(space):
+    bank = ragged_bank()
+    prepared = bank.prepare(space)
+    freedom = bank.counts - 1
+    within = np.einsum("b,bvw->vw", freedom / freedom.sum(), prepared.covariances.matrices)
+    np.testing.assert_allclose(within, np.diag(prepared.spectrum), atol=1e-10)
+    assert (np.diff(prepared.spectrum) <= 0).all()
+    assert prepared.spectrum.min() >= 0
+
+
+def test_axes_are_orthonormal_and_ones_is_their_sum_over_the_features(space):
+    prepared = ragged_bank().prepare(space)
+    axes = prepared.transform.axes
+    np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-10)
+    np.testing.assert_allclose(prepared.ones, [sum(axis) for axis in axes.T], atol=1e-12)
+
+
+def test_samples_of_the_default_space_are_centred_and_of_unit_norm():
+    bank = ragged_bank()
+    prepared = bank.prepare(plain_space())
+    transform = prepared.transform
+    np.testing.assert_allclose(transform.centre, transform.scale * bank.samples.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(transform(bank.samples), axis=1), 1, rtol=1e-12)
+
+
+def test_without_normalisation_features_are_only_rotated():
+    bank = ragged_bank()
+    transform = bank.prepare(plain_space(normalize=None)).transform
+    assert transform.centre is None
+    assert transform.scale == 1
+    z = transform(bank.samples)
+    np.testing.assert_allclose(z @ z.T, bank.samples @ bank.samples.T, rtol=1e-10, atol=1e-12)
+
+
+def test_power_reaches_base_and_novel_features_or_only_the_novel_ones():
+    X, y = make_bank(n_classes=3)
+    bank = BaseClasses.from_samples(np.abs(X), y)
+    means = {}
+    for on_base in (True, False):
+        prepared = bank.prepare(plain_space(power=0.5, power_on_base=on_base, normalize=None))
+        means[on_base] = in_original_axes(prepared, prepared.means)
+        novel = in_original_axes(prepared, prepared.transform(bank.samples[:3]))
+        np.testing.assert_allclose(novel, np.sqrt(bank.samples[:3]), rtol=1e-8)
+    np.testing.assert_allclose(means[True], class_means(np.sqrt(bank.samples), bank.counts), rtol=1e-8)
+    np.testing.assert_allclose(means[False], bank.means, rtol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_power_one_is_the_same_with_and_without_power_on_the_base(factor):
+    X, y = make_bank()
+    bank = BaseClasses.from_samples(factor * X, y)
+    both = [bank.prepare(plain_space(power_on_base=on_base)) for on_base in (True, False)]
+    a, b = (in_original_axes(prepared, prepared.transform(bank.samples)) for prepared in both)
+    np.testing.assert_allclose(a, b, atol=1e-8)
+
+
+def test_all_axes_keep_the_distances_of_centred_unit_vectors():
+    bank = ragged_bank()
+    z = bank.prepare(plain_space(n_components=None)).transform(bank.samples)
+    plain = bank.samples - bank.samples.mean(axis=0)
+    plain /= np.linalg.norm(plain, axis=1, keepdims=True)
+    np.testing.assert_allclose(distances(z), distances(plain), atol=1e-7)
+
+
+def distances(x):
+    return np.array([[np.sqrt(((a - b) ** 2).sum()) for b in x] for a in x])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 1.0])
+def test_a_share_keeps_the_fewest_leading_axes_that_hold_it(share):
+    bank = ragged_bank(width=14)
+    variances = np.sort(np.linalg.eigvalsh(np.cov(bank.samples.T)))[::-1]
+    shares = np.cumsum(variances) / variances.sum()
+    needed = next(k + 1 for k, held in enumerate(shares) if held >= share - 1e-9)
+    expected = max(needed, min(LEAST_AXES, len(shares)))
+    axes = bank.prepare(plain_space(n_components=share)).transform.axes
+    assert axes.shape[1] == expected
+    # The span is that of the leading principal axes: it holds as much of the variance as they do.
+    held = np.trace(axes.T @ np.cov(bank.samples.T) @ axes) / variances.sum()
+    assert held == pytest.approx(shares[expected - 1], rel=1e-10)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.98])
+def test_a_share_keeps_all_axes_of_a_bank_of_few_classes_with_fewer_samples_than_features(share):
+    bank = ragged_bank(sizes=(3, 2, 4), width=14)
+    assert bank.prepare(plain_space(n_components=share)).transform.axes.shape == (14, 14)
+    assert bank.prepare(plain_space(n_components=5)).transform.axes.shape == (14, 5)
+    streamed = BaseClasses.from_partitions([lambda: (bank.samples, bank.labels)], n_components=share)
+    space = Space(power=streamed.power("auto"), covariance="diagonal", n_components=share)
+    assert streamed.prepare(space).transform.axes.shape == (14, 14)
+    # Settings are chosen on 20 classes with 10 samples, at a cost that grows with the axes.
+    large = ragged_bank(sizes=(10,) * 15, width=200)
+    assert large.prepare(plain_space(n_components=share)).transform.axes.shape[1] < 150
+
+
+def test_variance_between_classes_is_without_the_noise_of_their_means():
+    rng = np.random.default_rng(0)
+    between, within, samples = np.array([2.0, 0.5, 0.0]), np.array([1.0, 2.0, 4.0]), 2
+    centres = rng.normal(size=(20_000, 1, 3)) * np.sqrt(between)
+    x = (centres + rng.normal(size=(20_000, samples, 3)) * np.sqrt(within)).mean(axis=1)
+    two = two_covariances(x, within, np.full(len(x), samples), within=0.0, between=0.0, scale=1.0)
+    got = two.deviations[:, None] * two.axes
+    np.testing.assert_allclose(got * two.ratios @ got.T, np.diag(between), atol=0.2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, np.int64(3)])
+def test_a_count_keeps_that_many_axes(count):
+    prepared = ragged_bank().prepare(plain_space(n_components=count))
+    assert prepared.means.shape == (len(RAGGED), count)
+    assert prepared.covariances.matrices.shape == (len(RAGGED), count, count)
+
+
+def test_more_axes_than_features_are_refused():
+    with pytest.raises(ParameterError, match="n_components must be at most the number of features, 6, got 7"):
+        ragged_bank().prepare(plain_space(n_components=7))
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3, 1e30])
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_normalised_space_does_not_depend_on_the_scale(factor, power):
+    bank = ragged_bank()
+    X = np.abs(bank.samples)
+    plain, scaled = (
+        BaseClasses.from_samples(f * X, bank.labels).prepare(plain_space(power=power)) for f in (1, factor)
+    )
+    expected = in_original_axes(plain, plain.means)
+    np.testing.assert_allclose(in_original_axes(scaled, scaled.means), expected, rtol=1e-6, atol=1e-12)
+    novel = [in_original_axes(p, p.transform(f * X[:4])) for p, f in ((plain, 1), (scaled, factor))]
+    np.testing.assert_allclose(novel[1], novel[0], rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(np.float64, 1e-320), (np.float32, 1e-40), (np.float32, 1e38)])
+def test_extreme_magnitudes_are_prepared_too(dtype, factor):
+    X, y = make_bank()
+    prepared = BaseClasses.from_samples((X / np.abs(X).max() * factor).astype(dtype), y).prepare(plain_space())
+    assert np.isfinite(prepared.means).all()
+
+
+def test_a_sample_on_the_centre_stays_zero():
+    bank = BaseClasses.from_samples([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0, 0, 1])
+    prepared = bank.prepare(plain_space())
+    np.testing.assert_array_equal(prepared.means[1], [0, 0])
+    assert np.isfinite(prepared.covariances.matrices).all()
+
+
+# --- buckets ----------------------------------------------------------------------------------------------
+
+SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=8)
+
+
+@given(SIZES)
+def test_every_class_is_in_one_bucket_with_its_samples_and_unit_mass(sizes):
+    bank = ragged_bank(sizes=sizes, width=3)
+    prepared = bank.prepare(plain_space(normalize=None))
+    z = prepared.transform(bank.samples)
+    seen = []
+    for bucket in prepared.buckets:
+        for b, units, mass in zip(bucket.classes, bucket.units, bucket.mass, strict=True):
+            seen.append(int(b))
+            own = z[bank.labels == b]
+            np.testing.assert_allclose(mass[: sizes[b]], 1 / sizes[b])
+            np.testing.assert_array_equal(mass[sizes[b] :], 0)
+            expected = own / np.linalg.norm(own, axis=1, keepdims=True)
+            np.testing.assert_allclose(units[: sizes[b]], expected, atol=1e-10)
+    assert sorted(seen) == list(range(len(sizes)))
+
+
+@given(SIZES)
+def test_buckets_are_at_least_half_full(sizes):
+    for bucket in ragged_bank(sizes=sizes, width=3).prepare(plain_space()).buckets:
+        filled = [sizes[b] for b in bucket.classes]
+        assert bucket.units.shape[:2] == bucket.mass.shape == (len(filled), max(filled))
+        assert min(filled) >= max(filled) / 2
+
+
+def test_bucket_mass_is_the_sample_weight():
+    bank = ragged_bank(spread=1.5)
+    prepared = bank.prepare(plain_space(sample_weights="classifier", temperature=0.1))
+    weights = classifier_weights(prepared.transform(bank.samples), bank.labels, 0.1)
+    for bucket in prepared.buckets:
+        for b, mass in zip(bucket.classes, bucket.mass, strict=True):
+            np.testing.assert_allclose(mass[: RAGGED[b]], weights[bank.labels == b], rtol=1e-4)
+            assert mass.sum() == pytest.approx(1)
+
+
+# --- a bank as an object ----------------------------------------------------------------------------------
+
+
+def test_prepare_is_done_once_for_each_space():
+    bank = ragged_bank()
+    assert bank.prepare(plain_space()) is bank.prepare(plain_space())
+    assert bank.prepare(plain_space(power=1.0, n_components=3)) is not bank.prepare(plain_space())
+
+
+def test_one_axis_and_the_whole_variance_are_different_spaces():
+    bank = ragged_bank()
+    assert bank.prepare(plain_space(n_components=1.0)).means.shape[1] == 6
+    assert bank.prepare(plain_space(n_components=1)).means.shape[1] == 1
+
+
+def test_clones_share_the_bank():
+    bank = ragged_bank()
+    assert clone(bank) is bank
+
+
+def test_pickle_keeps_the_samples_and_leaves_out_what_was_prepared():
+    bank = ragged_bank(sizes=(30, 30), width=20)
+    fresh = len(pickle.dumps(bank))
+    prepared = bank.prepare(plain_space())
+    _ = bank.covariances, bank.labels
+    assert len(pickle.dumps(bank)) == fresh
+    again = pickle.loads(pickle.dumps(bank))
+    np.testing.assert_array_equal(again.samples, bank.samples)
+    np.testing.assert_array_equal(again.counts, bank.counts)
+    np.testing.assert_array_equal(again.names, bank.names)
+    np.testing.assert_array_equal(again.prepare(plain_space()).covariances.matrices, prepared.covariances.matrices)
+
+
+def test_repr_counts_classes_samples_and_features():
+    assert repr(ragged_bank()) == f"BaseClasses(6 classes, {sum(RAGGED)} samples, 6 features)"
+
+
+@pytest.mark.parametrize(("smallest", "expected"), [(1.0, 0.5), (0.0, 0.5), (-1.0, 1.0)])
+def test_automatic_power_looks_at_the_bank_alone(smallest, expected):
+    assert BaseClasses.from_samples([[smallest, 1.0]], [0]).power("auto") == expected
+
+
+def test_a_prepared_bank_moves_to_every_array_library(xp):
+    prepared = ragged_bank().prepare(plain_space())
+    moved = prepared.to(xp.asarray([0.0], dtype=xp.float32))
+    floats = [moved.means, moved.covariances.matrices, moved.spectrum, moved.ones, moved.transform.centre]
+    floats += [moved.buckets[0].units, moved.buckets[0].mass, moved.weighted_means, moved.mean_units]
+    assert all(type(x) is type(xp.asarray([0.0])) and x.dtype == xp.float32 for x in floats)
+    np.testing.assert_allclose(to_numpy(moved.covariances.matrices), prepared.covariances.matrices, atol=1e-6)
+    novel = np.random.default_rng(0).normal(size=(3, 6))
+    got = to_numpy(moved.transform(xp.asarray(novel, dtype=xp.float32)))
+    np.testing.assert_allclose(got, prepared.transform(novel), atol=1e-5)

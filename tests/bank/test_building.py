@@ -1,0 +1,489 @@
+"""Banks from one pass over batches, and from parts of the features, are those of all samples in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import make_bank
+from few_shot_problems import RAGGED, plain_space, ragged_bank
+from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
+from hotshot.bank import Space, classes
+from hotshot.bank.building import gather_statistics
+from hotshot.errors import InputError, ParameterError
+
+NAMES = np.array(["zebra", "ant", "mole", "bee", "elk", "owl"])
+
+
+def shuffled(sizes=RAGGED, width=6, dtype=np.float64, power=1, seed=0):
+    """Samples of ragged classes in any order, and their names; never negative where the power is not 1."""
+    bank = ragged_bank(sizes=sizes, width=width, dtype=dtype, seed=seed)
+    order = np.random.default_rng(seed + 1).permutation(len(bank.samples))
+    X = bank.samples[order] * 3
+    return X if power == 1 else np.abs(X) + dtype(0.01), NAMES[bank.labels[order]]
+
+
+def batches(X, y, cuts=(5, 6, 40)):
+    """Batches between the cuts, once."""
+    for rows in np.split(np.arange(len(X)), sorted(cuts)):
+        if len(rows):
+            yield X[rows], y[rows]
+
+
+def task(width=6, dtype=np.float64, power=1):
+    X, y = make_bank(3, 9, width, seed=9, spread=0.8)
+    X = (3 * X if power == 1 else np.abs(3 * X) + 0.01).astype(dtype)
+    return X[::3], y[::3], X
+
+
+def probabilities(bank, dtype=np.float64, **settings):
+    """Predictions for one task with that bank."""
+    X, y, queries = task(bank.n_features, dtype, settings.get("power", 1))
+    return HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
+
+
+# --- one pass over batches ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(st.lists(st.integers(0, sum(RAGGED)), max_size=6), st.integers(0, 9))
+def test_a_bank_from_batches_is_that_of_all_samples(tmp_path_factory, cuts, seed):
+    X, y = shuffled(seed=seed)
+    expected = BaseClasses.from_samples(X, y)
+    path = tmp_path_factory.mktemp("banks") / "one.bank"
+    bank = BaseClasses.from_batches(batches(X, y, cuts), path)
+    np.testing.assert_array_equal(bank.samples, expected.samples)
+    assert bank.names.tolist() == expected.names.tolist()
+    assert bank.counts.tolist() == expected.counts.tolist()
+    assert bank.fingerprint == expected.fingerprint == BaseClasses.load(path).fingerprint
+    np.testing.assert_array_equal(probabilities(bank), probabilities(expected))
+
+
+def test_the_order_of_batches_changes_the_order_of_samples_only(tmp_path):
+    X, y = shuffled()
+    parts = list(batches(X, y))
+    forth, back = (
+        BaseClasses.from_batches(iter(some), tmp_path / name)
+        for name, some in {"forth": parts, "back": parts[::-1]}.items()
+    )
+    assert forth.names.tolist() == back.names.tolist()
+    assert forth.counts.tolist() == back.counts.tolist()
+    for b in range(len(RAGGED)):
+        mine = [{tuple(x) for x in bank.samples[bank.labels == b]} for bank in (forth, back)]
+        assert mine[0] == mine[1]
+    np.testing.assert_allclose(probabilities(back), probabilities(forth), atol=1e-6)
+
+
+def test_batches_are_read_once_and_released(tmp_path):
+    X, y = shuffled()
+    seen = []
+
+    def arriving():
+        for a, b in batches(X, y, range(0, 66, 6)):
+            # The one before last is gone by now.
+            assert all(reference() is None for reference in seen[:-1])
+            a = a.copy()
+            seen.append(weakref.ref(a))
+            yield a, b
+            del a
+
+    BaseClasses.from_batches(arriving(), tmp_path / "one.bank")
+    assert len(seen) == 11
+
+
+@pytest.mark.parametrize("kind", ["text", "integers", "floats", "truths", "lists"])
+def test_labels_of_every_type_arrive(kind, tmp_path):
+    X, y = shuffled()
+    index = np.searchsorted(np.sort(NAMES), y)
+    y = {"text": y, "lists": y, "integers": index - 3, "floats": index / 4, "truths": index > 2}[kind]
+    given_ = batches(X, y) if kind != "lists" else ((a.tolist(), b.tolist()) for a, b in batches(X, y))
+    bank = BaseClasses.from_batches(given_, tmp_path / "one.bank")
+    expected = BaseClasses.from_samples(X, y)
+    assert bank.names.tolist() == expected.names.tolist()
+    assert bank.names.dtype.kind == expected.names.dtype.kind
+    np.testing.assert_array_equal(bank.samples, expected.samples)
+    assert bank.fingerprint == expected.fingerprint
+
+
+def test_names_longer_than_those_before_are_kept_whole(tmp_path):
+    X, _ = make_bank(2, 3, 4)
+    bank = BaseClasses.from_batches([(X[:3], ["a"] * 3), (X[3:], ["aardvark"] * 3)], tmp_path / "one.bank")
+    assert bank.names.tolist() == ["a", "aardvark"]
+
+
+@pytest.mark.parametrize(
+    ("given_", "kept"), [(np.float16, np.float32), (np.float32, np.float32), (np.int32, np.float64)]
+)
+def test_features_are_kept_in_the_dtype_they_are_computed_with(given_, kept, tmp_path):
+    X, y = shuffled()
+    X = np.round(X * 8).astype(given_)
+    bank = BaseClasses.from_batches(batches(X, y), tmp_path / "one.bank")
+    assert bank.samples.dtype == bank.dtype == kept
+    np.testing.assert_array_equal(bank.samples, BaseClasses.from_samples(X, y).samples)
+
+
+def test_shorter_floats_after_longer_ones_are_lengthened(tmp_path):
+    X, y = shuffled(dtype=np.float32)
+    mixed = [(X[:9].astype(np.float64), y[:9]), (X[9:], y[9:])]
+    bank = BaseClasses.from_batches(mixed, tmp_path / "one.bank")
+    np.testing.assert_array_equal(bank.samples, BaseClasses.from_samples(X.astype(float), y).samples)
+
+
+def test_what_the_features_are_is_kept_with_them(tmp_path):
+    about = {"extractor": "ViT-B/16", "layers": [11, 12], "notes": {"ünï": None}}
+    BaseClasses.from_batches(batches(*shuffled()), tmp_path / "one.bank", about=about)
+    assert BaseClasses.load(tmp_path / "one.bank").about == about
+
+
+@pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
+def test_samples_may_be_left_out_at_once(covariance, tmp_path):
+    X, y = shuffled()
+    bank = BaseClasses.from_batches(batches(X, y), tmp_path / "one.bank", samples=False, covariance=covariance)
+    assert bank.samples is None
+    assert not list(tmp_path.rglob("samples*"))
+    assert sorted(p.name for p in (tmp_path / "one.bank").iterdir()) == ["bank.json", "space-0.safetensors"]
+    BaseClasses.from_samples(X, y).save(tmp_path / "two.bank", samples=False, covariance=covariance)
+    expected = BaseClasses.load(tmp_path / "two.bank")
+    assert bank.fingerprint == expected.fingerprint
+    np.testing.assert_array_equal(probabilities(bank, cost="mean-cosine"), probabilities(expected, cost="mean-cosine"))
+
+
+# --- what goes wrong leaves nothing behind ------------------------------------------------------------------
+
+X, Y = shuffled()
+
+
+def after_two(error):
+    yield X[:5], Y[:5]
+    yield X[5:9], Y[5:9]
+    raise error
+
+
+WRONG = {
+    "the source fails": (lambda: after_two(RuntimeError("no more")), RuntimeError, "no more"),
+    "the disk of the source fails": (lambda: after_two(OSError(5, "I/O error")), InputError, "cannot be read"),
+    "Ctrl-C": (lambda: after_two(KeyboardInterrupt()), KeyboardInterrupt, None),
+    "memory": (lambda: after_two(MemoryError()), MemoryError, None),
+    "no batch": (lambda: iter(()), InputError, "No batch of features"),
+    "NaN": (lambda: [(X, Y), (X * np.nan, Y)], InputError, "X_base holds NaN"),
+    "an empty batch": (lambda: [(X, Y), (X[:0], Y[:0])], InputError, "at least one sample"),
+    "other width": (lambda: [(X, Y), (X[:, :4], Y)], InputError, "4 features, but 6 were expected"),
+    "too few labels": (lambda: [(X, Y[:5])], InputError, "one label per sample"),
+    "labels of two types": (lambda: [(X, Y), (X, np.arange(len(X)))], InputError, "mixes strings and numbers"),
+    "longer floats later": (
+        lambda: [(X.astype(np.float32), Y), (X, Y)], InputError, "float32 in the first batch and float64",
+    ),
+    "no pairs": (lambda: [X, Y], InputError, "pairs of features and labels"),
+    "arrays for batches": (lambda: X, InputError, "pairs of features and labels"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["new", "instead of another"])
+@pytest.mark.parametrize("case", WRONG)
+def test_what_goes_wrong_leaves_nothing_behind(case, there, tmp_path):
+    make, kind, message = WRONG[case]
+    path = tmp_path / "one.bank"
+    if there:
+        ragged_bank().save(path)
+    with pytest.raises(kind, match=message) as error:
+        BaseClasses.from_batches(make(), path, overwrite=True)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == ([path] if there else [])
+    if there:
+        assert BaseClasses.load(path).fingerprint == ragged_bank().fingerprint
+
+
+@contextlib.contextmanager
+def largest_file(size):
+    """Within, no file grows beyond so many bytes, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("size", [500, 3200, 3500], ids=["batches", "samples", "statistics"])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(size, tmp_path):
+    path = tmp_path / "one.bank"
+    with largest_file(size), pytest.raises(InputError, match="cannot be written: ") as error:
+        BaseClasses.from_batches(batches(X, Y), path)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["spool_samples", "write_bank", "prepare"])
+def test_an_interruption_leaves_nothing_behind(what, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(classes, what, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        BaseClasses.from_batches(batches(X, Y), tmp_path / "one.bank")
+    assert list(tmp_path.iterdir()) == []
+
+
+def untouched():
+    pytest.fail("batches were asked for although the bank cannot be written")
+    yield
+
+
+def test_what_is_there_is_not_overwritten_unasked(tmp_path):
+    path = tmp_path / "one.bank"
+    ragged_bank().save(path)
+    with pytest.raises(InputError, match="pass overwrite=True"):
+        BaseClasses.from_batches(untouched(), path)
+    bank = BaseClasses.from_batches(batches(X, Y), path, overwrite=True)
+    assert bank.fingerprint == BaseClasses.from_samples(X, Y).fingerprint
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_is_no_bank_is_never_overwritten(kind, tmp_path):
+    path = tmp_path / "precious"
+    if kind == "folder":
+        path.mkdir()
+        (path / "thesis.tex").write_text("chapter 1")
+    else:
+        path.write_text("chapter 1")
+    with pytest.raises(InputError, match=r"already exists and has no bank\.json"):
+        BaseClasses.from_batches(untouched(), path, overwrite=True)
+    assert (path / "thesis.tex" if kind == "folder" else path).read_text() == "chapter 1"
+
+
+def test_what_appears_while_batches_arrive_is_not_overwritten(tmp_path):
+    path = tmp_path / "one.bank"
+
+    def slowly():
+        yield X, Y
+        path.mkdir()
+        (path / "thesis.tex").write_text("chapter 1")
+
+    with pytest.raises(InputError, match="already exists"):
+        BaseClasses.from_batches(slowly(), path, overwrite=True)
+    assert (path / "thesis.tex").read_text() == "chapter 1"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_origins_that_json_cannot_hold_are_refused(tmp_path):
+    with pytest.raises(ParameterError, match="about must hold only what JSON can"):
+        BaseClasses.from_batches(untouched(), tmp_path / "one.bank", about={"made": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"samples": False}, "covariance must be one of low-rank, dense, diagonal, pooled if samples are not saved"),
+        ({"samples": False, "covariance": "factored"}, "got 'factored'"),
+        ({"covariance": "diagonal"}, "pass samples=False"),
+    ],
+)
+def test_covariances_are_chosen_for_banks_without_samples(settings, message, tmp_path):
+    with pytest.raises(ParameterError, match=message):
+        BaseClasses.from_batches(untouched(), tmp_path / "one.bank", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- from parts, without samples ----------------------------------------------------------------------------
+
+SPACES = {
+    "default": {},
+    "few axes": {"n_components": 3},
+    "all axes": {"n_components": None},
+    "not normalised": {"normalize": None, "n_components": None},
+    "not normalised, reduced": {"normalize": None, "n_components": 0.9},
+    "square roots": {"power": 0.5},
+    "logarithms": {"power": 0.0},
+    "offset": {"power": 0.5, "power_offset": 1.0},
+    "published": {"power": 0.5, "power_on_base": False, "normalize": None, "n_components": None},
+}
+
+
+def parts_of(X, y, cuts=(5, 6, 40)):
+    return [lambda part=part: part for part in batches(X, y, cuts)]
+
+
+def saved_without_samples(X, y, covariance, space, path):
+    bank = BaseClasses.from_samples(X, y)
+    power = space.get("power", "auto")
+    wanted = Space(power=1.0)
+    power = wanted.power if power == "auto" else power
+    bank.prepare(replace(wanted, **{**space, "power": power}))
+    bank.save(path, samples=False, covariance=covariance)
+    return BaseClasses.load(path)
+
+
+@pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
+@pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*((name, np.float64) for name in SPACES), ("default", np.float32), ("square roots", np.float32)]
+)
+def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype, tmp_path):
+    space = SPACES[name]
+    power = space.get("power", 1)
+    X, y = shuffled(dtype=dtype, power=power)
+    found = BaseClasses.from_partitions(parts_of(X, y), covariance=covariance, **space)
+    expected = saved_without_samples(X, y, covariance, space, tmp_path / "one.bank")
+    tight = 1e-4 if dtype is np.float32 else 1e-6
+    assert found.samples is None
+    assert found.names.tolist() == expected.names.tolist()
+    assert found.counts.tolist() == expected.counts.tolist()
+    assert (found.n_features, found.dtype) == (6, dtype)
+    ((mine, a),), ((theirs, b),) = found._stored.items(), expected._stored.items()
+    assert mine == theirs
+    assert a.means.dtype == b.means.dtype == dtype
+    np.testing.assert_allclose(a.spectrum, b.spectrum, atol=tight * b.spectrum.max())
+    # The signs of axes are arbitrary.
+    for one in ("means", "weighted_means", "mean_units"):
+        x, z = (getattr(p, one) @ p.transform.axes.T for p in (a, b))
+        np.testing.assert_allclose(x, z, atol=tight * np.abs(z).max())
+    np.testing.assert_allclose(np.abs(a.covariances.variances), np.abs(b.covariances.variances), atol=tight)
+    settings = {**space, "cost": "mean-cosine"}
+    got, wanted = (probabilities(bank, dtype, **settings) for bank in (found, expected))
+    np.testing.assert_allclose(got, wanted, atol=10 * tight if dtype is np.float32 else tight)
+
+
+@pytest.mark.parametrize("name", ["default", "square roots", "logarithms"])
+def test_the_centre_of_parts_is_that_of_all_samples(name):
+    space = SPACES[name]
+    power = float(space.get("power", 1))
+    X, y = shuffled(power=power)
+    X *= 40
+    found, expected = BaseClasses.from_partitions(parts_of(X, y), **space), BaseClasses.from_samples(X, y)
+    for one in {1.0, power}:
+        np.testing.assert_allclose(found.centre(one), expected.centre(one), rtol=1e-9)
+    support, labels, queries = task(power=power)
+    a, b = (
+        CentroidClassifier(bank, power=power).fit(support, labels).predict_proba(queries) for bank in (found, expected)
+    )
+    np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_a_centre_that_no_pass_has_seen_needs_the_samples():
+    # The centre with an offset says nothing of the one without.
+    X, y = shuffled(power=0.5)
+    bank = BaseClasses.from_partitions(parts_of(X, y), power=0.5, power_offset=1.0)
+    for power in (0.5, 0.8):
+        with pytest.raises(ParameterError, match="keeps no samples, which the centre"):
+            bank.centre(power)
+
+
+def test_how_the_features_are_parted_does_not_matter():
+    X, y = shuffled()
+    whole = BaseClasses.from_partitions(parts_of(X, y, ()))
+    for cuts in ((1,), (5, 6, 40), range(0, 66, 3)):
+        parts = parts_of(X, y, cuts)[::-1]
+        found = BaseClasses.from_partitions(parts)
+        a, b = (probabilities(bank, cost="mean-cosine") for bank in (found, whole))
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
+    X, y = shuffled()
+    np.savez(tmp_path / "three.npz", X=X[30:], y=y[30:])
+    mixed = [
+        lambda: (X[:10], y[:10]),
+        lambda: batches(X[10:20], y[10:20], (3,)),
+        lambda: list(batches(X[20:30], y[20:30], (1, 3))),
+        tmp_path / "three.npz",
+    ]
+    found = BaseClasses.from_partitions(mixed)
+    whole = BaseClasses.from_partitions(parts_of(X, y, ()))
+    assert found.counts.tolist() == whole.counts.tolist()
+    a, b = (probabilities(bank, cost="mean-cosine") for bank in (found, whole))
+    np.testing.assert_allclose(a, b, atol=1e-9)
+    assert BaseClasses.from_partitions([str(tmp_path / "three.npz")]).counts.sum() == 36
+
+
+def test_non_negative_features_get_the_power_one_half():
+    X, y = shuffled(power=0.5)
+    bank = BaseClasses.from_partitions(parts_of(X, y))
+    ((space, _),) = (key for key in bank._stored)
+    assert space == Space(power=0.5, covariance="diagonal")
+    # A single negative entry in any part keeps them as they are.
+    X[50, 2] = -1e-9
+    ((space, _),) = (key for key in BaseClasses.from_partitions(parts_of(X, y))._stored)
+    assert space.power == 1
+
+
+def test_a_bank_from_parts_is_saved_and_loaded(tmp_path):
+    X, y = shuffled()
+    bank = BaseClasses.from_partitions(parts_of(X, y), covariance="dense", n_components=4)
+    bank.save(tmp_path / "one.bank")
+    loaded = BaseClasses.load(tmp_path / "one.bank")
+    settings = {"cost": "mean-cosine", "n_components": 4}
+    np.testing.assert_array_equal(probabilities(loaded, **settings), probabilities(bank, **settings))
+    assert loaded.fingerprint == bank.fingerprint
+    np.testing.assert_array_equal(loaded.centre(1.0), bank.centre(1.0))
+
+
+def test_statistics_of_parts_are_gathered_in_every_form():
+    X, y = shuffled()
+    bank = BaseClasses.from_samples(X, y)
+    dense = gather_statistics(parts_of(X, y))
+    np.testing.assert_allclose(dense.covariances, bank.covariances, rtol=1e-9, atol=1e-12)
+    diagonal = gather_statistics(parts_of(X, y), form="diagonal")
+    np.testing.assert_allclose(diagonal.variances, np.einsum("bvv->bv", bank.covariances), rtol=1e-9)
+
+
+def parts_with(bad):
+    return [*parts_of(X, Y), bad]
+
+
+BAD_PARTS = {
+    "none": ([], {}, ParameterError, "partitions is empty"),
+    "no such file": (parts_with("nowhere.npz"), {}, InputError, "nowhere.npz"),
+    "other width": (parts_with(lambda: (X[:, :4], Y)), {}, InputError, "of 6 and of 4 features"),
+    "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "mixes labels"),
+    "NaN": (parts_with(lambda: (X * np.nan, Y)), {}, InputError, "NaN"),
+    "no pairs": (parts_with(lambda: [X, Y]), {}, InputError, "pairs of features and labels"),
+    "no batch at all": ([lambda: iter(())], {}, InputError, "There are no samples yet"),
+    "negatives under a root": (parts_of(X, Y), {"power": 0.5}, InputError, "power=1"),
+    "classifier weights": (
+        parts_of(X, Y), {"sample_weights": "classifier"}, ParameterError, "sample_weights='uniform'",
+    ),
+    "factored": (parts_of(X, Y), {"covariance": "factored"}, ParameterError, "dense, diagonal or pooled"),
+    "too many axes": (parts_of(X, Y), {"n_components": 7}, ParameterError, "n_components must be at most"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_PARTS)
+def test_bad_parts_are_one_sentence(case):
+    parts, settings, kind, message = BAD_PARTS[case]
+    with pytest.raises(kind, match=re.escape(message)) as error:
+        BaseClasses.from_partitions(parts, **settings)
+    assert "\n" not in str(error.value)
+
+
+def test_parts_without_samples_in_some_batch_are_fine():
+    bank = BaseClasses.from_partitions([*parts_of(X, Y), lambda: iter(())])
+    assert bank.counts.sum() == len(X)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 5, 1), (4,)])
+@pytest.mark.parametrize("covariance", ["dense", "diagonal", "pooled"])
+def test_classes_of_one_sample_are_gathered_too(sizes, covariance, tmp_path):
+    X, y = shuffled(sizes=sizes)
+    found = BaseClasses.from_partitions(parts_of(X, y, (1, 2)), covariance=covariance, n_components=2)
+    expected = saved_without_samples(X, y, covariance, {"n_components": 2}, tmp_path / "one.bank")
+    settings = {"cost": "mean-cosine", "n_components": 2}
+    a, b = (probabilities(bank, **settings) for bank in (found, expected))
+    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_spaces_of_a_bank_from_parts_are_those_asked_for():
+    bank = BaseClasses.from_partitions(parts_of(X, Y), n_components=2)
+    assert bank.prepare(plain_space(n_components=2)).means.shape == (len(RAGGED), 2)
+    assert bank.prepare(plain_space(n_components=2, covariance="diagonal")).means.shape == (len(RAGGED), 2)
+    with pytest.raises(ParameterError, match=r"keeps no samples and was saved for .*n_components=2"):
+        bank.prepare(plain_space(n_components=3))

@@ -1,0 +1,470 @@
+"""Every form of covariances answers as the dense matrices would, and predictions do not depend on the exact form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bounded import at_most
+from conftest import make_bank
+from few_shot_problems import (
+    RAGGED,
+    gaussians_of,
+    plain_space,
+    problem_of,
+    ragged_bank,
+    random_covariances,
+    random_tasks,
+    random_weights,
+)
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
+from hotshot.arrays import like, map_arrays, to_numpy
+from hotshot.bank import covariances, low_rank
+from hotshot.bank.covariances import Dense, Diagonal, Factored, Joined
+from hotshot.method.calibration import head_covariances
+from hotshot.method.heads.problem import logit_covariances, through_covariances
+
+B, TASKS, N = len(RAGGED), 2, 3
+FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled")
+TOLERANCE = {np.float32: 2e-5, np.float64: 1e-11}
+
+
+def naive_covariances(bank, transform, form="dense"):
+    """Covariances (B, V, V) of the samples in the space of a transform, sample by sample in double precision."""
+    z = transform(bank.samples).astype(np.float64)
+    deviations = [z[bank.labels == b] - z[bank.labels == b].mean(axis=0) for b in range(len(bank.names))]
+    scatters = [sum(np.outer(x, x) for x in rows) for rows in deviations]
+    pooled = sum(scatters) / (len(z) - len(bank.names))
+    if form == "pooled":
+        return np.stack([pooled] * len(bank.names))
+    own = [s / (n - 1) if n > 1 else pooled for s, n in zip(scatters, bank.counts, strict=True)]
+    return np.stack([np.diag(np.diag(c)) if form == "diagonal" else c for c in own])
+
+
+def prepare(bank, form, monkeypatch, normalize="centre-l2"):
+    """The bank prepared; "mixed" is what "auto" makes of a bank too large for dense matrices."""
+    if form == "mixed":
+        monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+        form = "auto"
+    return bank.prepare(plain_space(normalize=normalize, covariance=form))
+
+
+def check_form(form, expected, xp, dtype, tolerance):
+    """Mixtures, spread and pull of a NumPy form, through the array library, against dense matrices (K, V, V)."""
+    rng = np.random.default_rng(7)
+    count, width = expected.shape[:2]
+    reference = xp.asarray([0.0], dtype=getattr(xp, np.dtype(dtype).name))
+    there = map_arrays(form, lambda x: like(x, reference))
+    assert there.count == count
+    scale = np.abs(expected).max()
+
+    weights = rng.gamma(0.5, size=(5, count))
+    weights[1] = np.eye(count)[count // 2]
+    weights[2] *= rng.uniform(size=count) < 0.5
+    weights[3] = 0
+    got = there.mixtures(like(weights.astype(dtype), reference))
+    assert got.dtype == reference.dtype
+    np.testing.assert_allclose(
+        to_numpy(got), np.einsum("rk,kvw->rvw", weights, expected), atol=tolerance * scale * count, rtol=0
+    )
+
+    W = rng.normal(size=(TASKS, N, width))
+    slope = rng.normal(size=(TASKS, count, N, N))
+    slope = slope + np.swapaxes(slope, 2, 3)
+    W_there, slope_there = (like(x.astype(dtype), reference) for x in (W, slope))
+    lent = there.apply(W_there)
+    spread = there.quadratic(lent, W_there)
+    assert spread.dtype == reference.dtype
+    size = scale * width
+    np.testing.assert_allclose(
+        to_numpy(spread), np.einsum("tnv,kvw,tmw->tknm", W, expected, W), atol=10 * tolerance * size, rtol=0
+    )
+    pulled = to_numpy(there.gradient(slope_there, lent))
+    naive = 2 * np.einsum("tknm,tmv,kvw->tnw", slope, W, expected)
+    np.testing.assert_allclose(pulled, naive, atol=50 * tolerance * size * count, rtol=0)
+
+
+# --- all forms against dense matrices -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_answers_as_dense_matrices_do(xp, form, normalize, dtype, monkeypatch):
+    bank = ragged_bank(dtype=dtype)
+    base = prepare(bank, form, monkeypatch, normalize)
+    expected = naive_covariances(bank, base.transform, form)
+    check_form(base.covariances, expected, xp, dtype, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (1,), (9,), (2, 2), (1, 40, 1), (3, 3, 3)])
+def test_classes_of_one_sample_and_single_classes_have_every_form(form, sizes, monkeypatch):
+    bank = ragged_bank(sizes=sizes, width=4)
+    base = prepare(bank, form, monkeypatch)
+    if max(sizes) > 1:
+        expected = naive_covariances(bank, base.transform, form)
+    else:
+        z = base.transform(bank.samples)
+        alone = np.cov(z.T) if len(z) > 1 else np.zeros((4, 4))
+        expected = np.stack([alone] * len(sizes))
+    check_form(base.covariances, expected, np, np.float64, 1e-11)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_variances_are_the_diagonals(xp, form, monkeypatch):
+    bank = ragged_bank()
+    base = prepare(bank, form, monkeypatch, None)
+    expected = np.einsum("bvv->bv", naive_covariances(bank, base.transform, form))
+    there = base.to(xp.asarray([0.0], dtype=xp.float64))
+    np.testing.assert_allclose(to_numpy(there.covariances.variances), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Dense, Diagonal])
+def test_every_task_may_have_covariances_of_its_own(xp, kind):
+    rng = np.random.default_rng(0)
+    matrices = random_covariances(rng, TASKS * 4, 5).reshape(TASKS, 4, 5, 5)
+    if kind is Diagonal:
+        variances = np.einsum("tkvv->tkv", matrices)
+        matrices = variances[..., None] * np.eye(5)
+    form = kind(xp.asarray(variances if kind is Diagonal else matrices))
+    assert form.count == 4
+    W = rng.normal(size=(TASKS, N, 5))
+    slope = rng.normal(size=(TASKS, 4, N, N))
+    slope = slope + np.swapaxes(slope, 2, 3)
+    lent = form.apply(xp.asarray(W))
+    spread = to_numpy(form.quadratic(lent, xp.asarray(W)))
+    np.testing.assert_allclose(spread, np.einsum("tnv,tkvw,tmw->tknm", W, matrices, W), atol=1e-10)
+    pulled = to_numpy(form.gradient(xp.asarray(slope), lent))
+    np.testing.assert_allclose(pulled, 2 * np.einsum("tknm,tmv,tkvw->tnw", slope, W, matrices), atol=1e-10)
+
+
+@given(st.permutations(range(B)), st.lists(st.integers(0, 2), min_size=B, max_size=B), st.integers(0, 99))
+def test_joined_parts_stand_for_their_classes_in_any_order(order, kinds, seed):
+    bank = ragged_bank(sizes=(7, 12, 3, 30, 4, 13))
+    matrices = naive_covariances(bank, lambda x: x)
+    parts, classes, expected = [], [], matrices.copy()
+    for kind in sorted(set(kinds), key=lambda k: (k + seed) % 3):
+        mine = np.array([b for b in order if kinds[b] == kind])
+        classes.append(mine)
+        if kind == 0:
+            parts.append(Dense(matrices[mine]))
+        elif kind == 1:
+            parts.append(Diagonal(np.einsum("kvv->kv", matrices[mine])))
+            expected[mine] *= np.eye(6)
+        else:
+            rows, scales = np.zeros((len(mine), 30, 6)), np.zeros((len(mine), 30))
+            for i, b in enumerate(mine):
+                rows[i, : bank.counts[b]] = bank.samples[bank.labels == b]
+                scales[i, : bank.counts[b]] = 1 / np.sqrt(bank.counts[b] - 1)
+            parts.append(Factored(rows, None, bank.means[mine], scales))
+    check_form(Joined(tuple(parts), tuple(classes)), expected, np, np.float64, 1e-11)
+
+
+@pytest.mark.parametrize("form", ["dense", "factored", "mixed", "diagonal"])
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+def test_gradient_is_that_of_the_quadratic_form(form, normalize, monkeypatch):
+    base = prepare(ragged_bank(), form, monkeypatch, normalize)
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(TASKS, N, 6))
+    slope = rng.normal(size=(TASKS, B, N, N))
+    slope = slope + np.swapaxes(slope, 2, 3)
+    form = base.covariances
+
+    def value(W):
+        return np.sum(slope * form.quadratic(form.apply(W), W))
+
+    pulled = form.gradient(slope, form.apply(W))
+    for _ in range(5):
+        step = rng.normal(size=W.shape)
+        slope_along = (value(W + 1e-5 * step) - value(W - 1e-5 * step)) / 2e-5
+        assert np.sum(pulled * step) == pytest.approx(slope_along, rel=1e-7)
+
+
+def test_mixtures_do_not_depend_on_how_many_samples_are_taken_at_once(monkeypatch):
+    base = ragged_bank().prepare(plain_space(covariance="factored", normalize=None))
+    weights = random_weights(1, B, 4)[0].T
+    whole = base.covariances.mixtures(weights)
+    monkeypatch.setattr(covariances, "ENTRIES_AT_ONCE", 1)
+    np.testing.assert_allclose(base.covariances.mixtures(weights), whole, atol=1e-13)
+    np.testing.assert_allclose(
+        base.covariances.variances, np.einsum("bvv->bv", base.covariances.mixtures(np.eye(B))), atol=1e-13
+    )
+
+
+def test_padding_is_never_used():
+    base = ragged_bank().prepare(plain_space(covariance="factored"))
+    spoiled = []
+    for part in base.covariances.parts:
+        if isinstance(part, Factored):
+            padding = (part.scales == 0)[..., None]
+            part = replace(part, rows=np.where(padding, 1e6, part.rows))
+        spoiled.append(part)
+    weights = random_weights(1, B, 3)[0].T
+    got = replace(base.covariances, parts=tuple(spoiled)).mixtures(weights)
+    np.testing.assert_allclose(got, base.covariances.mixtures(weights), atol=1e-14)
+
+
+# --- which form is chosen -----------------------------------------------------------------------------------
+
+
+def forms_of(base):
+    """The form of each class, by class."""
+    found = base.covariances
+    if not isinstance(found, Joined):
+        return [type(found)] * len(base.names)
+    kinds = {b: type(part) for part, mine in zip(found.parts, found.classes, strict=True) for b in mine}
+    return [kinds[b] for b in range(len(base.names))]
+
+
+def test_small_banks_are_dense():
+    base = ragged_bank().prepare(plain_space())
+    assert isinstance(base.covariances, Dense)
+    assert base.covariances.size == B * 6 * 6
+
+
+def test_the_limit_counts_the_entries_of_dense_matrices(monkeypatch):
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6)
+    assert isinstance(ragged_bank().prepare(plain_space()).covariances, Dense)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", B * 6 * 6 - 1)
+    assert isinstance(ragged_bank().prepare(plain_space()).covariances, Joined)
+
+
+def test_in_large_banks_the_size_of_a_class_decides(monkeypatch):
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+    base = ragged_bank(width=30).prepare(plain_space())
+    # 7, 12, 3, 30, 1 and 13 samples in 30 axes: half of that and more is dense, and one sample borrows.
+    assert forms_of(base) == [Factored, Factored, Factored, Dense, Diagonal, Factored]
+    base = ragged_bank(width=6).prepare(plain_space())
+    assert forms_of(base) == [Dense, Dense, Dense, Dense, Diagonal, Dense]
+
+
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+def test_a_factored_bank_keeps_the_samples_it_has_already(normalize):
+    base = ragged_bank(sizes=(5, 5, 5)).prepare(plain_space(covariance="factored", normalize=normalize))
+    (part,) = base.covariances.parts
+    assert np.shares_memory(part.rows, base.buckets[0].units)
+    assert (part.lengths is None) == (normalize is not None)
+
+
+@pytest.mark.parametrize("form", ["factored", "auto", "diagonal", "pooled"])
+def test_no_matrix_is_formed_for_every_class(form, monkeypatch):
+    # Dense matrices of all classes would take half a gigabyte.
+    B, width = 2000, 256
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 2**20)
+    monkeypatch.setattr(covariances, "class_covariances", None)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(B), 3)
+    X = rng.normal(size=(B, width)).astype(np.float32)[y] + rng.normal(size=(3 * B, width)).astype(np.float32)
+    bank = BaseClasses.from_samples(X, y)
+    novel = rng.normal(size=(10, width)).astype(np.float32)
+    with at_most(B * width**2 * 4 / 5):
+        model = HOTClassifier(bank, covariance=form, n_components=None, n_retrieved=20)
+        model.fit(novel, np.arange(10) % 5)
+        base, _ = model.parts()
+    assert base.covariances.size <= X.size
+    assert np.isfinite(model.predict_proba(novel)).all()
+
+
+# --- approximations -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+@pytest.mark.parametrize("form", ["diagonal", "pooled"])
+def test_approximations_are_the_same_whatever_was_prepared_before(form, normalize):
+    space = plain_space(normalize=normalize, covariance=form)
+    fresh = ragged_bank().prepare(space).covariances.variances
+    for exact in ("auto", "dense", "factored"):
+        bank = ragged_bank()
+        bank.prepare(replace(space, covariance=exact))
+        base = bank.prepare(space)
+        assert isinstance(base.covariances, Diagonal)
+        np.testing.assert_allclose(base.covariances.variances, fresh, rtol=1e-12)
+    if form == "pooled":
+        np.testing.assert_array_equal(fresh, np.tile(base.spectrum, (B, 1)))
+
+
+def low_rank_matrices(form):
+    """What leading axes and the rest stand for (K, V, V)."""
+    rows = form.rows.astype(np.float64)
+    return np.einsum("krv,kr,krw->kvw", rows, form.leading, rows) + form.rest[:, :, None] * np.eye(rows.shape[2])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalize", ["centre-l2", None])
+def test_low_rank_covariances_answer_as_their_matrices_do(xp, normalize, dtype, monkeypatch):
+    monkeypatch.setattr(low_rank, "RANK", 2)
+    found = prepare(ragged_bank(dtype=dtype), "low-rank", monkeypatch, normalize).covariances
+    assert found.rows.shape == (B, 2, 6)
+    check_form(found, low_rank_matrices(found), xp, dtype, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("exact", ["dense", "factored", "mixed"])
+def test_leading_axes_are_the_best_ones_and_variances_are_kept(exact, monkeypatch):
+    monkeypatch.setattr(low_rank, "RANK", 2)
+    bank = ragged_bank(sizes=(7, 12, 3, 30, 1, 2))
+    base = prepare(bank, exact, monkeypatch)
+    full = naive_covariances(bank, base.transform)
+    found = low_rank.low_rank(base.covariances)
+    np.testing.assert_allclose(found.variances, np.einsum("bvv->bv", full), rtol=1e-2)
+    for k in np.flatnonzero(bank.counts > 1):
+        largest = np.linalg.eigvalsh(full[k])[-2:]
+        # The class of two samples varies along one axis.
+        np.testing.assert_allclose(np.sort(found.leading[k]), largest, atol=1e-12)
+    np.testing.assert_allclose(low_rank_matrices(found)[4], np.diag(np.diag(full[4])), atol=1e-15)
+
+
+def test_classes_of_few_samples_are_exact_to_half_precision():
+    bank = ragged_bank(sizes=(9, 5, 2), width=20)
+    base = bank.prepare(plain_space(covariance="low-rank"))
+    full = naive_covariances(bank, base.transform)
+    np.testing.assert_allclose(low_rank_matrices(base.covariances), full, atol=2e-3 * np.abs(full).max())
+
+
+@pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
+@pytest.mark.parametrize("alpha", [0.0, 0.21])
+@pytest.mark.parametrize("form", ["diagonal", "pooled"])
+def test_heads_of_approximations_are_those_of_the_same_matrices_dense(form, alpha, alpha_rule):
+    base = ragged_bank().prepare(plain_space(covariance=form))
+    matrices = base.covariances.variances[..., None] * np.eye(6)
+    support, labels = random_tasks(base, shots=(2, 1, 3))
+    weights = random_weights(3, B, 6)
+    problems = []
+    for one in (base, replace(base, covariances=Dense(matrices))):
+        gaussians = gaussians_of(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
+        problems.append(problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1))
+    W = np.random.default_rng(0).normal(size=(3, 3, 6))
+    (a, lent_a), (b, lent_b) = (logit_covariances(problem, W) for problem in problems)
+    np.testing.assert_allclose(a, b, atol=1e-12)
+    pulled = [through_covariances(p, a, lent) for p, lent in zip(problems, (lent_a, lent_b), strict=True)]
+    np.testing.assert_allclose(*pulled, atol=1e-12)
+
+
+# --- predictions do not depend on the exact form --------------------------------------------------------------
+
+# Of few rows, the factored covariances take less memory than one matrix per Gaussian; of many, more.
+BANKS = {"few rows": (3, 4, 2, 5, 1, 2), "many rows": (30, 25, 1, 41, 33, 28)}
+WIDTH = 12
+
+
+def novel_task(dtype, shots=3):
+    X, y = make_bank(4, 20 + shots, WIDTH, seed=5, spread=0.8)
+    support = np.concatenate([np.flatnonzero(y == c)[:shots] for c in range(4)])
+    queries = np.setdiff1d(np.arange(len(y)), support)
+    return X[support].astype(dtype), y[support], X[queries].astype(dtype)
+
+
+SHIFTS = {
+    "no alpha": {},
+    "alpha in entries": {"alpha": 0.21},
+    "alpha on the diagonal": {"alpha": 0.21, "alpha_rule": "diagonal"},
+}
+
+
+# Every pair of these is there.
+CASES = [
+    ("class", "no alpha", np.float32),
+    ("class", "alpha in entries", np.float64),
+    ("class", "alpha on the diagonal", np.float64),
+    ("sample", "no alpha", np.float64),
+    ("sample", "alpha in entries", np.float32),
+    ("sample", "alpha on the diagonal", np.float32),
+]
+
+
+@pytest.mark.parametrize(("per", "shift", "dtype"), CASES)
+@pytest.mark.parametrize("rows", BANKS)
+@pytest.mark.parametrize("head", ["bound", "sampled"])
+def test_factored_and_dense_covariances_give_the_same_predictions(head, rows, per, shift, dtype, monkeypatch):
+    bank = ragged_bank(sizes=BANKS[rows], width=WIDTH, dtype=dtype)
+    X, y, queries = novel_task(dtype)
+    settings = {"head": head, "per": per, "n_generated": 40, "random_state": 0, **SHIFTS[shift]}
+    dense = HOTClassifier(bank, covariance="dense", **settings).fit(X, y).predict_proba(queries)
+    factored = HOTClassifier(bank, covariance="factored", **settings).fit(X, y).predict_proba(queries)
+    np.testing.assert_allclose(factored, dense, atol=3e-4)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+    by_size = HOTClassifier(bank, **settings).fit(X, y).predict_proba(queries)
+    np.testing.assert_allclose(by_size, dense, atol=3e-4)
+
+
+def test_both_ways_of_multiplying_are_among_these():
+    for rows, mixes in {"few rows": True, "many rows": False}.items():
+        base = ragged_bank(sizes=BANKS[rows], width=WIDTH).prepare(plain_space(covariance="factored"))
+        support, labels = random_tasks(base, shots=(3, 3, 3, 3))
+        for alpha in (0.0, 0.21):
+            gaussians = gaussians_of(base, support, labels, random_weights(3, B, 12), alpha=alpha)
+            stack, mixing = head_covariances(base, gaussians)
+            assert (mixing is not None) == mixes
+            assert stack.count == (B + (alpha > 0) if mixes else 12)
+
+
+# Unnormalised features in single precision: the optimiser stops within a thousandth of the minimum.
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-2), (np.float64, 1e-8)])
+def test_published_sets_do_not_depend_on_the_form_either(dtype, tolerance):
+    bank = ragged_bank(sizes=BANKS["few rows"], width=WIDTH, dtype=dtype)
+    X, y, queries = novel_task(dtype)
+    for settings in ({"cost": "nearest"}, {"sample_weights": "classifier"}):
+        found = [
+            HOTClassifier(
+                bank, normalize=None, n_components=None, per="sample", alpha=0.21, covariance=form, **settings
+            )
+            .fit(X, y)
+            .predict_proba(queries)
+            for form in ("dense", "factored")
+        ]
+        np.testing.assert_allclose(*found, atol=tolerance)
+
+
+def test_samples_far_from_zero_are_factored_as_well():
+    # Without centring, deviations are differences of numbers a hundred times as large.
+    X, y, queries = novel_task(np.float64)
+    bank = ragged_bank(sizes=(6, 5, 4, 6), width=WIDTH)
+    far = BaseClasses.from_samples(bank.samples + 50, bank.labels)
+    settings = {"normalize": None, "power": 1.0, "n_components": None, "per": "sample"}
+    models = [HOTClassifier(far, covariance=form, **settings) for form in ("dense", "factored")]
+    found = [model.fit(X + 50, y).predict_proba(queries + 50) for model in models]
+    np.testing.assert_allclose(*found, atol=1e-9)
+
+
+def test_single_precision_keeps_the_deviations_of_samples_far_from_zero():
+    bank = ragged_bank(sizes=(6, 5, 4, 6), width=WIDTH)
+    far = BaseClasses.from_samples((bank.samples + 50).astype(np.float32), bank.labels)
+    spaces = [plain_space(normalize=None, covariance=form) for form in ("dense", "factored")]
+    dense, factored = (far.prepare(space).covariances.mixtures(np.eye(4, dtype=np.float32)) for space in spaces)
+    np.testing.assert_allclose(factored, dense, atol=1e-4 * np.abs(dense).max())
+
+
+def test_free_lunch_borrows_the_same_from_a_factored_bank(monkeypatch):
+    bank = ragged_bank(sizes=BANKS["many rows"], width=WIDTH)
+    X, y, queries = novel_task(np.float64)
+    dense = FreeLunchClassifier(bank, random_state=0).fit(X, y).predict_proba(queries)
+    monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+    fresh = ragged_bank(sizes=BANKS["many rows"], width=WIDTH)
+    model = FreeLunchClassifier(fresh, random_state=0).fit(X, y)
+    assert isinstance(model.parts()[0].covariances, Joined)
+    # scikit-learn stops where the gradient is small: single digits of the features decide where exactly.
+    np.testing.assert_allclose(model.predict_proba(queries), dense, atol=1e-2)
+
+
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_evaluation_is_that_of_the_estimator_in_every_form(form, monkeypatch):
+    if form == "mixed":
+        monkeypatch.setattr(covariances, "DENSE_ENTRIES", 0)
+    bank = ragged_bank(sizes=BANKS["few rows"], width=WIDTH)
+    X, y = make_bank(5, 12, WIDTH, seed=5, spread=1.5)
+    estimator = HOTClassifier(bank, covariance="auto" if form == "mixed" else form)
+    found = evaluate({"hot": estimator}, X, y, ways=3, shots=(1, 2), queries=4, tasks=20, n_jobs=1)
+    dense = evaluate(
+        {"hot": HOTClassifier(bank, covariance="dense")},
+        X, y, ways=3, shots=(1, 2), queries=4, tasks=20, n_jobs=1,
+    )  # fmt: skip
+    for shots in (1, 2):
+        a, b = (result["hot", shots].accuracies for result in (found, dense))
+        if form in ("diagonal", "pooled"):
+            assert abs(a.mean() - b.mean()) < 0.1
+        else:
+            assert np.array_equal(a, b)

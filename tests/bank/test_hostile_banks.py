@@ -1,0 +1,430 @@
+"""Banks that are torn or hostile are refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from bank_file_examples import WIDTH, probabilities
+
+from few_shot_problems import plain_space, ragged_bank
+from hotshot import BaseClasses
+from hotshot.bank import covariances
+from hotshot.bank.covariances import Dense
+from hotshot.errors import HotshotError, InputError
+from hotshot.files import objects
+from hotshot.files.tensors import map_tensors, write_tensors
+
+
+@pytest.fixture(scope="module")
+def sound_banks(tmp_path_factory):
+    """A bank with several forms of covariances in one space and dense ones in another, and one of statistics."""
+    folder = tmp_path_factory.mktemp("sound")
+    patch = pytest.MonkeyPatch()
+    patch.setattr(covariances, "DENSE_ENTRIES", 0)
+    bank = ragged_bank(sizes=(7, 2, 1, 2, 2), width=WIDTH)
+    bank.prepare(plain_space(normalize=None))
+    patch.undo()
+    bank.prepare(plain_space(n_components=3))
+    bank.save(folder / "full")
+    bank.save(folder / "small", samples=False, covariance="low-rank")
+    return folder
+
+
+@pytest.fixture(params=["full", "small"])
+def bank_folder(request, sound_banks, tmp_path):
+    """A fresh copy of a sound bank, to spoil."""
+    shutil.copytree(sound_banks / request.param, tmp_path / "one.bank")
+    return tmp_path / "one.bank"
+
+
+def check_sentence(error):
+    text = str(error)
+    assert "\n" not in text
+    assert len(text) < 700
+    assert text.endswith(".")
+
+
+def check_refused(folder, message=None):
+    with pytest.raises(InputError, match=message) as error:
+        BaseClasses.load(folder)
+    check_sentence(error.value)
+
+
+def check_refused_or_sound(folder, small, predict=True):
+    """Refused with one sentence, and True; or it predicts, with numbers."""
+    try:
+        bank = BaseClasses.load(folder)
+    except InputError as error:
+        check_sentence(error)
+        return True
+    if not predict:
+        return False
+    cost = {"cost": "mean-cosine"} if small else {}
+    for settings in ({"n_components": 3}, {"normalize": None, "n_components": None}):
+        try:
+            assert np.isfinite(probabilities(bank, **cost, **settings)).all()
+        except HotshotError as error:
+            check_sentence(error)
+    return False
+
+
+def test_the_bank_to_spoil_is_sound(bank_folder):
+    bank = BaseClasses.load(bank_folder)
+    assert len(bank._stored) == 2
+    if bank.samples is not None:
+        forms = {type(part) for p in bank._stored.values() for part in getattr(p.covariances, "parts", ())}
+        assert len(forms) == 3
+        assert any(isinstance(p.covariances, Dense) for p in bank._stored.values())
+
+
+def files_of(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_every_file_cut_short_anywhere_is_refused(bank_folder):
+    for name in files_of(bank_folder):
+        file = bank_folder / name
+        whole = file.read_bytes()
+        lengths = {0, 1, 7, 8, 9, *range(0, len(whole), max(1, len(whole) // 15)), len(whole) - 2}
+        for length in sorted(lengths - {len(whole) - 1}):
+            file.write_bytes(whole[:length])
+            check_refused(bank_folder)
+        if name.endswith("safetensors"):
+            file.write_bytes(whole + b"\0")
+            check_refused(bank_folder)
+        file.write_bytes(whole)
+    assert BaseClasses.load(bank_folder).counts.sum() == 14
+
+
+@pytest.mark.parametrize("instead", ["nothing", "a folder", "a dangling link", "an empty file", "HTML"])
+def test_every_file_replaced_is_refused(bank_folder, instead):
+    for name in files_of(bank_folder):
+        file = bank_folder / name
+        whole = file.read_bytes()
+        file.unlink()
+        if instead == "a folder":
+            file.mkdir()
+        elif instead == "a dangling link":
+            file.symlink_to("nowhere")
+        elif instead != "nothing":
+            file.write_text("" if instead == "an empty file" else "<!DOCTYPE html>\n<html></html>")
+        check_refused(bank_folder)
+        if file.is_dir():
+            file.rmdir()
+        else:
+            file.unlink(missing_ok=True)
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["bank.json", "space-0.safetensors", "samples.safetensors"])
+def test_a_pipe_does_not_hold_up_loading(sound_banks, tmp_path, name):
+    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
+    (tmp_path / "one.bank" / name).unlink()
+    os.mkfifo(tmp_path / "one.bank" / name)
+    check_refused(tmp_path / "one.bank")
+
+
+def test_an_endless_description_is_not_read(sound_banks, tmp_path, monkeypatch):
+    monkeypatch.setattr(objects, "LONGEST_DOCUMENT", 1000)
+    check_refused(sound_banks / "full", "at most 1 kB are allowed")
+    monkeypatch.undo()
+    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
+    (tmp_path / "one.bank" / "bank.json").unlink()
+    (tmp_path / "one.bank" / "bank.json").symlink_to("/dev/zero")
+    check_refused(tmp_path / "one.bank")
+
+
+def test_links_to_the_files_of_a_bank_are_followed(sound_banks, tmp_path):
+    (tmp_path / "one.bank").mkdir()
+    for file in (sound_banks / "full").iterdir():
+        (tmp_path / "one.bank" / file.name).symlink_to(file)
+    assert np.isfinite(probabilities(BaseClasses.load(tmp_path / "one.bank"), n_components=3)).all()
+
+
+def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
+    (tmp_path / "file.npz").write_bytes(b"PK")
+    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file.npz", str(tmp_path)):
+        check_refused(path, "make one with BaseClasses.save")
+    check_refused("nul\0byte")
+
+
+def rewrite(folder, change, file="bank.json"):
+    description = json.loads((folder / file).read_text())
+    change(description)
+    (folder / file).write_text(json.dumps(description))
+
+
+def paths_of(value, path=()):
+    """Every place in nested JSON; of lists that are all alike the first only."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from paths_of(item, (*path, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            if i == 0 or not same_kind(item, value[0]):
+                yield from paths_of(item, (*path, i))
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+OTHERS = [
+    None, True, -1, 2.5, 10**30, float("nan"), "text", [], {}, [[1.0]], {"tensor": "nothing"}, {"type": "Dense"},
+]  # fmt: skip
+
+
+def same_kind(a, b):
+    """Whether two values of JSON are built alike."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys()
+    return type(a) is type(b)
+
+
+# A bank without these, or with others, is another bank, or the same.
+FREE = {"about", "hotshot", "choices"}
+
+
+def test_every_field_of_the_description_deleted_or_retyped_is_refused(bank_folder):
+    small = not (bank_folder / "samples.safetensors").exists()
+    whole = (bank_folder / "bank.json").read_text()
+    description = json.loads(whole)
+    accepted = []
+    for path in paths_of(description):
+        for other in ["delete", *OTHERS]:
+            changed = json.loads(whole)
+            parent = at(changed, path[:-1])
+            if other == "delete":
+                del parent[path[-1]]
+            else:
+                parent[path[-1]] = other
+            (bank_folder / "bank.json").write_text(json.dumps(changed))
+            new = path not in dict(accepted)
+            if not check_refused_or_sound(bank_folder, small, predict=new):
+                accepted.append((path, other))
+    (bank_folder / "bank.json").write_text(whole)
+    for path, other in accepted:
+        original = at(description, path)
+        harmless = (
+            path[0] in FREE
+            # Samples that nobody mentions are as good as none.
+            or (path == ("samples",) and other is None)
+            # Banks of older versions do not say where their samples lie.
+            or (path == ("feature_space",) and other in ("delete", None))
+            # A space or a centre fewer.
+            or (path[0] == "spaces" and len(path) <= 2 and other in ("delete", []))
+            # Other names, other counts of a bank of statistics, another smallest entry, another temperature.
+            or path[0] in ("names", "counts", "centres", "smallest")
+            or (path[-1] in ("temperature", "power_on_base", "n_components") and other != "delete")
+            or other == original
+        )
+        assert harmless, f"{path} {other!r} was accepted"
+
+
+def rewrite_content(folder, number, change):
+    """Change the content metadata and tensors of a stored space."""
+    path = folder / f"space-{number}.safetensors"
+    file = map_tensors(path)
+    tensors = {name: np.array(x) for name, x in file.tensors.items()}
+    content = json.loads(file.metadata["content"])
+    content = change(content, tensors) or content
+    write_tensors(path, tensors, {"content": json.dumps(content)})
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("number", [0, 1])
+def test_every_field_of_a_space_deleted_or_retyped_is_refused(bank_folder, number):
+    small = not (bank_folder / "samples.safetensors").exists()
+    path = bank_folder / f"space-{number}.safetensors"
+    whole = path.read_bytes()
+    content = json.loads(map_tensors(path).metadata["content"])
+    accepted = []
+    for place in paths_of(content):
+        for other in ["delete", *OTHERS[:: 2 if number == 0 else 4]]:
+
+            def change(content, _, place=place, other=other):
+                parent = at(content, place[:-1])
+                if other == "delete":
+                    del parent[place[-1]]
+                else:
+                    parent[place[-1]] = other
+
+            path.write_bytes(whole)
+            rewrite_content(bank_folder, number, change)
+            new = place not in dict(accepted)
+            if not check_refused_or_sound(bank_folder, small, predict=new):
+                accepted.append((place, other))
+    for place, other in accepted:
+        original = at(content, place)
+        harmless = (
+            place[0] == "names"
+            or (place == ("buckets",) and other == [])
+            or (place[-1] == "lengths" and other is None)
+            or other == original
+        )
+        assert harmless, f"{place} {other!r} was accepted"
+
+
+def test_every_tensor_of_another_shape_or_type_or_missing_is_refused(bank_folder):
+    for number in (0, 1):
+        path = bank_folder / f"space-{number}.safetensors"
+        whole = path.read_bytes()
+        for name, x in map_tensors(path).tensors.items():
+            if name.endswith("names"):
+                continue
+            others = [
+                None, x[:-1], x[..., :-1], x[None], x.reshape(-1)[:0], np.concatenate([x, x]),
+                x.astype(np.float16 if x.dtype != np.float16 else np.float32), x.astype(np.int32), x.astype(bool),
+            ]  # fmt: skip
+            for other in others:
+
+                def change(_, tensors, name=name, other=other):
+                    if other is None:
+                        del tensors[name]
+                    else:
+                        tensors[name] = other
+
+                path.write_bytes(whole)
+                rewrite_content(bank_folder, number, change)
+                check_refused(bank_folder)
+        path.write_bytes(whole)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_number_that_is_not_finite_reaches_a_prediction(bank_folder):
+    small = not (bank_folder / "samples.safetensors").exists()
+    for number in (0, 1):
+        path = bank_folder / f"space-{number}.safetensors"
+        whole = path.read_bytes()
+        for name, x in map_tensors(path).tensors.items():
+            if x.dtype.kind != "f" or name.endswith("names"):
+                continue
+            for bad in (np.nan, -np.inf):
+
+                def change(_, tensors, name=name, bad=bad):
+                    tensors[name].reshape(-1)[0] = bad
+
+                path.write_bytes(whole)
+                rewrite_content(bank_folder, number, change)
+                check_refused_or_sound(bank_folder, small)
+        path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("scale", [0, -1, -0.5, 3.0, 0.75, 1e308, 2.0**1023, 2.0**-1030, 2])
+def test_scales_that_are_no_power_of_two_within_bounds_are_refused(bank_folder, scale):
+    # Unless features are normalised there is none.
+    rewrite_content(bank_folder, 0 if scale == 2 else 1, lambda c, _: c["transform"].update(scale=scale))
+    check_refused(bank_folder, "a transform does not match its space")
+
+
+def test_samples_of_another_shape_or_type_or_name_are_refused(sound_banks, tmp_path):
+    folder = tmp_path / "one.bank"
+    shutil.copytree(sound_banks / "full", folder)
+    x = np.array(map_tensors(folder / "samples.safetensors").tensors["samples"])
+    for tensors in (
+        {"samples": x[:-1]}, {"samples": x[:, :-1]}, {"samples": x.T}, {"samples": x.astype(np.float32)},
+        {"samples": x.reshape(-1)}, {"X": x}, {},
+    ):  # fmt: skip
+        write_tensors(folder / "samples.safetensors", tensors, {})
+        check_refused(folder)
+
+
+def test_classes_in_two_buckets_or_in_none_are_refused(sound_banks, tmp_path):
+    for name in ("base.buckets.0.classes", "base.covariances.classes.0"):
+        for value in (-1, 4, 99, 2**62):
+            folder = tmp_path / f"{name} {value}"
+            shutil.copytree(sound_banks / "full", folder)
+
+            def change(_, tensors, name=name, value=value):
+                assert tensors[name][0] != value
+                tensors[name][0] = value
+
+            rewrite_content(folder, 0, change)
+            check_refused(folder)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "../full/space-0.safetensors", "/etc/passwd", "..", ".", "", "a/../space-0.safetensors", "space-9.safetensors",
+        "./space-0.safetensors", "nul\0byte", "bank.json", "x" * 300, "\udcff",
+    ],
+)  # fmt: skip
+def test_files_elsewhere_are_not_opened(sound_banks, tmp_path, file):
+    shutil.copytree(sound_banks / "full", tmp_path / "full")
+    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
+    rewrite(tmp_path / "one.bank", lambda d: d["spaces"][0].update(file=file))
+    check_refused(tmp_path / "one.bank")
+
+
+@pytest.mark.parametrize("version", [0, 1, "2", None, [], 10**40, "x\ny" * 100])
+def test_other_versions_are_refused_by_their_number(bank_folder, version):
+    rewrite(bank_folder, lambda d: d.update(version=version))
+    check_refused(bank_folder, "but this hotshot reads version 2: use the hotshot that wrote it")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}"])
+def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
+    (bank_folder / "bank.json").write_text(text, encoding="utf-8")
+    check_refused(bank_folder, "does not describe a bank")
+
+
+def test_descriptions_of_something_else_are_refused(bank_folder):
+    rewrite(bank_folder, lambda d: d.update(format="hotshot model"))
+    check_refused(bank_folder, "does not describe a bank")
+    (bank_folder / "bank.json").write_bytes(b"\xff\xfe\x00")
+    check_refused(bank_folder, "does not describe a bank")
+
+
+def test_names_that_are_there_twice_are_refused(bank_folder):
+    rewrite(bank_folder, lambda d: d.update(names=[0, 1, 2, 3, 3]))
+    check_refused(bank_folder, "a class name appears twice")
+
+
+def test_spaces_with_other_numbers_of_axes_are_refused(bank_folder):
+    rewrite(bank_folder, lambda d: d["spaces"][1]["space"].update(n_components=2))
+    check_refused(bank_folder, "number of axes differs")
+
+
+@pytest.mark.parametrize("change", [lambda mass: mass * 0.5, lambda mass: mass - 0.2, lambda mass: 2 - mass])
+def test_sample_weights_that_are_no_weights_are_refused(sound_banks, tmp_path, change):
+    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
+
+    def spoil(_, tensors):
+        tensors["base.buckets.0.mass"] = change(tensors["base.buckets.0.mass"])
+
+    rewrite_content(tmp_path / "one.bank", 0, spoil)
+    check_refused(tmp_path / "one.bank", "sample weights of a class do not sum to 1")
+
+
+def test_counts_that_wrap_around_are_refused(bank_folder):
+    # In 64 bits these sum to the number of samples.
+    rewrite(bank_folder, lambda d: d.update(counts=[2**62, 2**62, 2**62, 2**62 - 4, 18]))
+    if (bank_folder / "samples.safetensors").exists():
+        check_refused(bank_folder)
+
+
+def test_content_nested_without_end_is_refused(bank_folder):
+    path = bank_folder / "space-0.safetensors"
+    tensors = {name: np.array(x) for name, x in map_tensors(path).tensors.items()}
+    for content in ("[" * 50_000 + "]" * 50_000, '{"type":"Joined","parts":' * 2000, "", "null", "{}", "[]"):
+        write_tensors(path, tensors, {"content": content})
+        check_refused(bank_folder)
+    write_tensors(path, tensors, {})
+    check_refused(bank_folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+def test_what_may_not_be_read_is_one_sentence(bank_folder):
+    for name in files_of(bank_folder):
+        (bank_folder / name).chmod(0)
+        check_refused(bank_folder, "cannot be read")
+        (bank_folder / name).chmod(0o644)

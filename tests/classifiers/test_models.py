@@ -1,0 +1,623 @@
+"""Fitted classifiers as folders: they answer as before; what is torn or hostile is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from conftest import make_bank
+from few_shot_problems import ragged_bank
+from hotshot import (
+    BaseClasses,
+    CentroidClassifier,
+    CosineClassifier,
+    FreeLunchClassifier,
+    HOTClassifier,
+    MatchingClassifier,
+    evaluate,
+    parameter_set,
+)
+from hotshot.classifiers import (
+    METHOD_NAMES,
+    DiscriminantClassifier,
+    LogisticClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
+    models,
+    named_method,
+)
+from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.models import UnloadedBase
+from hotshot.errors import HotshotError, InputError, ParameterError
+from hotshot.files.tensors import map_tensors, write_tensors
+
+WIDTH = 6
+BASE = ragged_bank(width=WIDTH)
+
+
+def task(n_classes=3, shots=3, power=1.0):
+    """Support, labels and queries."""
+    X, y = make_bank(n_classes, 9, WIDTH, seed=9, spread=0.8)
+    X = X if power == 1 else np.abs(X) + 0.01
+    support = np.concatenate([np.flatnonzero(y == c)[:shots] for c in range(n_classes)])
+    return X[support], y[support], X
+
+
+ESTIMATORS = {
+    "hot": HOTClassifier(BASE),
+    "hot without base": HOTClassifier(),
+    "per sample": HOTClassifier(BASE, per="sample", head="sampled", random_state=0, alpha=0.1),
+    "authors": HOTClassifier(BASE, **{**parameter_set("authors", power=1.0), "n_generated": 30}, random_state=3),
+    "mean cosine": HOTClassifier(BASE, cost="mean-cosine", n_retrieved=2, n_components=3),
+    "nearest": HOTClassifier(BASE, cost="nearest", covariance="factored"),
+    "free lunch": FreeLunchClassifier(BASE, n_generated=30, random_state=0),
+    "free lunch without base": FreeLunchClassifier(),
+    "centroid": CentroidClassifier(),
+    "plain centroid": CentroidClassifier(normalize=None),
+    "centroid with base": CentroidClassifier(BASE),
+    "cosine": CosineClassifier(scale=3),
+    "matching": MatchingClassifier(power=2.0),
+    "logistic": LogisticClassifier(BASE),
+    "discriminant": DiscriminantClassifier(BASE),
+    "discriminant without base": DiscriminantClassifier(),
+    "two covariances": TwoCovarianceClassifier(BASE),
+    "softmax calibration": SoftmaxCalibrationClassifier(BASE, tau=8),
+    "free lunch, tuned": TunedFreeLunchClassifier(BASE, k=2),
+}
+EXPLAINING = [name for name in ESTIMATORS if hasattr(ESTIMATORS[name], "explain")]
+
+
+def check_same(model, loaded, queries):
+    """Equal answers to the bit, and equal attributes."""
+    assert type(loaded) is type(model)
+    for method in ("predict", "predict_proba", "decision_function"):
+        expected, got = getattr(model, method)(queries), getattr(loaded, method)(queries)
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got, expected)
+    mine = {name for name in vars(model) if name.endswith("_")}
+    assert {name for name in vars(loaded) if name.endswith("_")} == mine
+    for name in mine:
+        expected, got = getattr(model, name), getattr(loaded, name)
+        assert type(got) is type(expected)
+        if isinstance(expected, np.ndarray):
+            assert got.dtype == expected.dtype or (got.dtype.kind == "U" and not got.size)
+            np.testing.assert_array_equal(got, expected)
+    without_base = [{k: v for k, v in m.get_params().items() if k != "base"} for m in (model, loaded)]
+    assert without_base[0] == without_base[1]
+
+
+def saved(model, path, **how):
+    model.save(path)
+    return type(model).load(path, **how)
+
+
+# --- round trips --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "n_classes"), [(np.float32, 2), (np.float64, 3)])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_loaded_classifier_answers_as_the_saved_one(name, dtype, n_classes, tmp_path):
+    X, y, queries = task(n_classes)
+    model = clone(ESTIMATORS[name]).fit(X.astype(dtype), y)
+    loaded = saved(model, tmp_path / "one.model")
+    check_same(model, loaded, queries.astype(dtype))
+    assert sorted(p.name for p in (tmp_path / "one.model").iterdir()) == ["model.json", "model.safetensors"]
+    # Its folder may go.
+    shutil.rmtree(tmp_path / "one.model")
+    check_same(model, loaded, queries)
+
+
+@pytest.mark.parametrize("name", METHOD_NAMES)
+def test_every_method_of_hotshot_is_saved(name, tmp_path):
+    method = named_method(name, BASE)
+    if not isinstance(method, FewShotClassifier):
+        pytest.skip("scikit-learn's own")
+    X, y, queries = task()
+    model = method.fit(X, y)
+    check_same(model, saved(model, tmp_path / "one.model"), queries)
+
+
+LABELS = {
+    "text": np.array(["wren", "auk", "é 日本"]),
+    "objects": np.array(["wren", "auk", "é 日本"], dtype=object),
+    "undecodable text": np.array(["wren", "caf\udce9", "auk"]),
+    "integers": np.array([7, -2, 2**40]),
+    "bytes of integers": np.array([7, 2, 200], dtype=np.uint8),
+    "floats": np.array([1.0, -2.0, 3.0]),
+    "truths": np.array([True, False, True]),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("name", ["hot", "hot without base", "centroid", "matching"])
+def test_labels_of_every_type_come_back(name, kind, tmp_path):
+    X, y, queries = task()
+    model = clone(ESTIMATORS[name]).fit(X, LABELS[kind][y])
+    check_same(model, saved(model, tmp_path / "one.model"), queries)
+
+
+@pytest.mark.parametrize("kind", ["text", "integers", "floats", "truths"])
+def test_names_of_base_classes_of_every_type_come_back(kind, tmp_path):
+    X, y, queries = task()
+    bank = BaseClasses.from_samples(BASE.samples, LABELS[kind][BASE.labels % 3])
+    model = HOTClassifier(bank).fit(X, y)
+    loaded = saved(model, tmp_path / "one.model")
+    check_same(model, loaded, queries)
+    assert str(loaded.explain(queries)) == str(model.explain(queries))
+
+
+@pytest.mark.parametrize("name", EXPLAINING)
+def test_explanations_are_the_same(name, tmp_path):
+    X, y, queries = task()
+    model = clone(ESTIMATORS[name]).fit(X, y)
+    loaded = saved(model, tmp_path / "one.model")
+    assert str(loaded.explain(queries)) == str(model.explain(queries))
+    assert loaded.explain(queries) == model.explain(queries)
+
+
+def test_names_of_features_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y, queries = task()
+    names = [f"feature {i}" for i in range(WIDTH)]
+    model = HOTClassifier(BASE).fit(pandas.DataFrame(X, columns=names), y)
+    loaded = saved(model, tmp_path / "one.model")
+    assert loaded.feature_names_in_.tolist() == names
+    assert loaded.feature_names_in_.dtype == object
+    table = pandas.DataFrame(queries, columns=names)
+    np.testing.assert_array_equal(loaded.predict_proba(table), model.predict_proba(table))
+    with pytest.raises(InputError, match="feature names"):
+        loaded.predict(table[names[::-1]])
+
+
+@pytest.mark.parametrize("names", [["a"], ["a"] * 7, [], 6, None])
+def test_names_that_are_not_those_of_the_features_are_refused(names, sound_models, tmp_path):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["fitted"]["feature_names_in_"] = {"text": names, "objects": True} if names is not None else "a"
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model")
+
+
+def test_a_loaded_classifier_has_left_its_folder(tmp_path):
+    X, y, _ = task()
+    loaded = saved(HOTClassifier(BASE).fit(X, y), tmp_path / "one.model")
+    for array in (loaded.coef_, loaded.transform_.axes, loaded.transfer_weights_, loaded.base_means_):
+        while array.base is not None:
+            array = array.base
+        assert isinstance(array, np.ndarray)
+        assert array.flags.writeable
+
+
+def test_features_of_any_magnitude_are_loaded(tmp_path):
+    X, y, queries = task()
+    for i, factor in enumerate((1e-150, 1e150)):
+        bank = BaseClasses.from_samples(BASE.samples * factor, BASE.labels)
+        model = HOTClassifier(bank, power=1.0).fit(X * factor, y)
+        check_same(model, saved(model, tmp_path / f"{i}.model"), queries * factor)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, -1.0, 3.0])
+def test_classifiers_on_powers_are_loaded(power, tmp_path):
+    X, y, queries = task(power=0.5)
+    bank = BaseClasses.from_samples(np.abs(BASE.samples) + 0.01, BASE.labels)
+    for i, model in enumerate((HOTClassifier(bank, power=power), CosineClassifier(power=power))):
+        check_same(model.fit(X, y), saved(model, tmp_path / f"{i}.model"), queries)
+
+
+def test_the_class_of_a_model_is_asked_for(tmp_path):
+    X, y, _ = task()
+    CosineClassifier().fit(X, y).save(tmp_path / "one.model")
+    with pytest.raises(InputError, match="holds a 'CosineClassifier'"):
+        HOTClassifier.load(tmp_path / "one.model")
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_pickled_classifiers_answer_as_before(name, tmp_path):
+    X, y, queries = task()
+    model = clone(ESTIMATORS[name]).fit(X, y)
+    check_same(model, pickle.loads(pickle.dumps(model)), queries)
+    loaded = saved(model, tmp_path / "one.model")
+    check_same(model, pickle.loads(pickle.dumps(loaded)), queries)
+
+
+def test_a_loaded_classifier_saves_again_as_it_was(tmp_path):
+    X, y, queries = task()
+    model = HOTClassifier(BASE).fit(X, y)
+    loaded = saved(model, tmp_path / "one.model")
+    again = saved(loaded, tmp_path / "two.model")
+    check_same(model, again, queries)
+    for file in ("model.json", "model.safetensors"):
+        assert (tmp_path / "one.model" / file).read_bytes() == (tmp_path / "two.model" / file).read_bytes()
+
+
+# --- with and without the base classes ----------------------------------------------------------------------
+
+WITH_BASE = [name for name in ESTIMATORS if getattr(ESTIMATORS[name], "base", None) is not None]
+
+
+@pytest.mark.parametrize("name", WITH_BASE)
+def test_with_its_base_classes_it_is_fitted_again(name, tmp_path):
+    X, y, queries = task()
+    model = clone(ESTIMATORS[name]).fit(X, y)
+    loaded = saved(model, tmp_path / "one.model", base=ragged_bank(width=WIDTH))
+    assert isinstance(loaded.base, BaseClasses)
+    check_same(model, loaded, queries)
+    check_same(model, clone(loaded).fit(X, y), queries)
+    other_X, other_y, _ = task(2, 1)
+    check_same(clone(ESTIMATORS[name]).fit(other_X, other_y), loaded.fit(other_X, other_y), queries)
+
+
+@pytest.mark.parametrize("name", WITH_BASE)
+def test_without_its_base_classes_it_is_not_fitted_and_says_what_to_pass(name, tmp_path):
+    X, y, queries = task()
+    loaded = saved(clone(ESTIMATORS[name]).fit(X, y), tmp_path / "one.model")
+    assert isinstance(loaded.base, UnloadedBase)
+    expected = loaded.predict_proba(queries)
+    for unfitted in (loaded, clone(loaded), pickle.loads(pickle.dumps(loaded))):
+        with pytest.raises(ParameterError, match=r"loaded without its base classes .*: pass base to load"):
+            unfitted.fit(X, y)
+    np.testing.assert_array_equal(loaded.predict_proba(queries), expected)
+    assert "UnloadedBase" in repr(loaded)
+    # Whoever has the bank after all may hand it over.
+    loaded.set_params(base=BASE).fit(X, y)
+    np.testing.assert_array_equal(loaded.predict_proba(queries), expected)
+
+
+def test_evaluation_without_the_base_classes_says_what_to_pass(tmp_path):
+    X, y, _ = task()
+    loaded = saved(HOTClassifier(BASE).fit(X, y), tmp_path / "one.model")
+    with pytest.raises(ParameterError, match="loaded without its base classes"):
+        evaluate({"hot": loaded}, *make_bank(4, 9, WIDTH), ways=2, shots=1, queries=2, tasks=2, n_jobs=1)
+
+
+def test_a_model_of_a_loaded_bank_is_loaded_with_either(tmp_path):
+    X, y, queries = task()
+    BASE.save(tmp_path / "one.bank")
+    bank = BaseClasses.load(tmp_path / "one.bank")
+    model = HOTClassifier(bank).fit(X, y)
+    for base in (bank, BASE, pickle.loads(pickle.dumps(bank))):
+        check_same(model, HOTClassifier.load(_once(model, tmp_path), base=base).fit(X, y), queries)
+
+
+def _once(model, folder):
+    path = folder / "one.model"
+    if not path.exists():
+        model.save(path)
+    return path
+
+
+def test_models_of_banks_of_statistics_are_loaded_with_them(tmp_path):
+    X, y, queries = task()
+    BASE.save(tmp_path / "one.bank", samples=False, covariance="pooled")
+    small = BaseClasses.load(tmp_path / "one.bank")
+    model = HOTClassifier(small, cost="mean-cosine").fit(X, y)
+    loaded = saved(model, tmp_path / "one.model", base=BaseClasses.load(tmp_path / "one.bank"))
+    check_same(model, loaded.fit(X, y), queries)
+    with pytest.raises(InputError, match="other base classes"):
+        HOTClassifier.load(tmp_path / "one.model", base=BASE)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "kind", "message"),
+    [
+        ("hot", ragged_bank(seed=1), InputError, "fitted with other base classes: load it without base, or"),
+        ("hot", "birds.bank", ParameterError, "base must be a BaseClasses or None, got str"),
+        ("hot without base", BASE, InputError, "fitted without base classes: load it without base"),
+    ],
+)
+def test_other_base_classes_are_refused(name, base, kind, message, tmp_path):
+    X, y, _ = task()
+    clone(ESTIMATORS[name]).fit(X, y).save(tmp_path / "one.model")
+    with pytest.raises(kind, match=message) as error:
+        HOTClassifier.load(tmp_path / "one.model", base=base)
+    assert "\n" not in str(error.value)
+
+
+# --- what cannot be saved, and overwriting ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [np.random.RandomState(0), np.random.mtrand._rand])
+def test_a_random_state_that_has_moved_on_cannot_be_saved(state, tmp_path):
+    X, y, _ = task()
+    model = FreeLunchClassifier(BASE, random_state=state, n_generated=30).fit(X, y)
+    with pytest.raises(ParameterError, match=r"random_state is .*, which cannot be saved: use") as error:
+        model.save(tmp_path / "one.model")
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_is_not_fitted_cannot_be_saved(name, tmp_path):
+    with pytest.raises(NotFittedError):
+        clone(ESTIMATORS[name]).save(tmp_path / "one.model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_replaced_unasked_and_only_models_ever(tmp_path):
+    X, y, queries = task()
+    path = tmp_path / "one.model"
+    first, second = HOTClassifier(BASE).fit(X, y), HOTClassifier(BASE, C=0.1).fit(X, y)
+    first.save(path)
+    with pytest.raises(InputError, match="pass overwrite=True"):
+        second.save(path)
+    check_same(first, HOTClassifier.load(path), queries)
+    second.save(path, overwrite=True)
+    check_same(second, HOTClassifier.load(path), queries)
+    assert list(tmp_path.iterdir()) == [path]
+    BASE.save(tmp_path / "one.bank")
+    with pytest.raises(InputError, match=r"has no model\.json: choose another name"):
+        first.save(tmp_path / "one.bank", overwrite=True)
+    assert BaseClasses.load(tmp_path / "one.bank").fingerprint == BASE.fingerprint
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("what", ["write_tensors", "write_sealed"])
+@pytest.mark.parametrize("there", [False, True])
+def test_what_goes_wrong_leaves_nothing_behind(what, error, there, tmp_path, monkeypatch):
+    X, y, queries = task()
+    path = tmp_path / "one.model"
+    first, second = HOTClassifier(BASE).fit(X, y), HOTClassifier(BASE, C=0.1).fit(X, y)
+    if there:
+        first.save(path)
+
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(models, what, failing)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        second.save(path, overwrite=True)
+    assert list(tmp_path.iterdir()) == ([path] if there else [])
+    if there:
+        check_same(first, HOTClassifier.load(path), queries)
+
+
+def test_a_folder_without_a_model_says_how_to_make_one(tmp_path):
+    BASE.save(tmp_path / "one.bank")
+    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "one.bank"):
+        with pytest.raises(InputError, match=r"is not a model, it has no model\.json: write one with save"):
+            HOTClassifier.load(path)
+
+
+# --- torn and hostile ---------------------------------------------------------------------------------------
+
+SPOILT = {
+    "hot": ESTIMATORS["hot"],
+    "without base": ESTIMATORS["hot without base"],
+    "centroid": ESTIMATORS["centroid with base"],
+    "matching": ESTIMATORS["matching"],
+    "two covariances": ESTIMATORS["two covariances"],
+}
+
+
+@pytest.fixture(scope="module")
+def sound_models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    X, y, _ = task(shots=2)
+    for name, estimator in SPOILT.items():
+        clone(estimator).fit(X, np.array(["auk", "wren", "owl"])[y]).save(folder / name)
+    return folder
+
+
+@pytest.fixture(params=SPOILT)
+def spoilt(request, sound_models, tmp_path):
+    """A class, and a fresh copy of a sound model of it to spoil."""
+    shutil.copytree(sound_models / request.param, tmp_path / "one.model")
+    return type(SPOILT[request.param]), tmp_path / "one.model"
+
+
+def check_sentence(error):
+    text = str(error)
+    assert "\n" not in text
+    assert len(text) < 700
+    assert text.endswith(".")
+
+
+def check_refused(kind, folder, message=None):
+    with pytest.raises(InputError, match=message) as error:
+        kind.load(folder)
+    check_sentence(error.value)
+
+
+def accepted(kind, folder):
+    """False where it is refused with one sentence; else it must predict and explain, with numbers."""
+    try:
+        model = kind.load(folder)
+    except InputError as error:
+        check_sentence(error)
+        return False
+    queries = np.abs(task()[2])
+    assert np.isfinite(model.predict_proba(queries)).all()
+    assert model.predict(queries).shape == (len(queries),)
+    if hasattr(model, "explain"):
+        assert str(model.explain(queries))
+    return True
+
+
+def test_every_file_cut_short_anywhere_is_refused(spoilt):
+    kind, folder = spoilt
+    for file in sorted(folder.iterdir()):
+        whole = file.read_bytes()
+        lengths = {0, 1, 7, 8, 9, *range(0, len(whole), max(1, len(whole) // 25)), len(whole) - 3}
+        # A text that lacks its last line feed is whole.
+        for length in sorted(lengths - {len(whole) - 1}):
+            file.write_bytes(whole[:length])
+            check_refused(kind, folder)
+        file.write_bytes(whole)
+    assert accepted(kind, folder)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "a folder", "a dangling link", "a pipe", "an empty file", "HTML"])
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
+def test_every_file_replaced_is_refused(sound_models, tmp_path, name, instead):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / name
+    file.unlink()
+    if instead == "a folder":
+        file.mkdir()
+    elif instead == "a dangling link":
+        file.symlink_to("nowhere")
+    elif instead == "a pipe":
+        os.mkfifo(file)
+    elif instead != "nothing":
+        file.write_text("" if instead == "an empty file" else "<!DOCTYPE html>\n<html></html>")
+    check_refused(HOTClassifier, tmp_path / "one.model")
+
+
+def paths_of(value, path=()):
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from paths_of(item, (*path, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value[:2]):
+            yield from paths_of(item, (*path, i))
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+OTHERS = [
+    None, True, -1, 2.5, float("nan"), "text", [], {}, {"tensor": "coef_"}, {"type": "FeatureTransform"},
+    {"text": ["a", "b", "c"], "objects": False},
+]  # fmt: skip
+ESSENTIAL = {
+    "format", "version", "class", "coef_", "intercept_", "classes_", "transform_", "n_features_in_",
+}  # fmt: skip
+
+
+def test_every_field_deleted_or_retyped_is_refused_or_harmless(spoilt):
+    kind, folder = spoilt
+    whole = (folder / "model.json").read_text()
+    content = json.loads(whole)
+    taken = []
+    for path in paths_of(content):
+        for other in ["delete", *OTHERS]:
+            changed = json.loads(whole)
+            parent = at(changed, path[:-1])
+            if other == "delete":
+                del parent[path[-1]]
+            elif other == parent[path[-1]]:
+                continue
+            else:
+                parent[path[-1]] = other
+            (folder / "model.json").write_text(json.dumps(changed))
+            if accepted(kind, folder):
+                taken.append((path, other))
+    for path, other in taken:
+        # Another power, scale or offset, or other labels, make another model, which is as sound.
+        labels = "classes_" in path and isinstance(other, (str, dict))
+        another = other != "delete" and (labels or path[-1] in ("power", "offset", "scale", "unit", "objects"))
+        assert another or not ESSENTIAL & set(path), f"{path} {other!r} was accepted"
+        # No parameter falls back to its default.
+        assert not (path[0] == "parameters" and other == "delete"), path
+
+
+def rewritten(folder, change):
+    """Change the tensors of a model."""
+    path = folder / "model.safetensors"
+    tensors = {name: np.array(x) for name, x in map_tensors(path).tensors.items()}
+    change(tensors)
+    write_tensors(path, tensors, {})
+
+
+def test_every_tensor_of_another_shape_or_with_bad_numbers_is_refused_or_harmless(spoilt):
+    kind, folder = spoilt
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    names = {name: np.array(x) for name, x in map_tensors(path).tensors.items()}
+    for name, x in names.items():
+        others = [x[:-1], x[None], np.concatenate([x, x]), x.reshape(-1)[:0]]
+        if x.dtype.kind == "f" and x.size:
+            spoiled = x.copy()
+            spoiled.reshape(-1)[-1] = np.nan
+            path.write_bytes(whole)
+            rewritten(folder, lambda tensors, name=name, bad=spoiled: tensors.update({name: bad}))
+            check_refused(kind, folder, "NaN or infinity")
+        for other in others:
+            path.write_bytes(whole)
+            rewritten(folder, lambda tensors, name=name, other=other: tensors.update({name: other}))
+            if accepted(kind, folder):
+                assert other.size == x.size or name.split(".")[0] not in ESSENTIAL
+        path.write_bytes(whole)
+        rewritten(folder, lambda tensors, name=name: tensors.pop(name))
+        check_refused(kind, folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["support_", "own_parts_", "slopes_", "spectrum_", "calibrated_means_", "base_means_", "transfer_weights_"]
+)
+def test_what_explains_must_be_of_one_fit(name, sound_models, tmp_path):
+    for change in (lambda x: x[:-1], lambda x: x[None], lambda x: np.concatenate([x, x], axis=-1)):
+        shutil.copytree(sound_models / "hot", tmp_path / "one.model", dirs_exist_ok=True)
+        rewritten(tmp_path / "one.model", lambda tensors, change=change: tensors.update({name: change(tensors[name])}))
+        check_refused(HOTClassifier, tmp_path / "one.model", f"{name} is not of shape")
+
+
+@pytest.mark.parametrize("name", ["support_labels_", "target_labels_"])
+def test_labels_of_other_classes_are_refused(name, sound_models, tmp_path):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["fitted"][name]["text"][0] = "gull"
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model", "labels do not match classes_")
+
+
+def test_a_model_that_claims_to_be_huge_takes_no_memory(spoilt):
+    kind, folder = spoilt
+    description = json.loads((folder / "model.json").read_text())
+    for width in (10**9, 10**12, 10**18, 2**63):
+        description["fitted"]["n_features_in_"] = width
+        (folder / "model.json").write_text(json.dumps(description))
+        check_refused(kind, folder)
+
+
+@pytest.mark.parametrize("version", [0, 1, "2", None])
+def test_other_versions_are_refused_by_their_number(sound_models, tmp_path, version):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": version}))
+    check_refused(HOTClassifier, tmp_path / "one.model", "but this hotshot reads version 2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("predict", "x"), ("_logits", None), ("__class__", None), ("__dict__", {}), ("fit", 1), ("base", None)],
+)
+def test_only_fitted_attributes_are_set(sound_models, tmp_path, name, value):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["fitted"][name] = value
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model")
+
+
+@pytest.mark.parametrize(("name", "value"), [("alpha", -1), ("cost", "x"), ("head", None), ("n_generated", 2.5)])
+def test_parameters_that_fit_would_refuse_are_refused_on_loading(sound_models, tmp_path, name, value):
+    shutil.copytree(sound_models / "hot", tmp_path / "one.model")
+    file = tmp_path / "one.model" / "model.json"
+    content = json.loads(file.read_text())
+    content["parameters"][name] = value
+    file.write_text(json.dumps(content))
+    check_refused(HOTClassifier, tmp_path / "one.model", "is not a valid model")
+
+
+def test_errors_of_models_are_of_hotshot(spoilt):
+    kind, folder = spoilt
+    (folder / "model.json").write_text("{}")
+    with pytest.raises(HotshotError):
+        kind.load(folder)

@@ -1,0 +1,432 @@
+"""Old and new classes together, classes that come and go, and samples of no class."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
+from hotshot.classifiers import confidence, open_world
+from hotshot.classifiers.confidence import CONFIDENCE, LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
+from hotshot.errors import InputError, OpenWorldWarning, ParameterError
+from hotshot.method import joint
+
+WIDTH, OLD = 12, 24
+# Settings that need no choosing.
+SET = {"mean_rule": "posterior", "epsilon": 0.02, "n_generated": 300, "support_weight": 20.0}
+
+
+def samples(classes, per_class, seed, spread=0.25):
+    """Samples of classes around random centres, which depend on the class alone."""
+    rng = np.random.default_rng(seed)
+    centres = np.stack([np.random.default_rng([7, c]).normal(size=WIDTH) for c in classes])
+    X = np.repeat(centres, per_class, axis=0) + spread * rng.normal(size=(len(centres) * per_class, WIDTH))
+    return X, np.repeat([f"class {c:02d}" for c in classes], per_class)
+
+
+def bank(dtype=np.float64, **kwargs):
+    X, y = samples(range(OLD), 20, seed=0, **kwargs)
+    return BaseClasses.from_samples(X.astype(dtype), y)
+
+
+BANK, NEW = bank(), range(OLD, OLD + 6)
+
+
+def test_old_and_new_classes_are_answered_together():
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    assert model.classes_.tolist() == [f"class {c:02d}" for c in range(OLD + 6)]
+    assert model.is_new_.tolist() == [False] * OLD + [True] * 6
+    queries, labels = samples(range(OLD + 6), 10, seed=2)
+    probabilities = model.predict_proba(queries)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert np.mean(model.predict(queries) == labels) > 0.95
+
+
+def test_one_new_class_is_enough():
+    X, y = samples([OLD], 3, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    queries, labels = samples([0, OLD], 10, seed=2)
+    assert np.mean(model.predict(queries) == labels) > 0.9
+
+
+def test_one_class_or_none_of_these(tmp_path):
+    """With a bank, a closed model may have one class: the question is whether a sample belongs to it."""
+    X, y = samples([OLD], 3, seed=1)
+    model = HOTClassifier(bank(), **SET).fit(X, y)
+    own, strangers = samples([OLD], 40, seed=2)[0], samples(range(40, 60), 10, seed=3)[0]
+    assert np.mean(model.predict(own, reject=0.05) == "class 24") > 0.8
+    assert np.mean(model.predict(strangers, reject=0.05, unknown="?") == "?") > 0.8
+    np.testing.assert_array_equal(model.predict_proba(own), 1)
+    assert "There is no other class." in str(model.explain(own[:1]))
+    assert "class 24 100%" in repr(model.suggest(own, 3))
+    assert set(model.predict_batch(own)) == {"class 24"}
+    model.save(tmp_path / "one.model")
+    assert HOTClassifier.load(tmp_path / "one.model", base=model.base).add(*samples([OLD + 1], 2, 1)).classes_.size == 2
+    with pytest.raises(InputError, match="at least 2 classes, got 1 class"):
+        HOTClassifier().fit(X, y)
+
+
+def test_samples_of_old_classes_go_into_the_bank():
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    more, labels = samples([2, OLD, 5], 3, seed=9)
+    model.add_samples(more, labels)
+    is_old = labels != f"class {OLD}"
+    base = BaseClasses.from_samples(np.concatenate([BANK.samples, more[is_old]]),
+                                    np.concatenate([BANK.names[BANK.labels], labels[is_old]]))  # fmt: skip
+    fresh = HOTClassifier(base, include_base=True, **SET)
+    fresh.fit(np.concatenate([X, more[~is_old]]), np.concatenate([y, labels[~is_old]]))
+    assert model.base.fingerprint == base.fingerprint
+    queries, _ = samples(range(OLD + 6), 3, seed=2)
+    np.testing.assert_allclose(model.predict_proba(queries), fresh.predict_proba(queries), atol=1e-3)
+
+
+def test_old_classes_are_separated_as_without_new_ones():
+    base = bank(spread=0.8)
+    queries, _ = samples(range(OLD), 20, seed=3, spread=0.8)
+    answers = []
+    for classes in ([OLD], NEW):
+        model = HOTClassifier(base, include_base=True, **SET).fit(*samples(classes, 2, seed=1))
+        answers.append(model.decision_function(queries)[:, ~model.is_new_].argmax(axis=1))
+    assert np.array_equal(*answers)
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.02, 0.2])
+def test_old_classes_lose_at_most_what_was_allowed(limit):
+    base = bank(spread=0.9)
+    queries, labels = samples(range(OLD), 200, seed=3, spread=0.9)
+    model = HOTClassifier(base, include_base=True, base_loss=limit, **SET).fit(*samples(NEW, 1, seed=1, spread=0.9))
+    logits = model.decision_function(queries)
+    alone = model.classes_[~model.is_new_][logits[:, ~model.is_new_].argmax(axis=1)] == labels
+    together = model.predict(queries) == labels
+    # Judged by 4 samples of each class, so not exactly.
+    assert alone.mean() - together.mean() <= 1.5 * limit + 0.05
+    free = HOTClassifier(base, include_base=True, base_loss=None, **SET).fit(*samples(NEW, 1, seed=1, spread=0.9))
+    assert (model.balance_ < free.balance_) == (limit < 0.2)
+
+
+@pytest.mark.parametrize("include_base", [False, True])
+def test_a_model_that_grew_is_the_one_that_was_fitted_at_once(include_base, tmp_path):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    queries, _ = samples(range(OLD + 6), 5, seed=2, spread=0.6)
+    whole = HOTClassifier(base, include_base=include_base, **SET).fit(X, y)
+    first = np.isin(y, np.unique(y)[:4])
+    model = HOTClassifier(base, include_base=include_base, **SET).fit(X[first][::2], y[first][::2])
+    model.add_samples(X[first][1::2], y[first][1::2])
+    model.save(tmp_path / "one.model")
+    model = HOTClassifier.load(tmp_path / "one.model", base=base)
+    model.add_classes(X[~first], y[~first])
+    np.testing.assert_allclose(model.predict_proba(queries), whole.predict_proba(queries), atol=1e-6)
+    model.remove_classes(np.unique(y)[4:])
+    before = HOTClassifier(base, include_base=include_base, **SET).fit(X[first], y[first])
+    np.testing.assert_allclose(model.predict_proba(queries), before.predict_proba(queries), atol=1e-6)
+
+
+def test_a_loaded_model_grows_without_training_its_base_classes_again(tmp_path, monkeypatch):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    first = y != y[-1]
+    whole = HOTClassifier(base, include_base=True, **SET).fit(X, y)
+    HOTClassifier(base, include_base=True, **SET).fit(X[first], y[first]).save(tmp_path / "one.model")
+    base.save(tmp_path / "one.bank")
+    # Those without the held-out samples are trained from the rows of the model.
+    starts, rows_of = [], joint._old_rows
+    monkeypatch.setattr(joint, "_old_rows", lambda *given: starts.append(given[-1]) or rows_of(*given))
+
+    def loaded():
+        return HOTClassifier.load(tmp_path / "one.model", base=BaseClasses.load(tmp_path / "one.bank"))
+
+    model = loaded().add_classes(X[~first], y[~first])
+    assert all(start is not None for start in starts)
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+    other = loaded().set_params(C=3.0).add_classes(X[~first], y[~first])
+    assert any(start is None for start in starts)
+    fresh = HOTClassifier(base, include_base=True, C=3.0, **SET).fit(X, y)
+    np.testing.assert_allclose(other.predict_proba(X), fresh.predict_proba(X), atol=1e-6)
+
+
+def test_what_old_classes_lose_is_measured_on_samples_that_were_not_trained_on(monkeypatch):
+    asked = []
+    for name in ("balance", "_temperature"):
+        function = getattr(open_world, name)
+        monkeypatch.setattr(
+            open_world, name, lambda old, *rest, run=function, **more: asked.append(old) or run(old, *rest, **more)
+        )
+    HOTClassifier(bank(), include_base=True, **SET).fit(*samples(NEW, 3, seed=1))
+    assert len(asked) == 2
+    for old in asked:
+        assert len(old.held_out)
+        assert not np.isin(old.held_out[:, 0], old.points[:, 0]).any()
+
+
+def test_what_cannot_grow_says_so_and_stays_as_it_was(tmp_path):
+    base, (X, y) = bank(), samples(NEW, 3, seed=1)
+    model = HOTClassifier(base, include_base=True, **SET).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(InputError, match="'class 24' is a class of this model already: use add_samples"):
+        model.add_classes(X[:2], y[:2])
+    with pytest.raises(InputError, match="'class 40' is not a class of this model: use add_classes"):
+        model.add_samples(X[:2], ["class 40"] * 2)
+    with pytest.raises(InputError, match="'class 00' is not a new class"):
+        model.remove_classes("class 00")
+    with pytest.raises(InputError, match="No new class would be left"):
+        model.remove_classes(np.unique(y))
+    with pytest.raises(InputError, match="NaN"):
+        model.add_classes(np.full((2, WIDTH), np.nan), ["x", "y"])
+    assert np.array_equal(model.predict_proba(X), before)
+    model.save(tmp_path / "one.model")
+    with pytest.raises(ParameterError, match="pass base to load"):
+        HOTClassifier.load(tmp_path / "one.model").remove_classes("class 24")
+
+
+def test_shared_and_unlike_names_are_refused():
+    X, _ = samples(NEW, 2, seed=1)
+    model = HOTClassifier(bank(), include_base=True, **SET)
+    with pytest.raises(
+        InputError, match="Labels must be of one type, got text such as 'class 00' and numbers such as 0"
+    ):
+        model.fit(X, np.repeat(range(6), 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InputError, match="'class 03' is a base class and a new class"):
+            model.fit(X, np.repeat([f"class {c:02d}" for c in range(3, 9)], 2))
+
+
+@pytest.mark.parametrize("changes", [{"head": "sampled"}, {"alpha": 0.2}, {"power_on_base": False}])
+def test_settings_that_do_not_go_together_are_refused(changes):
+    with pytest.raises(ParameterError, match="include_base needs head"):
+        HOTClassifier(bank(), include_base=True, **SET | changes).fit(*samples(NEW, 2, seed=1))
+
+
+def test_a_bank_without_samples_cannot_be_answered(tmp_path):
+    bank().save(tmp_path / "small.bank", samples=False, covariance="diagonal")
+    model = HOTClassifier(BaseClasses.load(tmp_path / "small.bank"), include_base=True, cost="mean-cosine", **SET)
+    with pytest.raises(ParameterError, match="include_base needs a bank with samples"):
+        model.fit(*samples(NEW, 2, seed=1))
+
+
+@pytest.mark.parametrize("include_base", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_samples_of_no_class_are_detected_and_rejected(include_base, dtype):
+    X, y = samples(NEW, 3, seed=1)
+    model = HOTClassifier(bank(dtype), include_base=include_base, **SET).fit(X.astype(dtype), y)
+    queries, labels = samples(NEW, 40, seed=2)
+    strangers, _ = samples(range(40, 60), 10, seed=3)
+    queries, strangers = queries.astype(dtype), strangers.astype(dtype)
+    known, strange = model.outlier_score(queries), model.outlier_score(strangers)
+    assert np.mean(known[:, None] < strange) > 0.97
+    answers = model.predict(queries, reject=0.05)
+    assert np.mean([answer is None for answer in answers]) < 0.2
+    kept = answers != None  # noqa: E711
+    assert np.mean(answers[kept] == labels[kept]) > 0.95
+    assert np.mean(model.predict(strangers, reject=0.05, unknown="?") == "?") > 0.8
+    more = [np.mean(model.predict(queries, reject=share, unknown="?") == "?") for share in (0.01, 0.1, 0.5)]
+    assert more == sorted(more)
+
+
+def false_alarms(base, shots, between, within, tasks=12):
+    """Shares of samples of new classes that reject=0.1 rejects, with thresholds as they are and without correction.
+
+    New classes lie `between` times as far from each other as base classes, and their samples vary `within` as much.
+    """
+    as_is, uncorrected, deviations = [], [], []
+    for seed in range(tasks):
+        classes = range(30 + 6 * seed, 36 + 6 * seed)
+        X, y = samples(classes, shots + 40, seed=seed, spread=0.5 * within / between)
+        is_support = np.tile(np.arange(shots + 40) < shots, 6)
+        model = HOTClassifier(base, **SET).fit(between * X[is_support], y[is_support])
+        fits = -model.outlier_score(between * X[~is_support])
+        usual = model._confidence(model.parts()[1]).scores_at(6, shots, 0.0, 1)
+        for found, scores in ((as_is, model.alarm_scores_[0]), (uncorrected, usual)):
+            found.append(np.mean(fits < np.interp(0.1, LEVELS, scores)))
+        deviations.append(model.support_deviation_)
+    return np.mean(as_is), np.mean(uncorrected), np.mean(deviations)
+
+
+@pytest.fixture(scope="module")
+def spread_bank():
+    return bank(spread=0.5)
+
+
+@pytest.mark.parametrize("shots", [1, 2, 5])
+def test_false_alarms_are_those_asked_for_where_new_classes_are_like_base_classes(spread_bank, shots):
+    alarms, uncorrected, _ = false_alarms(spread_bank, shots, between=1, within=1)
+    assert 0.04 < alarms < 0.18
+    assert abs(alarms - uncorrected) < 0.05
+
+
+@pytest.mark.parametrize("shots", [2, 5])
+@pytest.mark.parametrize(("between", "within"), [(0.7, 1.0), (1.0, 1.4)])
+def test_false_alarms_follow_the_support_where_new_classes_are_harder(spread_bank, shots, between, within):
+    alarms, uncorrected, deviation = false_alarms(spread_bank, shots, between, within)
+    assert uncorrected > 0.18
+    assert abs(alarms - 0.1) < 0.9 * abs(uncorrected - 0.1)
+    assert deviation < -1
+
+
+def test_support_unlike_base_classes_warns(spread_bank):
+    for within, is_warned in ((1, False), (4, True)):
+        X, y = samples(NEW, 5, seed=1, spread=0.5 * within)
+        model = HOTClassifier(spread_bank, **SET).fit(X, y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(X, reject=0.05)
+        messages = [str(w.message) for w in caught if issubclass(w.category, OpenWorldWarning)]
+        assert [bool(re.search("differs from that of held-out base classes by", text)) for text in messages] == [
+            True
+        ] * is_warned
+
+
+def test_what_an_older_version_kept_is_measured_again():
+    base, (X, y) = bank(), samples(NEW, 2, seed=1)
+    before = HOTClassifier(base, **SET).fit(X, y).alarm_scores_
+    again = bank()
+    for key, kept in base.choices.items():
+        if key.startswith(CONFIDENCE):
+            again.choices[key] = {name: x for name, x in kept.items() if name != "usual"}
+    assert np.array_equal(HOTClassifier(again, **SET).fit(X, y).alarm_scores_, before)
+
+
+def test_rejecting_needs_a_bank_and_a_share():
+    X, y = samples(NEW, 2, seed=1)
+    few = BaseClasses.from_samples(*samples(range(6), 20, seed=0))
+    with pytest.raises(ParameterError, match="at least 20 base classes"):
+        HOTClassifier(few, **SET).fit(X, y).predict(X, reject=0.05)
+    assert HOTClassifier(few, **SET).fit(X, y).outlier_score(X).shape == (12,)
+    with pytest.raises(ParameterError, match="without base classes has no outlier scores"):
+        HOTClassifier().fit(X, y).outlier_score(X)
+    model = HOTClassifier(bank(), **SET).fit(X, y)
+    for reject in (0, 1.0, -0.1, "much", float("nan")):
+        with pytest.raises(ParameterError, match="reject must be a number"):
+            model.predict(X, reject=reject)
+
+
+def test_a_bank_seen_in_training_warns_of_more_false_alarms():
+    X, y = samples(range(OLD), 20, seed=0)
+    base = BaseClasses.from_samples(X, y, seen_in_training=True)
+    X, y = samples(NEW, 2, seed=1)
+    model = HOTClassifier(base).fit(X, y)
+    with pytest.warns(OpenWorldWarning, match="was trained on the base classes"):
+        model.predict(X, reject=0.05)
+
+
+@pytest.mark.parametrize(
+    ("trained_on", "shots", "is_warned"), [(["class 00"], 1, True), (["class 00"], 2, False), (["x"], 1, False)]
+)
+def test_one_shot_warns_where_the_header_says_that_the_extractor_knows_the_classes(trained_on, shots, is_warned):
+    about = {"network": {"trained_on": trained_on}}
+    base = BaseClasses.from_samples(*samples(range(OLD), 20, seed=0), about=about)
+    X, y = samples(NEW, shots, seed=1)
+    model = HOTClassifier(base, **SET).fit(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.predict(X, reject=0.05)
+    assert any("was trained on the base classes" in str(w.message) for w in caught) == is_warned
+
+
+def test_calibration_improves_probabilities(monkeypatch):
+    monkeypatch.setattr(confidence, "SCORED_QUERIES", 4800)
+    base = bank(spread=0.9)
+    errors = {}
+    for calibrated in (True, False):
+        confident, right = [], []
+        for seed in range(6):
+            classes = range(30 + 6 * seed, 36 + 6 * seed)
+            model = HOTClassifier(base, calibrate_probabilities=calibrated, **SET)
+            model.fit(*samples(classes, 1, seed=seed, spread=0.9))
+            queries, labels = samples(classes, 40, seed=100 + seed, spread=0.9)
+            confident.append(model.predict_proba(queries).max(axis=1))
+            right.append(model.predict(queries) == labels)
+        errors[calibrated] = abs(np.mean(np.concatenate(confident)) - np.mean(np.concatenate(right)))
+    assert errors[True] < errors[False]
+
+
+def test_other_classifiers_with_a_bank_have_outlier_scores():
+    X, y = samples(NEW, 2, seed=1)
+    model = FreeLunchClassifier(
+        BaseClasses.from_samples(np.abs(samples(range(OLD), 20, seed=0)[0]), np.repeat(range(OLD), 20))
+    )
+    assert model.fit(np.abs(X), y).outlier_score(np.abs(X)).shape == (12,)
+
+
+def test_the_fitted_temperature_is_that_of_the_labels():
+    """Labels drawn from softmax(logits / T) ask for T."""
+    rng = np.random.default_rng(0)
+    for temperature in (0.5, 1.0, 3.0):
+        logits = 3 * rng.normal(size=(20000, 6))
+        noise = rng.gumbel(size=logits.shape)
+        labels = np.argmax(logits / temperature + noise, axis=1)
+        margins = logits - logits[np.arange(len(labels)), labels][:, None]
+        assert fit_temperature(margins) == pytest.approx(temperature, rel=0.05)
+    always_right = -np.abs(rng.normal(size=(50, 3))) - 1
+    always_right[:, 0] = 0
+    assert fit_temperature(always_right) == pytest.approx(np.exp(TEMPERATURES[0]))
+    assert fit_temperature(-always_right) == pytest.approx(np.exp(TEMPERATURES[1]))
+
+
+@pytest.mark.parametrize("seen", [True, False, None])
+def test_probabilities_are_softer_where_the_support_fits_worse_than_base_classes(seen):
+    base = BaseClasses.from_samples(*samples(range(OLD), 20, seed=0), seen_in_training=seen)
+    support, labels = samples(NEW, 2, seed=1)
+    # Classes as close as base classes, and each of samples that are far from each other.
+    like, unlike = (HOTClassifier(base, **SET).fit(support, own) for own in (labels, np.roll(labels, 1)))
+    assert unlike.support_deviation_ < -SOFTER_BETWEEN[1] < -SOFTER_BETWEEN[0] < like.support_deviation_
+    ratio = unlike.probability_temperature_ / like.probability_temperature_
+    assert ratio == pytest.approx(np.exp(SOFTER[0] + SOFTER[1] / 2))
+
+
+@given(seed=st.integers(0, 2**31), shots=st.sampled_from([1, 3]))
+def test_the_temperatures_of_tasks_are_those_of_models(seed, shots):
+    model = HOTClassifier(BANK, **SET)
+    base, rng = model.parts()[0], np.random.default_rng(seed)
+    labels = np.stack([rng.permutation(np.repeat(range(3), shots)) for _ in range(2)])
+    tasks = rng.normal(size=(2, 3, WIDTH))[np.arange(2)[:, None], labels] + rng.normal(size=(*labels.shape, WIDTH))
+    found = model.confidence().temperatures_of(base, base.transform(tasks), labels)
+    alone = [model.fit(own, at).probability_temperature_ for own, at in zip(tasks, labels, strict=True)]
+    np.testing.assert_allclose(found, alone, rtol=1e-6)
+
+
+def test_a_second_fit_knows_nothing_of_the_first():
+    X, y = samples(NEW, 2, seed=1)
+    queries, _ = samples(NEW, 5, seed=2)
+    model = HOTClassifier(bank(), include_base=True, **SET).fit(X, y)
+    closed = model.set_params(include_base=False).fit(X, y)
+    fresh = HOTClassifier(bank(), **SET).fit(X, y)
+    assert np.array_equal(closed.predict_proba(queries), fresh.predict_proba(queries))
+    assert vars(closed).keys() == vars(fresh).keys()
+    assert not hasattr(model.set_params(base=None).fit(X, y), "known_")
+    with pytest.raises(ParameterError, match="include_base needs base classes"):
+        HOTClassifier(include_base=True).fit(X, y)
+
+
+def test_false_alarms_of_old_classes_of_few_samples_are_those_asked_for():
+    rng = np.random.default_rng(1)
+    centres, spread = rng.normal(size=(32, 40)), 0.9
+    y, new, queries = np.repeat(np.arange(30), 10), np.repeat([30, 31], 3), np.repeat(np.arange(30), 30)
+    X, support, asked = (centres[own] + spread * rng.normal(size=(len(own), 40)) for own in (y, new, queries))
+    model = HOTClassifier(BaseClasses.from_samples(X, y), include_base=True).fit(support, new)
+    rejected = np.mean([answer is None for answer in model.predict(asked, reject=0.05)])
+    # With thresholds from samples that the means of their classes know, a fifth would be rejected.
+    assert 0.01 < rejected < 0.1
+
+
+@pytest.mark.filterwarnings("ignore::hotshot.errors.OpenWorldWarning")
+def test_new_classes_that_lie_among_old_ones_are_not_rejected_more_often_than_asked_for():
+    rng = np.random.default_rng(3)
+    width, old, ways = 20, 60, 5
+    centres = 0.39 * rng.normal(size=(old, width))
+    X = np.repeat(centres, 25, axis=0) + 0.5 * rng.normal(size=(25 * old, width))
+    base = BaseClasses.from_samples(X, np.repeat([f"old {c:02d}" for c in range(old)], 25))
+    rejected = []
+    for _ in range(8):
+        new = 0.39 * rng.normal(size=(ways, width))
+        support, queries = (new[:, None] + 0.5 * rng.normal(size=(ways, n, width)) for n in (1, 40))
+        model = HOTClassifier(base, include_base=True, **SET).fit(support[:, 0], [f"new {c}" for c in range(ways)])
+        rejected += [answer is None for answer in model.predict(queries.reshape(-1, width), reject=0.05)]
+    # With thresholds of each kind of classes alone, a sixth would be rejected.
+    assert 0.005 < np.mean(rejected) < 0.08

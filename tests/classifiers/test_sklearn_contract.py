@@ -1,0 +1,103 @@
+"""Every estimator keeps scikit-learn's contract: check_estimator passes, with no expected failure."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from conftest import make_bank
+from hotshot import (
+    BaseClasses,
+    CentroidClassifier,
+    CosineClassifier,
+    FreeLunchClassifier,
+    HOTClassifier,
+    MatchingClassifier,
+)
+from hotshot.classifiers import (
+    AlphaTIMClassifier,
+    BDCSPNClassifier,
+    DiscriminantClassifier,
+    LaplacianShotClassifier,
+    LogisticClassifier,
+    PTMAPClassifier,
+    SoftmaxCalibrationClassifier,
+    TunedFreeLunchClassifier,
+    TwoCovarianceClassifier,
+)
+
+ESTIMATORS = [
+    HOTClassifier(),
+    FreeLunchClassifier(),
+    CentroidClassifier(),
+    CentroidClassifier(normalize=None),
+    CosineClassifier(),
+    MatchingClassifier(),
+    LogisticClassifier(),
+    DiscriminantClassifier(),
+    TwoCovarianceClassifier(),
+    SoftmaxCalibrationClassifier(),
+    TunedFreeLunchClassifier(),
+    PTMAPClassifier(),
+    BDCSPNClassifier(),
+    LaplacianShotClassifier(),
+    AlphaTIMClassifier(),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.filterwarnings("default")
+def test_check_estimator_finds_no_failure(estimator):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] not in ("passed", "skipped")}
+    assert not failed
+    # One check needs an environment variable of SciPy's; no other may be skipped.
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_the_repr_without_base_names_logistic_regression():
+    assert repr(HOTClassifier(C=2.0)) == "HOTClassifier(C=2.0)  # no base classes: plain logistic regression"
+    assert eval(repr(HOTClassifier(C=2.0))).C == 2.0
+    assert repr(make_pipeline(HOTClassifier())) == "Pipeline(steps=[('hotclassifier', HOTClassifier())])"
+    assert "#" not in repr(with_bank())
+
+
+def with_bank(**parameters):
+    return HOTClassifier(BaseClasses.from_samples(*make_bank(seed=1)), **parameters)
+
+
+def test_clone_shares_the_bank_and_its_preparation():
+    model = with_bank()
+    assert clone(model).base is model.base
+
+
+def test_pickle_keeps_predictions_but_not_what_can_be_prepared_again():
+    X, y = make_bank(3, 4, seed=2)
+    model = with_bank().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert not again.base._prepared
+
+
+def test_grid_search_works_over_a_shared_bank():
+    X, y = make_bank(3, 6, seed=2)
+    search = GridSearchCV(with_bank(), {"mix": [0.3, 0.7], "head": ["bound", "sampled"]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert search.best_estimator_.base is search.estimator.base
+
+
+def test_feature_names_of_a_dataframe_are_kept_and_checked():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_bank(3, 4, width=8, seed=2)
+    frame = pandas.DataFrame(X, columns=[f"f{i}" for i in range(8)])
+    model = with_bank().fit(frame, y)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    assert np.array_equal(model.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[frame.columns[::-1]])
