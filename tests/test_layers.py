@@ -17,6 +17,7 @@ PACKAGES = [
     "files",
     "transport",
     "bank",
+    "model",
     "method",
     "classifiers",
     "evaluation",
@@ -29,7 +30,7 @@ PACKAGES = [
 PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "__init__"]
 ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
 # Inputs become features without the method; only the validation of backbones draws few-shot tasks.
-METHOD = {"transport", "bank", "method", "classifiers"}
+METHOD = {"transport", "bank", "model", "method", "classifiers"}
 FORBIDDEN = {"images": METHOD, "encoders": {*METHOD, "evaluation"}}
 
 

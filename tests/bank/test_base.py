@@ -17,7 +17,6 @@ from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot.arrays import to_numpy
 from hotshot.bank import BaseClasses, class_means, classifier_weights, pooled_covariance
 from hotshot.bank.space import LEAST_AXES, Space
-from hotshot.bank.statistics import two_covariances
 from hotshot.errors import InputError, ParameterError
 
 
@@ -363,16 +362,6 @@ def test_a_share_keeps_all_axes_of_a_bank_of_few_classes_with_fewer_samples_than
     # Settings are chosen on 20 classes with 10 samples, at a cost that grows with the axes.
     large = ragged_bank(sizes=(10,) * 15, width=200)
     assert large.prepare(plain_space(n_components=share)).transform.axes.shape[1] < 150
-
-
-def test_variance_between_classes_is_without_the_noise_of_their_means():
-    rng = np.random.default_rng(0)
-    between, within, samples = np.array([2.0, 0.5, 0.0]), np.array([1.0, 2.0, 4.0]), 2
-    centres = rng.normal(size=(20_000, 1, 3)) * np.sqrt(between)
-    x = (centres + rng.normal(size=(20_000, samples, 3)) * np.sqrt(within)).mean(axis=1)
-    two = two_covariances(x, within, np.full(len(x), samples), within=0.0, between=0.0, scale=1.0)
-    got = two.deviations[:, None] * two.axes
-    np.testing.assert_allclose(got * two.ratios @ got.T, np.diag(between), atol=0.2)
 
 
 @pytest.mark.parametrize("count", [1, 2, 6, np.int64(3)])

@@ -16,15 +16,7 @@ import numpy as np
 
 from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
 from hotshot.bank.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
-from hotshot.bank.statistics import (
-    Bucket,
-    TwoCovariances,
-    class_means,
-    classifier_weights,
-    make_buckets,
-    pooled_covariance,
-    two_covariances,
-)
+from hotshot.bank.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
 from hotshot.errors import InputError, ParameterError
 
 # Name of the samples of the bank in messages.
@@ -247,15 +239,6 @@ class PreparedBase:
     def variances(self) -> Array:
         """Variances of each class along the axes (B, V)."""
         return self.covariances.variances
-
-    def two_covariances(self, within: float = 0.2, between: float = 0.5, scale: float = 0.5) -> TwoCovariances:
-        """Covariances between and within base classes, see ``hotshot.bank.statistics``; computed once and kept."""
-        key = within, between, scale
-        kept: dict[tuple[float, ...], TwoCovariances] = self.__dict__.setdefault("_two_covariances", {})
-        if key not in kept:
-            found = two_covariances(to_numpy(self.means), to_numpy(self.spectrum), self.counts, *key)
-            kept[key] = map_arrays(found, lambda x: like(x, self.means))
-        return kept[key]
 
 
 @NO_OVERFLOW_WARNINGS

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from hotshot.classifiers.confidence import LEVELS
 from hotshot.classifiers.state import snapshot
 from hotshot.errors import ParameterError
-from hotshot.method.batch import BatchSolution, joint_inference
-from hotshot.method.familiarity import KnownClasses
+from hotshot.model.batch import BatchSolution, joint_inference
+from hotshot.model.two_covariances import KnownClasses
 
 # Samples that fit worse than all but this share of the samples of the classes count less, down to nothing.
 DOUBTFUL = 0.05

@@ -33,12 +33,12 @@ from hotshot.classifiers.suggesting import Suggesting
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
 from hotshot.labels import label_array, warn_of_similar
 from hotshot.method.calibration import class_targets, own_parts
-from hotshot.method.familiarity import SHRINKAGE, KnownClasses
 from hotshot.method.fit import fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.heads.problem import softmax
 from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
+from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
 from hotshot.transport import count_statuses
 
 # Usual standard deviation within base classes, per feature; outside of it the published alpha and C are unsuitable:
@@ -399,7 +399,7 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             places = np.argsort(np.argsort(self.is_new_, kind="stable"))
             means = np.concatenate([base.means, means])[places]
             sizes = np.concatenate([bank.counts, sizes])[places]
-        two, centre = base.two_covariances(*SHRINKAGE), base.means.mean(axis=0)
+        two, centre = two_covariances(base, *OUTLIER_SHRINKAGE), base.means.mean(axis=0)
         self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
 
     def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:

@@ -37,8 +37,8 @@ from hotshot.classifiers.held_out import (
     make_folds,
 )
 from hotshot.method.calibration import class_targets
-from hotshot.method.familiarity import SHRINKAGE, rotated_ratios, support_fits
 from hotshot.method.heads.problem import softmax
+from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, log_ratios, support_fits, two_covariances
 
 # Prefix of the keys under which a bank keeps it.
 CONFIDENCE = "confidence of "
@@ -73,11 +73,11 @@ class Confidence:
         Divisors of the logits that calibrate the probabilities.
     usual : array (ways, scored shots, 2)
         Mean and standard deviation, over tasks, of the fit of the support
-        (``hotshot.method.familiarity.support_fits``).
+        (``hotshot.model.two_covariances.support_fits``).
     moves : array (2, ways, scored shots)
         Shift of the scores per such standard deviation: of the classes of a task alone, and with the base classes.
     scores : array (3, ways, scored shots, levels)
-        Quantiles at ``LEVELS`` of the largest ratio (``hotshot.method.familiarity``) of queries, in tasks with the
+        Quantiles at ``LEVELS`` of the largest ratio (``hotshot.model.two_covariances``) of queries, in tasks with the
         usual fit of the support: over the classes of the task ``ALONE``; and, with the base classes, of the queries
         that fit a class of the task best (``BEST_NEW``) and of those that fit a base class best (``BEST_BASE``).
     best_base : array (ways, scored shots)
@@ -103,7 +103,7 @@ class Confidence:
 
     def temperatures_of(self, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The temperatures (tasks,) of tasks with this support (tasks, S, V) in the space of the bank."""
-        ways, two = int(labels.max()) + 1, base.two_covariances(*SHRINKAGE)
+        ways, two = int(labels.max()) + 1, two_covariances(base, *OUTLIER_SHRINKAGE)
         targets = class_targets(support, labels, ways)
         means, sizes = (np.stack([own[at] for own, at in zip(x, labels, strict=True)]) for x in targets)
         centre, means, x = (two.rotated(x.astype(np.float64)) for x in (base.means.mean(axis=0), means, support))
@@ -204,9 +204,9 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
                 margins.append((logits - right).reshape(-1, n))
             found.append(np.concatenate(margins))
         base = own.parts()[0]
-        two = base.two_covariances(*SHRINKAGE)
+        two = two_covariances(base, *OUTLIER_SHRINKAGE)
         centre, means, samples = map(two.rotated, (base.means.mean(axis=0), base.means, base.transform(fold.samples)))
-        of_base = rotated_ratios(two.ratios, centre, means, fold.base.counts.astype(samples.dtype), samples).max(axis=1)
+        of_base = log_ratios(two.ratios, centre, means, fold.base.counts.astype(samples.dtype), samples).max(axis=1)
         rng = np.random.default_rng([number, len(scored)])
         return found, [
             _fits_and_scores(two.ratios, centre, samples, fold.labels, of_base, k, n, rng) for n, k in scored
@@ -235,7 +235,7 @@ def _fits_and_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Fit of the support of tasks of one size (tasks,), and both scores of their queries (2, tasks, Q).
 
-    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``rotated_ratios``. The scores of samples
+    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``log_ratios``. The scores of samples
     ``of_base`` (n,) are those of their best base class.
     """
     tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
@@ -243,7 +243,7 @@ def _fits_and_scores(
     own = tasks[0].support_labels
     means, sizes = class_targets(support, np.tile(own, (len(tasks), 1)), ways)
     fits = support_fits(ratios, centre, means[:, own], sizes[:, own], support)
-    scores = rotated_ratios(ratios, centre, means, sizes, queries).max(axis=2)
+    scores = log_ratios(ratios, centre, means, sizes, queries).max(axis=2)
     beside = np.maximum(scores, of_base[np.stack([task.query for task in tasks])])
     return fits.mean(axis=1).astype(np.float64), np.stack([scores, beside]).astype(np.float64)
 

@@ -12,8 +12,8 @@ import numpy as np
 from hotshot.classifiers import explanation_views as views
 from hotshot.errors import InputError
 from hotshot.formatting import count, quoted, whole_percentage, with_interval
-from hotshot.method.attribution import TrainedOn
 from hotshot.method.heads.problem import symmetric_penalty
+from hotshot.model.attribution import TrainedOn
 from hotshot.transport.costs import cosine
 
 # Names and similarities of samples, by class.
@@ -118,7 +118,7 @@ class Reason:
     ``gap`` is the sum of ``own``, ``lent`` and ``rest``: the contributions of the examples of both classes, of the
     means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts).
     The head is linear and minimises a loss, so that every point it was trained on has its own term in the logits; see
-    the module ``hotshot.method.attribution``. This holds for all heads of hotshot and, with nothing lent, for plain
+    the module ``hotshot.model.attribution``. This holds for all heads of hotshot and, with nothing lent, for plain
     logistic regression without base classes. If a head of your own returns no slopes, or if both classes are base
     classes of a model with ``include_base``, the whole gap is in the rest and ``is_split`` is False.
 

@@ -5,8 +5,8 @@ The probabilities of a sample x are
 .. math::
     z = \frac{R (x^\lambda - c)}{\lVert R (x^\lambda - c) \rVert}, \quad p = \mathrm{softmax}(W z + b)
 
-and, for models with base classes, its outlier score is the likelihood ratio of ``hotshot.method.familiarity``, written
-as a polynomial in the deviations u from the mean of the base classes, so that large numbers do not cancel:
+and, for models with base classes, its outlier score is the log-ratio of ``hotshot.model.two_covariances``, written as a
+polynomial in the deviations u from the mean of the base classes, so that large numbers do not cancel:
 
 .. math::
     u = A z - a, \quad \mathrm{score} = -\max_k\, (\gamma_k + \beta_k \cdot u + \alpha_k \cdot u^2)
@@ -27,7 +27,7 @@ from hotshot.classifiers.confidence import LEVELS
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.atomic import replace_file
 from hotshot.files.objects import to_json
-from hotshot.method.familiarity import KnownClasses
+from hotshot.model.two_covariances import KnownClasses, predictive
 from hotshot.version import __version__
 
 SUFFIX = ".onnx"
@@ -104,12 +104,11 @@ def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _familiarity(known: KnownClasses) -> dict[str, np.ndarray]:
-    """The terms of ``class_ratios`` by powers of u: A (V, V) and a (V,), and alpha, beta and gamma of each class."""
+    """The terms of ``log_ratios`` by powers of u: A (V, V) and a (V,), and alpha, beta and gamma of each class."""
     two = known.two
     axes = (two.axes.astype(np.float64) / two.deviations.astype(np.float64)[:, None]).T
-    ratios, shots = two.ratios.astype(np.float64), known.sizes[:, None]
-    expected = ratios / (ratios + 1 / shots) * ((known.means - known.centre) @ axes.T)
-    variances = 1 + ratios / (shots * ratios + 1)
+    ratios = two.ratios.astype(np.float64)
+    expected, variances = predictive(ratios, np.zeros_like(ratios), (known.means - known.centre) @ axes.T, known.sizes)
     return {
         "axes": axes,
         "centre": axes @ known.centre,

@@ -145,7 +145,7 @@ class HOTClassifier(CalibratedClassifier):
     base_names_, base_means_ : arrays (B,) and (B, axes)
         Names and means of the base classes.
     own_parts_, slopes_, spectrum_ : arrays (samples, axes), (targets + samples, N) and (axes,)
-        Further numbers for ``explain``, see the module ``hotshot.method.attribution``: the contribution of each sample
+        Further numbers for ``explain``, see the module ``hotshot.model.attribution``: the contribution of each sample
         to its calibrated mean, derivatives of the loss in the logits of calibrated means and samples, and typical
         variances.
     learned_cost_, plan_ : arrays (B, targets)

@@ -14,7 +14,6 @@ import sklearn
 from hotshot.bank import BaseClasses
 from hotshot.bank.feature_space import FeatureSpace, check_feature_space
 from hotshot.bank.space import FeatureTransform
-from hotshot.bank.statistics import TwoCovariances
 from hotshot.classifiers.confidence import LEVELS
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import replace_folder
@@ -29,7 +28,7 @@ from hotshot.files.objects import (
     write_sealed,
 )
 from hotshot.files.tensors import map_tensors, write_tensors
-from hotshot.method.familiarity import KnownClasses
+from hotshot.model.two_covariances import KnownClasses, TwoCovariances
 from hotshot.transport import Status
 from hotshot.version import __version__
 

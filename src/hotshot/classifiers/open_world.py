@@ -17,10 +17,10 @@ from hotshot.classifiers.models import loaded
 from hotshot.classifiers.state import assign, snapshot, unfitted
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.labels import joined_labels
-from hotshot.method.familiarity import KnownClasses
 from hotshot.method.fit import FittedTasks, calibrate_tasks
 from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.parameters import Method
+from hotshot.model.two_covariances import KnownClasses
 
 
 class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.

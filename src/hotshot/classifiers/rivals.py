@@ -19,6 +19,7 @@ from hotshot.classifiers.fields import AUTO, NUMBER, POSITIVE, SHARE, parameter
 from hotshot.classifiers.include_base import IncludeBaseClassifier
 from hotshot.errors import InputError
 from hotshot.method.heads.problem import softmax, symmetric_penalty
+from hotshot.model.two_covariances import predictive, two_covariances
 from hotshot.transport.costs import squared_euclidean
 
 # Smallest variance, in units of the mean variance.
@@ -317,13 +318,11 @@ class TwoCovarianceClassifier(_NormalisedClassifier):
             self.means_, self.variances_ = means, np.ones_like(means)
             return
         _checked_spectrum(prepared)
-        two = prepared.two_covariances(*(float(known.settings[name]) for name in ("within", "between", "scale")))
+        two = two_covariances(prepared, *(float(known.settings[name]) for name in ("within", "between", "scale")))
         self.projection_ = (two.axes / two.deviations[:, None]).astype(np.float64)
-        ratios, shots = two.ratios.astype(np.float64), known.shots[:, None]
+        ratios = two.ratios.astype(np.float64)
         centre = prepared.means.mean(axis=0, dtype=np.float64) @ self.projection_
-        kept = ratios / (ratios + 1 / shots)
-        self.means_ = centre + kept * (means @ self.projection_ - centre)
-        self.variances_ = 1 + ratios / (shots * ratios + 1)
+        self.means_, self.variances_ = predictive(ratios, centre, means @ self.projection_, known.shots)
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         z = self._transformed(X) @ self.projection_

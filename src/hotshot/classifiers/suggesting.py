@@ -12,8 +12,8 @@ from hotshot.classifiers.confidence import LEVELS
 from hotshot.classifiers.state import snapshot
 from hotshot.classifiers.suggestions import GROUP, INFORMATIVE, OUTSIDE, TYPICAL, Suggestion, Suggestions
 from hotshot.errors import ParameterError
-from hotshot.method.familiarity import ROWS_AT_ONCE, KnownClasses
-from hotshot.method.suggestion import Labelled, Pool, choose, similar_groups
+from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
+from hotshot.model.two_covariances import ROWS_AT_ONCE, KnownClasses
 
 # Rate of false alarms among outliers of the pool.
 FALSE_ALARMS = 0.02
@@ -33,7 +33,7 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """Suggest which unlabelled samples to label next: those whose labels say most about all the others.
 
         Samples are chosen one after the other. The first ones are typical of their classes; once these are known,
-        those between classes follow (see the module ``hotshot.method.suggestion``). Copies of labelled samples and of
+        those between classes follow (see the module ``hotshot.model.suggestion``). Copies of labelled samples and of
         other suggestions are left out. A group of similar samples that fit no class is suggested once, as perhaps a new
         class, if the bank has at least 20 classes of 10 samples.
 

@@ -17,6 +17,7 @@ from hotshot.bank import PreparedBase
 from hotshot.bank.covariances import Covariances, Dense, Diagonal, Joined
 from hotshot.method.hierarchy import neighbours
 from hotshot.method.parameters import Method
+from hotshot.model.two_covariances import two_covariances
 
 # Share of the base classes at one shot, in the authors' program.
 PRIOR_SHARE = 0.7
@@ -103,10 +104,10 @@ def posterior_rule(
     ``prior_certainty``.
     """
     xp = namespace(borrowed.targets)
-    two, certainty = base.two_covariances(within), prior_certainty(base.means.shape[0])
+    two, certainty = two_covariances(base, within), prior_certainty(base.means.shape[0])
     difference = borrowed.targets - borrowed.lent
     kept = two.ratios / (two.ratios + certainty / borrowed.shots[..., None]) if certainty else 1.0
-    shrunk = ((two.rotated(difference) * kept) @ xp.matrix_transpose(two.axes)) * two.deviations
+    shrunk = two.restored(two.rotated(difference) * kept)
     mixed = mix_rule(base, borrowed, method).means
     means = share * (borrowed.lent + shrunk) + (1 - share) * mixed
     length = xp.sum(difference * difference, axis=-1)

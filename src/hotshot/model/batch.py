@@ -33,10 +33,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, softmax
 
-from hotshot.arrays import Array, like, namespace, to_numpy
-from hotshot.method.heads.problem import softmax
 from hotshot.transport import solve
 
 ROUNDS = 10
@@ -77,18 +75,18 @@ class BatchSolution:
         How many samples the queries counted as for each mean.
     """
 
-    probabilities: Array
-    proportions: Array
-    means: Array
-    counts: Array
+    probabilities: np.ndarray
+    proportions: np.ndarray
+    means: np.ndarray
+    counts: np.ndarray
 
 
 def joint_inference(
-    logits: Array,
-    queries: Array,
-    means: Array,
-    shots: Array,
-    weights: Array,
+    logits: np.ndarray,
+    queries: np.ndarray,
+    means: np.ndarray,
+    shots: np.ndarray,
+    weights: np.ndarray,
     *,
     ratio: float,
     groups: Sequence[np.ndarray] | None = None,
@@ -110,48 +108,46 @@ def joint_inference(
     groups : sequence of integer arrays, optional
         Places of the base classes and of the new ones; without it all are of one group.
     """
-    xp = namespace(logits, queries, means, shots, weights)
     n_queries, n_classes = logits.shape[1:]
     largest = LARGEST_RELAXATION * (n_queries - 1) / (n_queries - 1 + FEW_QUERIES * n_classes)
-    total = xp.sum(weights, axis=1, keepdims=True)
+    total = np.sum(weights, axis=1, keepdims=True)
     # Without any query that fits, all count alike, and none moves a mean.
-    masses = xp.where(total > 0, weights / xp.where(total > 0, total, 1.0), 1 / n_queries)
+    masses = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / n_queries)
     # The share of the batch that is not the query itself.
-    others = 1 - xp.sum(masses * masses, axis=1, keepdims=True)
+    others = 1 - np.sum(masses * masses, axis=1, keepdims=True)
     scores = _scores(queries, means)
     scale = _scale_of_logits(logits, scores, masses)
     moved_logits = logits
-    assigned = softmax(logits)[0]
+    assigned = softmax(logits, axis=2)
     for _ in range(ROUNDS):
-        proportions, evenness = expected_proportions(others * xp.sum(weights[:, :, None] * assigned, axis=1), groups)
+        proportions, evenness = expected_proportions(others * np.sum(weights[:, :, None] * assigned, axis=1), groups)
         offsets = _offsets(moved_logits, masses, proportions, largest * evenness)
-        assigned = softmax(moved_logits + offsets[:, None, :])[0]
+        assigned = softmax(moved_logits + offsets[:, None, :], axis=2)
         counted = weights[:, :, None] * assigned * assigned
-        counts = xp.sum(counted, axis=1)
+        counts = np.sum(counted, axis=1)
         prior = PRIOR_SAMPLES + evenness * (EVEN_PRIOR_SAMPLES - PRIOR_SAMPLES)
         # If base means do not differ at all, means hardly move.
         worth = prior[:, None] / max(ratio, LEAST_SHARE) + shots
-        sums = worth[:, :, None] * means + xp.matrix_transpose(counted) @ queries
+        sums = worth[:, :, None] * means + counted.swapaxes(1, 2) @ queries
         change = _scores_without_own(queries, sums, worth + counts, counted) - scores
         moved_logits = logits + scale[:, None, None] * change
     found = moved_logits + offsets[:, None, :]
     labels = _expected_labels(logits, offsets, shots, masses, evenness)
     # On average, n is smaller by the count of the query itself.
-    added = counts - xp.sum(counted * counted, axis=1) / xp.maximum(counts, LEAST_SHARE)
-    surer = xp.mean((1 + 1 / shots) / (1 + 1 / (shots + added)), axis=1) ** (SHARPENING * evenness)
+    added = counts - np.sum(counted * counted, axis=1) / np.maximum(counts, LEAST_SHARE)
+    surer = np.mean((1 + 1 / shots) / (1 + 1 / (shots + added)), axis=1) ** (SHARPENING * evenness)
     sharpness = _sharpness(found, labels, masses) * surer
-    sharpness = xp.minimum(sharpness, xp.full_like(sharpness, SHARPNESS[1]))
-    probabilities = softmax(sharpness[:, None, None] * found)[0]
+    sharpness = np.minimum(sharpness, np.full_like(sharpness, SHARPNESS[1]))
+    probabilities = softmax(sharpness[:, None, None] * found, axis=2)
     return BatchSolution(probabilities, proportions, sums / (worth + counts)[:, :, None], counts)
 
 
-def _scores(queries: Array, means: Array) -> Array:
+def _scores(queries: np.ndarray, means: np.ndarray) -> np.ndarray:
     """Inner product minus m' m / 2 (tasks, Q, N): the logits of equal covariances, apart from their scale."""
-    xp = namespace(means)
-    return queries @ xp.matrix_transpose(means) - xp.sum(means * means, axis=2)[:, None, :] / 2
+    return queries @ means.swapaxes(1, 2) - np.sum(means * means, axis=2)[:, None, :] / 2
 
 
-def _scores_without_own(queries: Array, sums: Array, totals: Array, counted: Array) -> Array:
+def _scores_without_own(queries: np.ndarray, sums: np.ndarray, totals: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """Scores (tasks, Q, N) with means of which each query is left out.
 
     Parameters
@@ -161,25 +157,25 @@ def _scores_without_own(queries: Array, sums: Array, totals: Array, counted: Arr
     counted : array (tasks, Q, N)
         How much each query counts in them.
     """
-    xp = namespace(queries)
     rest = totals[:, None, :] - counted
-    lengths = xp.sum(queries * queries, axis=2)[:, :, None] * counted
-    products = queries @ xp.matrix_transpose(sums)
-    squares = xp.sum(sums * sums, axis=2)[:, None, :] - counted * (2 * products - lengths)
+    lengths = np.sum(queries * queries, axis=2)[:, :, None] * counted
+    products = queries @ sums.swapaxes(1, 2)
+    squares = np.sum(sums * sums, axis=2)[:, None, :] - counted * (2 * products - lengths)
     return (products - lengths) / rest - squares / (2 * rest * rest)
 
 
-def _scale_of_logits(logits: Array, scores: Array, masses: Array) -> Array:
+def _scale_of_logits(logits: np.ndarray, scores: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The factor (tasks,) of the scores that is closest to the logits, apart from a constant for each query."""
-    xp = namespace(logits)
-    logits = (logits - xp.mean(logits, axis=2, keepdims=True)) * masses[:, :, None]
-    scores = scores - xp.mean(scores, axis=2, keepdims=True)
-    length = xp.sum(scores * scores * masses[:, :, None], axis=(1, 2))
-    factor = xp.sum(logits * scores, axis=(1, 2)) / xp.where(length > 0, length, 1.0)
-    return xp.where((length > 0) & (factor > 0), factor, xp.zeros_like(factor))
+    logits = (logits - np.mean(logits, axis=2, keepdims=True)) * masses[:, :, None]
+    scores = scores - np.mean(scores, axis=2, keepdims=True)
+    length = np.sum(scores * scores * masses[:, :, None], axis=(1, 2))
+    factor = np.sum(logits * scores, axis=(1, 2)) / np.where(length > 0, length, 1.0)
+    return np.where((length > 0) & (factor > 0), factor, np.zeros_like(factor))
 
 
-def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = None) -> tuple[Array, Array]:
+def expected_proportions(
+    counts: np.ndarray, groups: Sequence[np.ndarray] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Expected shares of the classes (tasks, N) given how many queries each has (tasks, N), and how even they are.
 
     .. math::
@@ -191,7 +187,7 @@ def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = No
     :math:`E[\alpha / (\alpha + 10) | n]`, the mean over groups by their shares: 0 if all queries are of one class, 1 if
     there are as many of each.
     """
-    n = to_numpy(counts).astype(np.float64)
+    n = counts
     groups = [np.arange(n.shape[1])] if groups is None else groups
     proportions, evenness = np.empty_like(n), np.zeros(len(n))
     for group in groups:
@@ -200,7 +196,7 @@ def expected_proportions(counts: Array, groups: Sequence[np.ndarray] | None = No
         within, even = _proportions_within(own)
         proportions[:, group] = share[:, None] * within
         evenness += share * even
-    return like(proportions, counts), like(evenness, counts)
+    return proportions, evenness
 
 
 def _proportions_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -216,47 +212,46 @@ def _proportions_within(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return proportions, np.sum(weights * ALPHAS / (ALPHAS + MEDIAN_ALPHA), axis=1)
 
 
-def _offsets(logits: Array, masses: Array, proportions: Array, relaxation: Array) -> Array:
+def _offsets(logits: np.ndarray, masses: np.ndarray, proportions: np.ndarray, relaxation: np.ndarray) -> np.ndarray:
     """Sum of log pi and h (tasks, N): what the transport adds to the logits of each class."""
-    xp = namespace(logits)
-    prior = xp.log(xp.maximum(proportions, LEAST_SHARE))
+    prior = np.log(np.maximum(proportions, LEAST_SHARE))
     if logits.shape[1] == 1:
         # There are no others to share the classes with.
         return prior
     cost = -(logits + prior[:, None, :])
     plan = solve(cost, masses, proportions, epsilon=1.0, relaxation=relaxation, tolerance=1e-7).raise_for_status().plan
-    shares = xp.maximum(xp.sum(plan, axis=1), LEAST_SHARE)
-    return prior - relaxation[:, None] * (xp.log(shares) - prior)
+    shares = np.maximum(np.sum(plan, axis=1), LEAST_SHARE)
+    return prior - relaxation[:, None] * (np.log(shares) - prior)
 
 
-def _expected_labels(logits: Array, offsets: Array, shots: Array, masses: Array, evenness: Array) -> Array:
+def _expected_labels(
+    logits: np.ndarray, offsets: np.ndarray, shots: np.ndarray, masses: np.ndarray, evenness: np.ndarray
+) -> np.ndarray:
     """Probabilities of the labels (tasks, Q, N) before the means moved, by which the final ones are calibrated.
 
     They are those with the offsets, mixed with those of each query alone as far as the offsets are in doubt. An uneven
     batch seems to be of the wrong class if the mean of that class is wrong, and then its queries err together: with K
     samples for each mean, 1 / (K + 1) of their error is shared.
     """
-    xp = namespace(logits)
-    alone = softmax(logits)[0]
-    best = xp.argmax(alone, axis=2)
-    shared = 1 / (1 + xp.take_along_axis(shots, best, axis=1))
-    doubt = DOUBT * (1 - evenness) * xp.sum(masses * (1 - xp.max(alone, axis=2)) * shared, axis=1)
-    doubt = xp.minimum(doubt, xp.ones_like(doubt))[:, None, None]
-    return doubt * alone + (1 - doubt) * softmax(logits + offsets[:, None, :])[0]
+    alone = softmax(logits, axis=2)
+    best = np.argmax(alone, axis=2)
+    shared = 1 / (1 + np.take_along_axis(shots, best, axis=1))
+    doubt = DOUBT * (1 - evenness) * np.sum(masses * (1 - np.max(alone, axis=2)) * shared, axis=1)
+    doubt = np.minimum(doubt, np.ones_like(doubt))[:, None, None]
+    return doubt * alone + (1 - doubt) * softmax(logits + offsets[:, None, :], axis=2)
 
 
-def _sharpness(logits: Array, labels: Array, masses: Array) -> Array:
+def _sharpness(logits: np.ndarray, labels: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The factor (tasks,) of the logits (tasks, Q, N) that fits labels drawn with these probabilities best.
 
     Queries that moved a mean towards themselves look surer than they are.
     """
-    xp = namespace(logits)
-    centred = logits - xp.mean(logits, axis=2, keepdims=True)
+    centred = logits - np.mean(logits, axis=2, keepdims=True)
     weighted = centred * masses[:, :, None]
-    wanted = xp.sum(labels * weighted, axis=(1, 2))
-    low, high = (xp.full_like(wanted, end) for end in np.log(SHARPNESS))
+    wanted = np.sum(labels * weighted, axis=(1, 2))
+    low, high = (np.full_like(wanted, end) for end in np.log(SHARPNESS))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        reached = xp.sum(softmax(xp.exp(middle)[:, None, None] * centred)[0] * weighted, axis=(1, 2))
-        low, high = xp.where(reached < wanted, middle, low), xp.where(reached < wanted, high, middle)
-    return xp.exp((low + high) / 2)
+        reached = np.sum(softmax(np.exp(middle)[:, None, None] * centred, axis=2) * weighted, axis=(1, 2))
+        low, high = np.where(reached < wanted, middle, low), np.where(reached < wanted, high, middle)
+    return np.exp((low + high) / 2)

@@ -15,7 +15,7 @@ covariance of the logits of class k at x and at u if the class mean is distribut
 samples, at the temperature T; :math:`F_{kl} = p_k \delta_{kl} - p_k p_l` is zero where the class is certain.
 
 Arrays are in axes where S_w is the identity and S_b is diagonal with the entries ``ratios``, as in
-``hotshot.method.familiarity``.
+``hotshot.model.two_covariances``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import softmax
 
-from hotshot.method.familiarity import rotated_ratios
-from hotshot.method.heads.problem import softmax
+from hotshot.model.two_covariances import log_ratios, posterior
 
 # A sample with all of one part and nothing of the other often exists for both: the typical one is then chosen.
 TIE = 1e-6
@@ -97,13 +97,12 @@ class _Means:
 
     def expected(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean e_k (V,) and variances V_k (V,) of the mean of class k, given its labelled samples."""
-        variances = self.ratios / (self.sizes[k] * self.ratios + 1)
-        return self.centre + variances * (self.sums[k] - self.sizes[k] * self.centre), variances
+        return posterior(self.ratios, self.centre, self.sums[k] / self.sizes[k], self.sizes[k])
 
     def logits(self, x: np.ndarray) -> np.ndarray:
         """Log-likelihood ratios (n, N) of samples (n, V)."""
         means = self.sums / self.sizes[:, None]
-        return np.asarray(rotated_ratios(self.ratios, self.centre, means, self.sizes, x))
+        return np.asarray(log_ratios(self.ratios, self.centre, means, self.sizes, x))
 
     def covariances(self, k: int, x: np.ndarray, rows: np.ndarray, temperature: float) -> np.ndarray:
         """G_k (n, C) between samples (n, V) and those of these rows (C,)."""
@@ -140,7 +139,7 @@ def choose(labelled: Labelled, pool: Pool, n: int) -> Picks:
         # The samples of a block stand for all.
         scale = len(pool.samples) / len(some) / 2
         for _ in range(number, n, len(blocks)):
-            probabilities = softmax(means.logits(x) / temperature)[0]
+            probabilities = softmax(means.logits(x) / temperature, axis=1)
             typical = typical_gain(means.sums, means.sizes, centres, mass, x[rows], probable[rows])
             informative = scale * weights[rows] * (weights @ information(covariances, probabilities, rows))
             parts = np.stack([_share(free * typical, 0.0), _share(free * informative, LEAST_INFORMATION)])
@@ -210,7 +209,7 @@ def joint_assignments(labelled: Labelled, pool: Pool, temperature: float) -> np.
         mass = found.sum(axis=0) + means.sizes
         centres = (found.T @ pool.samples + means.sums) / mass[:, None]
         distances = np.sum(centres * centres, axis=1) - 2 * pool.samples @ centres.T
-        found = pool.weights[:, None] * softmax(np.log(mass) - distances / (2 * temperature))[0]
+        found = pool.weights[:, None] * softmax(np.log(mass) - distances / (2 * temperature), axis=1)
     return np.asarray(found)
 
 
@@ -218,7 +217,7 @@ def matching_temperature(logits: np.ndarray, probabilities: np.ndarray, weights:
     """The T by which softmax(logits / T) has the mean confidence of calibrated probabilities, both (U, N)."""
 
     def excess(log_temperature: float) -> float:
-        sure = softmax(logits / np.exp(log_temperature))[0].max(axis=1) - probabilities.max(axis=1)
+        sure = softmax(logits / np.exp(log_temperature), axis=1).max(axis=1) - probabilities.max(axis=1)
         return float(weights @ sure)
 
     low, high = TEMPERATURES
@@ -234,7 +233,7 @@ def similar_groups(labelled: Labelled, samples: np.ndarray, least: int) -> list[
     class does. The largest group is first, its samples are in no other, and groups have at least ``least`` samples.
     """
     ones = np.ones(len(samples))
-    ratios = rotated_ratios(labelled.ratios, labelled.centre, samples, ones, samples)
+    ratios = log_ratios(labelled.ratios, labelled.centre, samples, ones, samples)
     similar = (ratios > 0) & (ratios.T > 0)
     groups: list[tuple[int, np.ndarray]] = []
     while True:

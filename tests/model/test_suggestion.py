@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hotshot.method import suggestion
-from hotshot.method.suggestion import Labelled, Pool, choose, information, matching_temperature, typical_gain
+from hotshot.model import suggestion
+from hotshot.model.suggestion import Labelled, Pool, choose, information, matching_temperature, typical_gain
 
 
 def problem(seed: int, ways: int = 3, per_class: int = 8, width: int = 6, distance: float = 3.0):
