@@ -153,8 +153,7 @@ def load_data(
     import numpy as np
 
     from hotshot.bank.embedded import load_bank
-    from hotshot.evaluation.inspection.printed import filled
-    from hotshot.evaluation.inspection.problems import FAULT, SENTENCES, class_overlap, origin_mismatches
+    from hotshot.evaluation.inspection import refuse_mixed
     from hotshot.files import read_features
 
     if bank is not None:
@@ -172,10 +171,7 @@ def load_data(
             "extract both with the same model."
         )
     if file.about or len(np.intersect1d(classes.names.astype(str), file.y.astype(str))):
-        overlap = class_overlap(classes.names.tolist(), np.unique(file.y).tolist())
-        for code, values in (*origin_mismatches(classes.about, file.about), *overlap):
-            if code in SENTENCES[FAULT]:
-                raise InputError(filled(SENTENCES[FAULT][code], values))
+        refuse_mixed(classes.names.tolist(), classes.about, np.unique(file.y).tolist(), file.about)
     return classes, file.X, file.y
 
 

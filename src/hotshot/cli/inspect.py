@@ -17,8 +17,7 @@ from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
     from hotshot.classifiers.choosing import Choice
-    from hotshot.evaluation.inspection import Inspection
-    from hotshot.evaluation.inspection.problems import Finding
+    from hotshot.evaluation.inspection import Finding, Inspection
     from hotshot.files import FeatureSource
 
 FAULTY = 1
@@ -162,7 +161,7 @@ def _table(title: str) -> Table:
 
 def _prefix(found: Inspection, finding: Finding) -> str:
     """The file that a finding is about, if there are several."""
-    from hotshot.evaluation.inspection.problems import BOTH
+    from hotshot.evaluation.inspection import BOTH
 
     if len(found.files) > 2:
         return f"{shortened(Path(finding.file).name, keep='end')}: "

@@ -1,0 +1,624 @@
+"""Inspection of feature files: measures equal plain computations, and each fault has its finding and no other."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hotshot.bank import BaseClasses
+from hotshot.classifiers import METHOD_NAMES, METHODS_WITHOUT_BASE, FreeLunchClassifier, HOTClassifier, parameter_set
+from hotshot.errors import InputError, ScaleWarning
+from hotshot.evaluation.inspection import (
+    WITH_BASE,
+    WITHOUT_BASE,
+    deviation_within_classes,
+    document,
+    facts,
+    inspect_sources,
+    measure,
+    row_norms,
+)
+from hotshot.evaluation.tasks import Episodes
+from hotshot.files import Kept
+from hotshot.files.source import FeatureSource
+
+
+def source(X, y, about=None, rows=None, kept=None):
+    """A source of arrays, in batches of `rows` whatever is asked for."""
+    X, y = np.asarray(X), np.asarray(y)
+
+    def batches(asked):
+        step = rows or asked
+        for start in range(0, len(X), step):
+            yield X[start : start + step], y[start : start + step]
+
+    return FeatureSource(Path("made-up"), len(X), X.shape[1], X.dtype, batches, about or {}, True, kept)
+
+
+def classes(n_classes=12, per_class=30, width=20, seed=0, name="class"):
+    """Positive float32 features of Gaussian classes with nothing wrong."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([f"{name} {c}" for c in range(n_classes)], per_class)
+    centres = rng.normal(size=(n_classes, width))
+    X = np.repeat(centres, per_class, axis=0) + 0.5 * rng.normal(size=(len(y), width))
+    return np.exp(0.5 * X).astype(np.float32), y
+
+
+def inspected(*files):
+    """Inspection of files given as (X, y), (X, y, about), or arguments of `source` by name."""
+    return inspect_sources(
+        [(f"file {i}", source(**file) if isinstance(file, dict) else source(*file)) for i, file in enumerate(files)]
+    )
+
+
+def measured(X, y, rows=None, watch=None):
+    """One file measured in batches of `rows`."""
+    return measure(source(X, y, rows=rows), "file", None, watch)
+
+
+def codes(found):
+    return {finding.code for finding in found.findings}
+
+
+ENTRIES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.nan, np.inf, -np.inf, 1e200, -1e-200, 3.0])
+TABLES = st.tuples(st.integers(1, 25), st.integers(1, 4)).flatmap(
+    lambda shape: st.tuples(
+        arrays(np.float64, shape, elements=ENTRIES), arrays(np.int64, shape[0], elements=st.integers(0, 3))
+    )
+)
+
+
+# --- measures
+
+
+@given(TABLES, st.integers(1, 30))
+def test_measures_equal_plain_computations(table, rows):
+    X, y = table
+    found = measured(X, y, rows)
+    finite = np.isfinite(X)
+    entries, constant, norms_found = (found.values[key] for key in ("entries", "constant_features", "norms"))
+    assert entries["zero_share"] == (X == 0).mean()
+    assert entries["negative_share"] == ((X < 0) & finite).mean()
+    assert entries["smallest"] == (X[finite].min() if finite.any() else None)
+    assert entries["largest"] == (X[finite].max() if finite.any() else None)
+    for bad, mask in ((entries["nan"], np.isnan(X)), (entries["infinite"], np.isinf(X))):
+        if not mask.any():
+            assert bad is None
+            continue
+        row, column = np.argwhere(mask)[0].tolist()
+        assert bad == {
+            "count": mask.sum(),
+            "samples": mask.any(axis=1).sum(),
+            "features": mask.any(axis=0).sum(),
+            "row": row,
+            "column": column,
+            "class": y[row],
+        }
+    one_value = [len(np.unique(column[np.isfinite(column)])) == 1 for column in X.T]
+    only_zero = [bool(one) and bool((c[np.isfinite(c)] == 0).all()) for one, c in zip(one_value, X.T, strict=True)]
+    assert constant["columns"] == np.flatnonzero(one_value).tolist()
+    assert (constant["count"], constant["all_zero"]) == (sum(one_value), sum(only_zero))
+    names, counts = np.unique(y, return_counts=True)
+    assert dict(zip(found.class_names, found.class_counts.tolist(), strict=True)) == dict(
+        zip(names.tolist(), counts.tolist(), strict=True)
+    )
+    whole = X[finite.all(axis=1)]
+    if len(whole):
+        # hypot neither over- nor underflows.
+        norms = np.hypot.reduce(whole, axis=1, initial=0)
+        assert norms_found["smallest"] == pytest.approx(norms.min(), rel=1e-12)
+        assert norms_found["median"] == pytest.approx(np.median(norms), rel=1e-12)
+        assert norms_found["largest"] == pytest.approx(norms.max(), rel=1e-12)
+        assert norms_found["zero_vectors"] == (norms == 0).sum()
+    else:
+        assert norms_found is None
+
+
+@given(TABLES)
+def test_duplicates_equal_a_plain_search(table):
+    X, y = table
+    found = measured(X, y).values["duplicates"]
+    labels_of = {}
+    repeats, first_repeat = 0, None
+    for row, (x, label) in enumerate(zip(X, y, strict=True)):
+        if not x.any():
+            continue
+        # Adding 0 makes -0 the same as 0, and NaN is the same as NaN.
+        seen = labels_of.setdefault((x + 0.0).tobytes(), [])
+        if label in [own for own, _ in seen]:
+            repeats += 1
+            first_repeat = row if first_repeat is None else first_repeat
+        seen.append((label, row))
+    conflicts = sum(len({label for label, _ in seen}) > 1 for seen in labels_of.values())
+    assert (found["repeats"], found["conflicts"]) == (repeats, conflicts)
+    assert (found["repeat"] is None) == (repeats == 0)
+    for pair, same in ((found["repeat"], True), (found["conflict"], False)):
+        if pair is not None:
+            first, second = pair
+            assert first < second
+            np.testing.assert_array_equal(X[first], X[second])
+            assert (y[first] == y[second]) == same
+    if first_repeat is not None:
+        assert found["repeat"][1] == first_repeat
+
+
+def test_the_batches_do_not_matter():
+    X, y = classes(n_classes=30, per_class=230, width=5)
+    order = np.random.default_rng(1).permutation(len(X))
+    X, y = X[order], y[order]
+    X[77], X[5000, 2] = X[76], np.nan
+    whole = inspect_sources([("a", source(X, y))])
+    for rows in (1000, 37):
+        parts = inspect_sources([("a", source(X, y, rows=rows))])
+        assert json.dumps(document(parts)) == json.dumps(document(whole))
+
+
+def test_stored_types_are_kept_and_counted_alike():
+    X = np.random.default_rng(0).integers(0, 5, size=(40, 6))
+    y = np.arange(40) % 4
+    expected = measured(X.astype(np.float64), y).values
+    for dtype in ("uint8", "int64", "float16", "float32"):
+        found = measured(X.astype(dtype), y)
+        assert found.values["dtype"] == dtype
+        for key in ("entries", "duplicates", "norms"):
+            assert found.values[key] == expected[key]
+
+
+def test_an_empty_file_is_one_sentence():
+    with pytest.raises(InputError, match="holds no samples"):
+        measured(np.empty((0, 3)), np.empty(0, dtype=int))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_norms_neither_overflow_nor_vanish(scale):
+    x = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, -1.0]])
+    np.testing.assert_allclose(row_norms(x * scale), np.array([5.0, 0.0, 1.0]) * scale, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_deviation_is_that_of_the_pooled_covariance(scale):
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [4, 10, 1])
+    X = rng.normal(size=(15, 6)) * rng.uniform(1, 3, size=6)
+    squares = sum(((X[labels == c] - X[labels == c].mean(axis=0)) ** 2).sum(axis=0) for c in range(3))
+    expected = scale * np.sqrt(np.mean(squares / 12))
+    assert deviation_within_classes(scale * X, labels) == pytest.approx(expected, rel=1e-12)
+    alone = deviation_within_classes(scale * X, np.arange(15))
+    assert alone == pytest.approx(scale * np.sqrt(X.var(axis=0, ddof=1).mean()))
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.2, 1.0, 10.0, 50.0])
+def test_the_finding_about_scale_is_the_warning_of_the_estimator(scale):
+    X, y = classes(10, 20, 6)
+    X = scale * X
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ScaleWarning)
+        FreeLunchClassifier(BaseClasses.from_samples(X, y), random_state=0).fit(X[:40:20], ["a", "b"])
+    warned = any(issubclass(w.category, ScaleWarning) for w in caught)
+    assert ("scale" in codes(inspected((X, y)))) == warned
+
+
+# --- findings
+
+FAULTS = []
+
+
+def fault(severity, code, sentence):
+    """Register a change of clean features X and labels y, and the finding that it must lead to."""
+
+    def register(change):
+        FAULTS.append(pytest.param(change, severity, code, sentence, id=change.__name__))
+        return change
+
+    return register
+
+
+@fault("fault", "nan", "1 entry is NaN.*the first in row 40, column 3, class 'class 1': remove this sample")
+def one_nan(X, y):
+    X[40, 3] = np.nan
+
+
+@fault("fault", "nan", "360 entries are NaN, in 360 samples and 1 feature.*leave out this feature")
+def a_feature_of_nan(X, y):
+    X[:, 3] = np.nan
+
+
+@fault("fault", "infinity", "2 entries are infinite, in 2 samples and 1 feature.*remove these samples")
+def infinities(X, y):
+    X[3:5, 2] = -np.inf, np.inf
+
+
+@fault("fault", "infinity", "float32, as float16 ends at 65504")
+def overflow_of_short_floats(X, y):
+    X = X.astype(np.float16)
+    X[9, 9] = np.inf
+    return X, y
+
+
+@fault("fault", "missing-labels", "1 sample has no label")
+def a_label_of_nan(X, y):
+    return X, np.where(np.arange(360) == 5, np.nan, np.arange(360) // 30)
+
+
+@fault("fault", "fractional-labels", "fractions")
+def measurements_for_labels(X, y):
+    return X, np.arange(360) // 30 + 0.5
+
+
+@fault("fault", "all-constant", "All samples are the same")
+def the_same_sample_again_and_again(X, y):
+    X[:] = 0.7
+
+
+@fault("warning", "conflicting-duplicates", r"row 2 \('class 0'\) and row 300 \('class 10'\)")
+def a_vector_of_two_classes(X, y):
+    X[300] = X[2]
+
+
+@fault("warning", "duplicates", r"1 row repeats.*row 8 \(equal to row 2\)")
+def a_vector_twice_in_a_class(X, y):
+    X[8] = X[2]
+
+
+@fault("warning", "zero-vectors", "2 samples are all zeros, such as row 11,")
+def vectors_of_zeros(X, y):
+    X[[11, 50]] = 0
+
+
+@fault("warning", "one-sample-classes", "1 class has one sample, such as 'alone'")
+def a_class_of_one_sample(X, y):
+    y[0] = "alone"
+
+
+@fault("warning", "one-sample-classes", "2 classes have one sample, such as 'alone'")
+def two_classes_of_one_sample(X, y):
+    y[:2] = "alone", "lonely"
+
+
+@fault("warning", "blank-labels", "30 samples have an empty label")
+def blank_labels(X, y):
+    y[:30] = " "
+
+
+@fault("warning", "similar-names", "1 class has.*'class 0' and 'Class_0'")
+def nearly_the_same_name(X, y):
+    y[:15] = "Class_0"
+
+
+@fault("warning", "one-class", "nothing to classify")
+def a_single_class(X, y):
+    y[:] = "all"
+
+
+@fault("warning", "scale", "multiply the features by [0-9]00")
+def tiny_features(X, y):
+    return 1e-3 * X, y
+
+
+@fault("warning", "scale", r"multiply the features by [0-9]e-20[0-9]")
+def huge_features(X, y):
+    return X.astype(np.float64) * 1e200, y
+
+
+@fault("note", "constant-features", r"1 feature is constant in all samples \(column 4\)")
+def a_constant_feature(X, y):
+    X[:, 4] = 1
+
+
+@fault("note", "constant-features", r"2 features are always 0 in all samples \(column 4, 7\)")
+def features_of_zeros(X, y):
+    X[:, [4, 7]] = 0
+
+
+@fault("note", "constant-features", r"3 features are constant in all samples, 2 of them 0")
+def constant_features_of_both_kinds(X, y):
+    X[:, [4, 7, 8]] = 0, 0, 1
+
+
+@fault("note", "whole-numbers", "uint8")
+def codes_of_eight_bits(X, y):
+    return (2 * X).astype(np.uint8), y
+
+
+@fault("note", "stray-negatives", "few.*small.*set them to 0")
+def rounding_below_zero(X, y):
+    X[7, 7] = -1e-6
+
+
+def test_clean_features_have_no_findings():
+    found = inspected(classes())
+    assert (found.findings, found.ok, found.verdict) == ((), True, "file 0 is fine.")
+    assert {advice.verdict for advice in found.advice} == {"fine"}
+
+
+@pytest.mark.parametrize(("change", "severity", "code", "sentence"), FAULTS)
+def test_each_fault_has_its_finding_and_no_other(change, severity, code, sentence):
+    X, y = classes()
+    y = y.astype("U40")
+    found = inspected(change(X, y) or (X, y))
+    (finding,) = found.findings
+    assert (finding.severity, finding.code) == (severity, code)
+    assert found.ok == (severity != "fault")
+    assert re.search(sentence, finding.sentence), finding.sentence
+    assert finding.sentence.endswith(".")
+    assert ": " in finding.sentence
+    document(found)
+
+
+def test_samples_go_by_their_ids():
+    X, y = classes()
+    X[[11, 50]], X[8], X[300], X[40, 3] = 0, X[2], X[5], np.nan
+    ids = [f"birds/{i}\n{'x' * (i == 8) * 99}.png" for i in range(len(X))]
+    words = {finding.code: finding.sentence for finding in inspected({"X": X, "y": y, "kept": Kept(ids)}).findings}
+    assert r"the first in 'birds/40\n.png', column 3" in words["nan"]
+    assert r"such as 'birds/11\n.png'," in words["zero-vectors"]
+    assert r"'birds/5\n.png' ('class 0') and 'birds/300\n.png'" in words["conflicting-duplicates"]
+    assert f"such as '…{'x' * 35}.png' (equal to 'birds/2\\n.png')" in words["duplicates"]
+    assert "row " not in " ".join(words.values()).replace("earlier row", "").replace("1 row", "")
+    base, novel = ({"X": X[:9], "y": y[:9], "kept": kept} for kept in (None, Kept(ids[:9])))
+    shared = next(f for f in inspected(base, novel).findings if f.code == "row-overlap")
+    assert r"such as 'birds/0\n.png' (row 0 there)" in shared.sentence
+
+
+def test_labels_that_are_names_of_samples():
+    X, _ = classes()
+    found = inspected((X, [f"image {i}" for i in range(len(X))]))
+    assert codes(found) == {"labels-like-ids", "one-sample-classes"}
+
+
+def test_nan_and_infinity_have_their_own_places():
+    X, y = classes()
+    X[41, 5], X[40, 3] = np.nan, np.inf
+    nan, infinity = inspected((X, y)).findings
+    assert "row 41, column 5" in nan.sentence
+    assert "row 40, column 3" in infinity.sentence
+
+
+def test_what_is_finite_is_measured_beside_what_is_not():
+    X, y = classes()
+    expected = measured(np.delete(X, 40, axis=0), np.delete(y, 40)).values
+    X[40, 3] = np.nan
+    found = inspected((X, y)).files[0].values
+    assert found["norms"] == expected["norms"]
+    assert found["deviation_within_classes"] == pytest.approx(expected["deviation_within_classes"])
+
+
+# --- two files
+
+
+def novel(n_classes=6, **sizes):
+    return classes(n_classes, seed=5, name="new", **sizes)
+
+
+def test_files_that_fit():
+    found = inspected(classes(), novel())
+    assert found.findings == ()
+    assert found.verdict == "file 0 and file 1 are fine and fit each other."
+    assert [file.role for file in found.files] == ["base", "novel"]
+
+
+def with_overlap():
+    X, y = novel()
+    return X, np.where(y == "new 1", "class 3", y)
+
+
+def with_a_base_row():
+    X, y = novel()
+    X[4] = classes()[0][17]
+    return X, y
+
+
+def with_similar_name():
+    X, y = novel()
+    return X, np.where(y == "new 1", "CLASS-3", y)
+
+
+def unit(X, y):
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.mark.parametrize(
+    ("second", "severity", "code", "sentence"),
+    [
+        (with_overlap(), "fault", "class-overlap", "1 class in both files, such as 'class 3'"),
+        (with_a_base_row(), "fault", "row-overlap", "such as row 4 (row 17 there)"),
+        (novel(width=15), "fault", "width-mismatch", "20 features and the novel file 15"),
+        (with_similar_name(), "warning", "similar-classes", "'CLASS-3' and 'class 3'"),
+        (unit(*novel()), "warning", "scale-mismatch", "in the base file and 1 in the novel file"),
+        (novel(per_class=12), "warning", "few-novel-samples", "Class 'new 0' has 12 samples"),
+        ((novel()[0].astype(np.float64), novel()[1]), "note", "dtype-mismatch", "float32 and the novel file float64"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "-" in value else "",
+)
+def test_each_misfit_has_its_finding_and_no_other(second, severity, code, sentence):
+    found = inspected(classes(), second)
+    (finding,) = found.findings
+    assert (finding.severity, finding.code, finding.file) == (severity, code, "file 1")
+    assert sentence in finding.sentence
+    assert found.ok == (severity != "fault")
+
+
+def test_negatives_in_the_novel_file_alone_are_refused_under_the_power_of_the_base_file():
+    X, y = novel()
+    found = inspected(classes(), (X - 1, y))
+    assert codes(found) == {"power-mismatch"}
+    assert "The novel file has negative entries and the base file has none" in found.findings[0].sentence
+    assert next(a for a in found.advice if "hot" in a.methods).verdict == "refused"
+    signed_base = inspected((classes()[0] - 1, classes()[1]), novel())
+    assert next(a for a in signed_base.advice if "hot" in a.methods).verdict == "with care"
+
+
+def test_a_file_against_itself_is_all_overlap():
+    found = inspected(classes(), classes())
+    assert codes(found) == {"class-overlap", "row-overlap"}
+    assert any("360 rows" in finding.sentence for finding in found.findings)
+
+
+def test_rows_are_recognised_in_another_precision():
+    X, y = novel()
+    short = X.astype(np.float16)
+    base = classes()
+    base[0][17] = short[4].astype(np.float32)
+    assert codes(inspected(base, (short, y))) == {"row-overlap", "dtype-mismatch"}
+
+
+def test_numbers_for_names_are_told_how_to_differ():
+    (X, _), (Z, _) = classes(), novel()
+    found = inspected((X, np.arange(360) // 30), (Z, np.arange(180) // 30))
+    assert codes(found) == {"class-overlap"}
+    assert "give names to classes that only share a number" in found.findings[0].sentence
+
+
+@pytest.mark.parametrize(("key", "severity"), [("extractor", "fault"), ("transform", "warning")])
+def test_other_provenance_is_said(key, severity):
+    found = inspected((*classes(), {key: "resnet", "date": "1"}), (*novel(), {key: "clip", "date": "2"}))
+    assert codes(found) == {f"{key}-mismatch"}
+    assert "'resnet'" in found.findings[0].sentence
+    assert found.findings[0].severity == severity
+    assert inspected((*classes(), {key: "clip"}), (*novel(), {})).findings == ()
+
+
+def test_more_than_two_files_are_compared_with_the_first():
+    second, third = novel(), classes(6, seed=7, name="newer")
+    third[0][3] = classes()[0][5]
+    found = inspected(classes(), second, third)
+    (finding,) = found.findings
+    assert (finding.code, finding.file) == ("row-overlap", "file 2")
+    assert found.verdict == "file 0, file 1 and file 2 have 1 fault to fix before use."
+
+
+def test_few_base_classes_are_said():
+    found = inspected(classes(5), novel())
+    assert codes(found) == {"few-base-classes"}
+
+
+def test_faults_of_the_base_file_leave_the_methods_without_base():
+    X, y = classes()
+    X[0, 0] = np.nan
+    found = inspected((X, y), novel())
+    refused = {method for advice in found.advice if advice.verdict == "refused" for method in advice.methods}
+    assert refused == {*WITH_BASE, "hotshot evaluate"}
+    everyone = inspected(novel(), (X, y)).advice
+    assert [advice.verdict for advice in everyone] == ["refused"]
+
+
+# --- advice
+
+
+def test_every_method_is_advised_on():
+    advised = set(WITH_BASE + WITHOUT_BASE)
+    assert {name for name in advised if "(" not in name} == set(METHOD_NAMES)
+    assert set(WITHOUT_BASE) == set(METHODS_WITHOUT_BASE)
+    named = [method for advice in inspected(classes()).advice for method in advice.methods]
+    assert sorted(named) == sorted([*advised, "hotshot evaluate"])
+
+
+def verdicts(found):
+    return {method: advice.verdict for advice in found.advice for method in advice.methods}
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(1e-4, "with care"), (1.0, "fine"), (1e5, "with care")])
+def test_a_penalty_needs_a_usual_norm_and_distances_do_not(scale, expected):
+    X, y = classes()
+    found = verdicts(inspected((scale * X, y)))
+    assert {found[name] for name in ("logistic", "ridge", "svm", "free-lunch")} == {expected}
+    assert {found[name] for name in ("hot", "centroid-cl2n", "centroid", "cosine")} == {"fine"}
+
+
+def test_large_banks_are_slow_to_weigh(monkeypatch):
+    monkeypatch.setattr("hotshot.evaluation.inspection.SLOW_CLASSIFIER", 1e4)
+    found = verdicts(inspected(classes()))
+    slow = {name for name, verdict in found.items() if verdict == "with care"}
+    assert slow == {
+        "ot-cosine-weighted", "ot-euclidean-weighted", "parameter_set('paper')", "parameter_set('authors')",
+    }  # fmt: skip
+
+
+def test_published_sets_are_refused_where_they_refuse():
+    X, y = classes()
+    for shift in (0, 1):
+        model = HOTClassifier(BaseClasses.from_samples(X - shift, y), **parameter_set("paper"), random_state=0)
+        advice = next(a for a in inspected((X - shift, y)).advice if "parameter_set('paper')" in a.methods)
+        if shift:
+            assert advice.verdict == "refused"
+            with pytest.raises(InputError, match="power"):
+                model.fit(X[:60:30] - shift, ["a", "b"])
+        else:
+            assert advice.verdict == "fine"
+            model.fit(X[:60:30] - shift, ["a", "b"])
+
+
+@pytest.mark.parametrize(("per_class", "shots"), [(30, 15), (16, 1)])
+def test_the_tasks_promised_can_be_drawn_and_no_larger(per_class, shots):
+    found = inspected(classes(per_class=per_class))
+    advice = next(a for a in found.advice if "hotshot evaluate" in a.methods)
+    assert f"up to 12 ways, and up to {shots} shot" in advice.sentence
+    y = classes(per_class=per_class)[1]
+    assert Episodes(y, ways=12, shots=shots)[0] is not None
+    with pytest.raises(InputError, match="samples"):
+        Episodes(y, ways=12, shots=shots + 1)
+
+
+def test_small_novel_classes_allow_fewer_queries():
+    advice = next(a for a in inspected(classes(per_class=8)).advice if "hotshot evaluate" in a.methods)
+    assert "--queries 7" in advice.sentence
+    assert Episodes(classes(per_class=8)[1], ways=5, shots=1, queries=7)[0] is not None
+
+
+# --- documents
+
+
+def test_facts_have_a_line_for_each_measure_whatever_is_missing():
+    X, y = classes()
+    whole, empty = (facts(inspected((x, y)).files[0]) for x in (X, np.full_like(X, np.nan)))
+    assert list(whole) == list(empty)
+    assert "–" not in {whole[name] for name in whole if name not in ("NaN", "infinity")}
+    assert empty["norms"] == empty["entries"] == "–"
+    assert empty["NaN"] == "7,200 entries in 360 samples"
+
+
+KEYS = {
+    "file", "role", "samples", "features", "dtype", "about", "classes", "entries", "duplicates", "constant_features",
+    "norms", "deviation_within_classes", "power",
+}  # fmt: skip
+
+
+def test_the_document_has_the_keys_it_promises():
+    X, y = classes()
+    X[3, 3] = np.nan
+    found = json.loads(json.dumps(document(inspected((X, y, {"extractor": "clip"}))), allow_nan=False))
+    assert set(found) == {"format", "ok", "verdict", "files", "findings", "methods"}
+    (file,) = found["files"]
+    assert set(file) == KEYS
+    assert file["about"] == {"extractor": "clip"}
+    assert file["entries"]["nan"] == {
+        "count": 1, "samples": 1, "features": 1, "row": 3, "column": 3, "class": "class 0",
+    }  # fmt: skip
+    assert file["classes"]["smallest"] == {"name": "class 0", "samples": 30}
+    assert file["power"] == {"auto": 0.5, "half": True, "log": True}
+    assert [set(finding) for finding in found["findings"]] == [{"severity", "code", "sentence", "file", "role"}]
+    assert all(set(row) == {"methods", "verdict", "sentence"} for row in found["methods"])
+    for key in KEYS | set(found) | set(file["entries"]) | set(file["classes"]):
+        assert f"`{key}`" in document.__doc__
+
+
+@given(TABLES)
+def test_any_file_can_be_inspected_and_written_down(table):
+    X, y = table
+    found = inspected((X, y))
+    json.dumps(document(found), allow_nan=False)
+    assert found.ok == (not {"nan", "infinity", "all-constant"} & codes(found))
+
+
+def test_headers_of_strangers_do_not_break_the_document():
+    about = {"loss": float("nan"), "path": Path("x"), "nested": [float("inf")]}
+    text = json.dumps(document(inspected((*classes(), about))), allow_nan=False)
+    assert json.loads(text)["files"][0]["about"] == {"loss": "NaN", "path": "x", "nested": ["Infinity"]}
