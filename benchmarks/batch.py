@@ -122,7 +122,7 @@ def run(episodes: dict[int, Any], data: Data, names: list[str], tasks: int, jobs
     reference, jointly = check_reference(None, chosen), joint_methods(chosen, batch=True)
     methods = with_one_by_one(chosen, reference, jointly)
     chunks = [chunk for k in SHOTS for chunk in chunks_of(methods, k, 0, tasks)]
-    with Watching(console, len(SHOTS) * tasks * len(methods)) as watching:
+    with Watching(console) as watching:
         runners = make_runners(methods, X, episodes, None, jointly)
         records = collect(runners, episodes, chunks, None, jobs, None, watching)
     results, bins = [], {}

@@ -175,11 +175,12 @@ def _quoted(text: str) -> str:
 
 def commands() -> dict[str, list[Any]]:
     """Options and arguments of every command, as the program lists them; a command in a group has two words."""
-    from hotshot.cli.app import MODULES, load_command
+    from typer.main import get_command
+
+    from hotshot.cli.app import app
 
     found = {}
-    for name in MODULES:
-        command = load_command(name)
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
         for inner, own in getattr(command, "commands", {"": command}).items():
             found[f"{name} {inner}".strip()] = own.params
     return found

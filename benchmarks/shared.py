@@ -18,8 +18,8 @@ from rich.console import Console
 
 from hotshot import BaseClasses, evaluate, read_features
 from hotshot.bank.embedded import load_bank
-from hotshot.cli.inputs import load_base
 from hotshot.cli.terminal import Watching
+from hotshot.evaluation.data import load_base
 from hotshot.evaluation.results import Evaluation
 from hotshot.evaluation.tables import Table
 
@@ -105,7 +105,7 @@ def ways_of(name: str) -> int:
 def evaluated(methods: Any, data: Data, tasks: int, **options: Any) -> Evaluation:
     """`evaluate` with a progress bar."""
     base, X, y = data
-    with Watching(console, 2 * tasks * len(methods)) as watching:
+    with Watching(console) as watching:
         return evaluate(methods, X, y, base=base, tasks=tasks, watch=watching, **options)
 
 

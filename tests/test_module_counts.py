@@ -12,7 +12,6 @@ import pytest
 import hotshot as package
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier, read_features
-from hotshot.cli.app import load_command
 
 ROOT = Path(package.__file__).parent
 
@@ -58,8 +57,7 @@ def test_few_modules_process_a_vector_from_its_file_to_a_prediction(files):
 
 def test_few_modules_process_a_task(files, hotshot):
     names = ("--base", files / "base.npz", "--novel", files / "novel.npz")
-    load_command("evaluate")
     # A first run imports what it needs, and the bodies of classes count as calls.
     hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1, "--out", files / "first")
     used = modules_used(lambda: hotshot("evaluate", *names, "--methods", "hot", "--tasks", 20, "--jobs", 1))
-    assert len(used) <= 38, " ".join(sorted(used))
+    assert len(used) <= 39, " ".join(sorted(used))

@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from typer.main import get_command
 
 import hotshot
 from hotshot import errors
-from hotshot.cli.app import COMMANDS, load_command
+from hotshot.cli.app import app as program
 
 SOURCE = Path(hotshot.__file__).parent
+COMMANDS = get_command(program).commands
 KINDS = {name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
 
@@ -31,7 +33,7 @@ def printed_help(command: list[str]) -> str:
 def command_section(name: str, level: int = 3) -> list[str]:
     """The help of a command and of its subcommands."""
     lines = ["#" * level + f" hotshot {name}", "", "```text", printed_help(name.split()), "```", ""]
-    for inner in getattr(load_command(name), "commands", {}) if " " not in name else ():
+    for inner in getattr(COMMANDS[name], "commands", {}) if " " not in name else ():
         lines += command_section(f"{name} {inner}", level + 1)
     return lines
 
@@ -39,10 +41,11 @@ def command_section(name: str, level: int = 3) -> list[str]:
 def commands_page() -> str:
     """All commands, in the groups of `hotshot --help`."""
     lines = ["# Commands", "", "Every command, as `hotshot COMMAND --help` prints it.", ""]
-    for group, rows in COMMANDS.items():
+    for group in dict.fromkeys(command.rich_help_panel for command in COMMANDS.values()):
         lines += [f"## {group}", ""]
-        for name in rows:
-            lines += command_section(name)
+        for name, command in COMMANDS.items():
+            if command.rich_help_panel == group:
+                lines += command_section(name)
     return "\n".join(lines)
 
 

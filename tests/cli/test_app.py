@@ -8,16 +8,18 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import hotshot as package
 from hotshot.bank.embedded import BANK_NAMES
 from hotshot.classifiers import METHOD_NAMES
-from hotshot.cli import inputs
-from hotshot.cli.app import COMMANDS, EXAMPLES, MODULES, load_command
+from hotshot.cli import options
+from hotshot.cli.app import COMMANDS, app
 from hotshot.evaluation.tasks import CLOSED, SETTINGS
 from hotshot.inputs.answers import NONE
 from hotshot.inputs.classifier import FEW
 
+PROGRAM = get_command(app).commands
 HEAVY = {"numpy", "scipy", "sklearn", "joblib", "pandas", "matplotlib", "jinja2", "torch", "PIL", "onnxruntime"}
 
 
@@ -43,7 +45,7 @@ def test_nothing_slow_is_imported_for_help_and_version(program):
 
 
 def test_nothing_slow_is_imported_for_the_help_of_any_command():
-    lines = [[name, "--help"] for name in MODULES] + [["bank", "merge", "-h"], ["bank", "compact", "-h"]]
+    lines = [[name, "--help"] for name in PROGRAM] + [["bank", "merge", "-h"], ["bank", "compact", "-h"]]
     program = f"""
 import sys
 from hotshot.cli import main
@@ -57,27 +59,17 @@ for line in {lines}:
     assert not imported_by(program) & HEAVY
 
 
-def test_the_version_needs_no_tables():
-    assert "rich" not in imported_by(command_line("--version"))
-
-
-def test_commands_import_neither_plotting_nor_training_libraries():
-    names = [name for name in MODULES if name not in ("train", "extract")]
-    loaded = f"from hotshot.cli.app import load_command; [load_command(name) for name in {names}]"
-    assert not imported_by(loaded) & {"matplotlib", "jinja2", "torch", "onnxruntime", "PIL"}
-
-
 # --help imports nothing slow, so that names and defaults of the library are written again in help texts.
 def test_help_names_the_banks_methods_and_settings_of_the_library():
-    flags = {param.name: param for param in load_command("evaluate").params}
-    assert inputs.BANKS.split(" or ") == list(BANK_NAMES)
+    flags = {param.name: param for param in PROGRAM["evaluate"].params}
+    assert options.BANKS.split(" or ") == list(BANK_NAMES)
     assert flags["methods"].help.removeprefix("Comma-separated methods: ").split(";")[0].split(", ") == [*METHOD_NAMES]
     settings = flags["setting"].help.removeprefix("Evaluation setting: ").replace(" or ", ", ")
     assert [part.split()[0] for part in settings.split(", ")] == [*SETTINGS]
 
 
 def test_defaults_of_flags_are_those_of_the_library():
-    defaults = {name: {p.name: p.default for p in load_command(name).params} for name in ("evaluate", "fit", "predict")}
+    defaults = {name: {p.name: p.default for p in PROGRAM[name].params} for name in ("evaluate", "fit", "predict")}
     assert defaults["evaluate"]["setting"] == CLOSED.name
     assert defaults["fit"]["few"] == FEW
     assert defaults["predict"]["unknown"] == NONE
@@ -85,36 +77,32 @@ def test_defaults_of_flags_are_those_of_the_library():
 
 def test_the_same_flag_has_the_same_help_in_every_command():
     texts: dict[str, set[str]] = {}
-    for name in MODULES:
-        for param in load_command(name).params:
+    for name in PROGRAM:
+        for param in PROGRAM[name].params:
             for flag in {"--json", "--force", "--seed", "--jobs", "--device", "--scheduler", "--text"} & {*param.opts}:
                 texts.setdefault(flag, set()).add(param.help)
     assert {flag: len(own) for flag, own in texts.items()} == dict.fromkeys(texts, 1)
     assert len(texts) == 7
 
 
-@pytest.mark.parametrize("example", [example for examples in EXAMPLES.values() for example in examples])
+@pytest.mark.parametrize(
+    "example", [example for commands in COMMANDS.values() for examples in commands.values() for example in examples]
+)
 def test_examples_use_flags_that_exist(example):
     _, name, *rest = shlex.split(example)
-    command = load_command(name)
+    command = PROGRAM[name]
     assert command.make_context(name, rest, resilient_parsing=True).params
     assert {word for word in rest if word.startswith("-")} <= {flag for param in command.params for flag in param.opts}
 
 
-@pytest.mark.parametrize(
-    ("name", "line"), [(n, line) for rows in COMMANDS.values() for n, (_, line, _) in rows.items()]
-)
-def test_help_lists_the_first_line_of_each_command(name, line):
-    assert inspect.cleandoc(load_command(name).help).splitlines()[0] == line
-
-
-def test_help_lists_commands_in_groups(hotshot):
-    said = hotshot("--help").stdout
-    places = [
-        said.index(word)
-        for group, rows in COMMANDS.items()
-        for word in (f"─ {group} ─", *(f"│ {name} " for name in rows))
-    ]
+def test_help_lists_commands_in_groups_with_their_first_lines(hotshot):
+    said = " ".join(hotshot("--help").stdout.replace("│", " ").split())
+    places = []
+    for group, commands in COMMANDS.items():
+        places.append(said.index(f"─ {group} ─"))
+        for command in commands:
+            first = inspect.cleandoc(command.__doc__).splitlines()[0]
+            places.append(said.index(f" {command.__name__} {first}"))
     assert places == sorted(places)
 
 

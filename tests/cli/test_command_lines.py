@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
-from hotshot.cli.app import MODULES, load_command
+from hotshot.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
 # Values beyond any limit. Jobs are never refused for being many: no more than a few per core are started.
@@ -22,8 +23,8 @@ NEEDED |= {"predict": ["x.model", "y.csv"], "explain": ["x.model"], "suggest": [
 
 def options():
     """Every option that is a number, as the program lists it; versions of Typer keep its type in different places."""
-    for name in MODULES:
-        for param in load_command(name).params:
+    for name, command in get_command(app).commands.items():
+        for param in command.params:
             kind = str(getattr(param, "type", None) or getattr(param, "type_descriptor", ""))
             if re.search(r"\b(int|float)", kind, re.IGNORECASE) and param.opts[0] != "--jobs":
                 yield name, param.opts[0]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hotshot import InputClassifier
-from hotshot.cli.inputs import load_base, load_data
+from hotshot.evaluation.data import load_base, load_data
 from hotshot.files import read_features, write_features
 
 SMALL = ["--ways", "3", "--queries", "4", "--tasks", "45", "--jobs", "1"]

@@ -75,7 +75,7 @@ def test_the_bar_shows_the_running_mean_and_the_rate_of_new_tasks():
     console = Console(file=StringIO(), width=120, force_terminal=True)
     chunk = SimpleNamespace(method="[hot]\x1b[2J", shots=1)
     record = SimpleNamespace(chunk=chunk, queries=[[4, 4], [3, 1]], correct=[[4, 2], [1, 0]])
-    with Watching(console, 4) as watching:
+    with Watching(console) as watching:
         watching(record, True, 4)
         assert watching.known == 2
         watching._progress.refresh()
@@ -114,7 +114,7 @@ def test_a_table_in_a_file_leaves_the_bar_on_the_terminal(monkeypatch, capsys):
 
 
 def test_each_warning_about_scale_is_one_note():
-    with Watching(CONSOLE, None) as watching:
+    with Watching(CONSOLE) as watching:
         for text in ("too small", "too large", "too small"):
             warnings.warn(text, ScaleWarning, stacklevel=1)
     assert watching.notes == ["too small", "too large"]
@@ -128,7 +128,7 @@ def test_each_warning_about_scale_is_one_note():
     ],
 )
 def test_control_c_is_one_sentence(out, sentence):
-    watching = Watching(CONSOLE, None, out, " in costs")
+    watching = Watching(CONSOLE, out, " in costs")
     watching.done = 1200
     with pytest.raises(InterruptedRunError) as caught, watching:
         raise KeyboardInterrupt
@@ -136,7 +136,7 @@ def test_control_c_is_one_sentence(out, sentence):
 
 
 def test_other_errors_pass_through():
-    with pytest.raises(ValueError, match="as it is"), Watching(CONSOLE, None, Path("here")):
+    with pytest.raises(ValueError, match="as it is"), Watching(CONSOLE, Path("here")):
         raise ValueError("as it is")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli.inputs import Force, Json, open_samples, refuse_existing
+from hotshot.cli import options
 from hotshot.cli.terminal import Console, Watch, reading
 from hotshot.errors import ParameterError
 from hotshot.formatting import listed, printable, readable_size
@@ -66,12 +66,13 @@ def convert(
     covariance: Annotated[
         str | None, typer.Option(help="Covariances of a bank without samples: low-rank, diagonal, pooled or dense.")
     ] = None,
-    force: Force = False,
-    as_json: Json = False,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Convert features to another format or to a bank; record their source."""
     from hotshot.bank import BaseClasses
     from hotshot.bank.classes import SEEN
+    from hotshot.evaluation.data import open_samples
     from hotshot.files import write_features
     from hotshot.files.reading import split_part
     from hotshot.files.source import ROWS_AT_ONCE
@@ -88,7 +89,7 @@ def convert(
     for path in _files(out):
         if os.path.isdir(path) and path.suffix != BANK_SUFFIX:
             raise ParameterError(f"{path} is a folder: name a file.")
-        refuse_existing(path, force, given.path, labels)
+        options.refuse_existing(path, force, given.path, labels)
     given_by_user = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
     about = _provenance(given, part, labels, {name: x for name, x in given_by_user.items() if x is not None})
     per_class: Counter[Any] = Counter()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli import inputs
+from hotshot.cli import options
 from hotshot.cli.evaluate import parse_methods
-from hotshot.cli.terminal import Console, Watching, print_notes, to_rich
+from hotshot.cli.terminal import Console, Watching, print_notes, print_table, waiting
 from hotshot.formatting import count, whole_percentage
 
 if TYPE_CHECKING:
@@ -23,31 +23,32 @@ NAMED_LENDERS = 3
 
 def demo(
     bank: Annotated[
-        str, typer.Option(help=f"Embedded bank: {inputs.BANKS}.", autocompletion=inputs.one_of(inputs.bank_names))
+        str, typer.Option(help=f"Embedded bank: {options.BANKS}.", autocompletion=options.one_of(options.bank_names))
     ] = "banking77",
     methods: Annotated[
         str,
         typer.Option(
             help="Comma-separated methods; the others are compared with the first.",
-            autocompletion=inputs.several_of(inputs.method_names),
+            autocompletion=options.several_of(options.method_names),
         ),
     ] = METHODS,
-    ways: Annotated[str | None, inputs.ways_option(f"{inputs.WAYS} Default: 5, or 20 for omniglot.")] = None,
-    shots: inputs.Shots = "1,5",
-    queries: inputs.AnyQueries = "15",
+    ways: Annotated[str | None, options.ways_option(f"{options.WAYS} Default: 5, or 20 for omniglot.")] = None,
+    shots: options.Shots = "1,5",
+    queries: options.AnyQueries = "15",
     tasks: Annotated[
-        int | None, inputs.number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")
+        int | None, options.number("Tasks per number of shots. Default: 50 with 5 ways, 12 with 20.")
     ] = None,
-    seed: inputs.Seed = 0,
-    as_json: inputs.Json = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Compare H-OT with baselines on an embedded bank, and explain one prediction."""
-    import numpy as np
+    with waiting("starting"):
+        import numpy as np
 
-    from hotshot import evaluation
-    from hotshot.bank.embedded import SETTINGS, load_bank
-    from hotshot.classifiers import HOTClassifier
-    from hotshot.evaluation.tasks import Episodes, check_shots
+        from hotshot import evaluation
+        from hotshot.bank.embedded import SETTINGS, load_bank
+        from hotshot.classifiers import HOTClassifier
+        from hotshot.evaluation.tasks import Episodes, check_shots
 
     wanted, data = check_shots(shots.split(",")), load_bank(bank)
     settings: dict[str, Any] = {**SETTINGS, "power": data.base.power("auto")}
@@ -64,15 +65,14 @@ def demo(
             f"{len(data.base.names)} base classes, {len(np.unique(data.y_novel))} novel classes, "
             f"{data.base.n_features} features.\n"
         )
-    with Watching(console, tasks * len(wanted) * len(named)) as watching:
-        found = evaluation.evaluate(
+    with Watching(console) as watching:
+        results = evaluation.evaluate(
             named, data.X_novel, data.y_novel, base=data.base, shots=wanted, watch=watching, **size
         )
     if as_json:
-        print(json.dumps({"request": {"bank": bank, **size}, "results": found.rows()}, indent=2))
+        print(json.dumps({"request": {"bank": bank, **size}, "results": results.rows()}, indent=2))
         return
-    table = _table(found)
-    console.print(to_rich(table), *table.notes, sep="\n")
+    print_table(console, _table(results))
     print_notes(console, watching.notes)
     hot.fit(data.X_novel[first.support], first.support_labels)
     console.print(*_explained(hot.explain(data.X_novel[first.query[:1]]).reasons[0], first.query_labels[0]), sep="\n")
@@ -92,15 +92,15 @@ def _explained(reason: Reason, truth: Any) -> list[str]:
     ]
 
 
-def _table(found: Evaluation) -> Table:
+def _table(results: Evaluation) -> Table:
     """Accuracies of the methods, a column for each number of shots."""
     from hotshot.evaluation.tables import Table, percent
 
-    columns = [f"{found.ways}-way-{shots}-shot" for shots in found.shots]
+    columns = [f"{results.ways}-way-{shots}-shot" for shots in results.shots]
     rows: list[tuple[Cell, ...]] = [
-        (method, *(percent(found[method, shots].accuracy_over_classes) for shots in found.shots))
-        for method in found.methods
+        (method, *(percent(results[method, shots].accuracy_over_classes) for shots in results.shots))
+        for method in results.methods
     ]
     of_classes = "Intervals are 95% over classes: they hold for new classes of the same kind."
-    note = f"Means over {count(found.tasks, 'task')}. {of_classes if found.tasks > 1 else ''}".strip()
+    note = f"Means over {count(results.tasks, 'task')}. {of_classes if results.tasks > 1 else ''}".strip()
     return Table("Accuracy in %", ("method", *columns), tuple(rows), (note,))

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli import inputs, models
-from hotshot.cli.terminal import Console, print_notes
+from hotshot.cli import options
+from hotshot.cli.terminal import Console, InputProgress, print_notes, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
 
 
 def explain(
-    model: models.Model,
+    model: options.Model,
     data: Annotated[
         str | None,
         typer.Argument(
@@ -23,38 +23,38 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    rows: Annotated[int, inputs.number("Maximum number of inputs to explain.")] = 5,
-    reject: Annotated[float | None, inputs.number("Reject inputs that fit no class, as hotshot predict does.")] = None,
+    rows: Annotated[int, options.number("Maximum number of inputs to explain.")] = 5,
+    reject: Annotated[float | None, options.number("Reject inputs that fit no class, as hotshot predict does.")] = None,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Add the parts of the difference between the two logits.")
     ] = False,
     html: Annotated[Path | None, typer.Option(help="File for an HTML page with inputs and examples.")] = None,
-    text: models.Text = None,
-    label: models.Label = None,
-    id_: models.Id = None,
-    encoder: models.Encoder = None,
-    device: inputs.Device = "cpu",
-    force: inputs.Force = False,
-    json: inputs.Json = False,
+    text: options.Text = None,
+    label: options.Label = None,
+    id_: options.Id = None,
+    encoder: options.Encoder = None,
+    device: options.Device = "cpu",
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Explain predictions: the closest examples, the runner-up, and the lenders."""
-    from hotshot.files.atomic import write_text
-    from hotshot.inputs.rows import Columns
-
     if data is None and (html is not None or reject is not None):
         raise ParameterError("--html and --reject need inputs: pass a text, an image or a file.")
     if html is not None:
-        inputs.refuse_existing(html, force, model, data, encoder)
-    console, found = Console(stderr=True), models.load(model, device, encoder)
-    if html is not None:
-        inputs.refuse_overwriting(html, found.encoder)
-    given = None if data is None else models.opened(found, data, Columns(text, label, id_))
-    if given is None:
-        loans = found.model.explain(names=found.support.names())
+        options.refuse_existing(html, force, model, data, encoder)
+    with waiting("starting"):
+        from hotshot.files.atomic import write_text
+        from hotshot.inputs import Columns, InputClassifier
+    loaded = InputClassifier.load(model, device=device, encoder=encoder)
+    if data is None:
+        loans = loaded.model.explain(names=loaded.support.names())
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
         return
-    with models.InputProgress(console, "encoding") as progress:
-        explained = found.explain(given, rows, reject=reject)
+    if html is not None:
+        options.refuse_overwriting(html, loaded.encoder)
+    inputs, console = loaded.opened_line(data, Columns(text, label, id_)), Console(stderr=True)
+    with InputProgress(console, "encoding") as progress:
+        explained = loaded.explain(inputs, rows, reject=reject)
     print_notes(console, progress.notes)
     if json:
         print(dumps(explained.to_dict(), indent=2, ensure_ascii=False))

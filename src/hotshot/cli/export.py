@@ -5,21 +5,21 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli.inputs import Force, refuse_existing
+from hotshot.cli import options
 from hotshot.formatting import printable, readable_size
 
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model.", show_default=False)],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Output file, .onnx.", show_default=False)],
-    force: Force = False,
+    force: options.Force = False,
 ) -> None:
     """Export a model as ONNX, to use it without hotshot."""
     from hotshot.classifiers import HOTClassifier
     from hotshot.classifiers.export import export_model
 
     if out.is_file():
-        refuse_existing(out, force, model)
+        options.refuse_existing(out, force, model)
     loaded = HOTClassifier.load(model)
     export_model(loaded, out, overwrite=force)
     scores = "with outlier scores" if getattr(loaded, "known_", None) is not None else "without outlier scores"

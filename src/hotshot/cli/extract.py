@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli.images import Kind, SkipCorrupt, counting, decoded_splits, needs_images
-from hotshot.cli.inputs import RESUME, Device, Force, Json, number, refuse_overwriting
-from hotshot.cli.models import Id, Label, Text
-from hotshot.cli.terminal import Console, bar, print_notes
+from hotshot.cli.images import decoded_splits, needs_images
+from hotshot.cli.options import (
+    RESUME,
+    Device,
+    Force,
+    Id,
+    Json,
+    Kind,
+    Label,
+    SkipCorrupt,
+    Text,
+    number,
+    refuse_overwriting,
+)
+from hotshot.cli.terminal import Console, bar, counting, print_notes
 from hotshot.errors import InputError, InterruptedRunError, ParameterError
 from hotshot.version import __version__
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hotshot.cli import inputs, models
-from hotshot.cli.terminal import Console, print_notes
+from hotshot.cli import options
+from hotshot.cli.terminal import Console, InputProgress, print_notes, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import count
 
@@ -32,37 +32,30 @@ def fit(
         ),
     ] = None,
     support: Annotated[Path | None, typer.Option(help="New classes with one to a few samples.")] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a "
-            "checkpoint, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME. Not needed for features."
-        ),
-    ] = None,
+    encoder: Annotated[str | None, typer.Option(help=f"{options.ENCODERS} Not needed for features.")] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model.")] = Path("hotshot.model"),
     new_only: Annotated[bool, typer.Option("--new-only", help="Predict new classes only.")] = False,
     settings: Annotated[Path | None, typer.Option(help="File of parameters from hotshot tune.")] = None,
-    few: Annotated[int, inputs.number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
-    text: models.Text = None,
-    label: models.Label = None,
-    id_: models.Id = None,
-    strict: models.Strict = False,
-    device: inputs.Device = "cpu",
-    force: inputs.Force = False,
-    json: inputs.Json = False,
+    few: Annotated[int, options.number("Maximum samples of a new class, if old and new classes are in one file.")] = 10,
+    text: options.Text = None,
+    label: options.Label = None,
+    id_: options.Id = None,
+    strict: options.Strict = False,
+    device: options.Device = "cpu",
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Fit a model to old classes with many samples and new classes with a few."""
-    from hotshot.classifiers import load_parameters
-    from hotshot.inputs import InputClassifier
-    from hotshot.inputs.rows import Columns
-
     if (data is None) == (support is None) or (data is not None and base is not None):
         raise ParameterError("Pass --base OLD and --support NEW, or one file with old and new classes.")
-    inputs.refuse_existing(out, force, data, base, support, encoder, settings)
-    console, columns = Console(stderr=True), Columns(text, label, id_)
+    options.refuse_existing(out, force, data, base, support, encoder, settings)
+    with waiting("starting"):
+        from hotshot.classifiers import load_parameters
+        from hotshot.inputs import Columns, InputClassifier
     tuned = {} if settings is None else load_parameters(settings)
     model = InputClassifier(encoder, base, new_only=new_only, strict=strict, device=device, **tuned)
-    with models.InputProgress(console, "encoding") as progress:
+    console, columns = Console(stderr=True), Columns(text, label, id_)
+    with InputProgress(console, "encoding") as progress:
         if data is not None:
             model.fit_together(data, few, columns=columns, watch=progress.watch)
         else:
@@ -86,7 +79,7 @@ def _what_is_off(model: InputClassifier) -> list[str]:
 def print_summary(model: InputClassifier, out: Path, json: bool) -> None:
     """Print the classes and samples of a model, as JSON or in one or two sentences."""
     old = len(model.classes) - len(model.new_classes)
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "model": str(out),
         "encoder": model.encoder,
         "old_classes": old,
@@ -95,10 +88,9 @@ def print_summary(model: InputClassifier, out: Path, json: bool) -> None:
         "left_out": model.unlabelled,
     }
     if json:
-        print(dumps(found, indent=2))
+        print(dumps(summary, indent=2))
         return
     new = count(len(model.new_classes), "new class", "new classes")
-    beside = f"{count(old, 'old class', 'old classes')} and " if old else ""
+    both = f"{count(old, 'old class', 'old classes')} and {new}" if old else new
     left = f" Ignored {count(model.unlabelled, 'row')} without a label." if model.unlabelled else ""
-    samples = count(found["samples"], "sample")
-    Console().print(f"{out}: {beside}{new} ({samples}).{left}", markup=False, soft_wrap=True)
+    Console().print(f"{out}: {both} ({count(summary['samples'], 'sample')}).{left}", markup=False, soft_wrap=True)

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli import inputs, models
+from hotshot.cli import options
 from hotshot.cli.fit import print_summary
-from hotshot.cli.terminal import Console, print_notes
+from hotshot.cli.terminal import Console, InputProgress, print_notes, waiting
 from hotshot.errors import ParameterError
 
 
 def add(
-    model: models.Model,
+    model: options.Model,
     support: Annotated[
         Path,
         typer.Argument(
@@ -22,54 +22,53 @@ def add(
             show_default=False,
         ),
     ],
-    text: models.Text = None,
-    label: models.Label = None,
-    id_: models.Id = None,
-    strict: models.Strict = False,
-    encoder: models.Encoder = None,
-    device: inputs.Device = "cpu",
-    json: inputs.Json = False,
+    text: options.Text = None,
+    label: options.Label = None,
+    id_: options.Id = None,
+    strict: options.Strict = False,
+    encoder: options.Encoder = None,
+    device: options.Device = "cpu",
+    json: options.Json = False,
 ) -> None:
     """Add new classes to a model, or samples to its classes, old or new."""
-    from hotshot.inputs import InputClassifier
-    from hotshot.inputs.rows import Columns
-
     # The model is replaced as a whole.
-    inputs.refuse_overwriting(model, support)
+    options.refuse_overwriting(model, support)
+    with waiting("starting"):
+        from hotshot.inputs import Columns, InputClassifier
     console = Console(stderr=True)
     with (
-        models.InputProgress(console, "encoding") as progress,
-        InputClassifier.change(model, device=device, encoder=encoder) as found,
+        InputProgress(console, "encoding") as progress,
+        InputClassifier.change(model, device=device, encoder=encoder) as changed,
     ):
-        found.strict = strict
-        found.add(support, columns=Columns(text, label, id_), watch=progress.watch)
+        changed.strict = strict
+        changed.add(support, columns=Columns(text, label, id_), watch=progress.watch)
     print_notes(console, progress.notes)
-    print_summary(found, model, json)
+    print_summary(changed, model, json)
 
 
 def remove(
-    model: models.Model,
+    model: options.Model,
     classes: Annotated[
         list[str] | None, typer.Argument(help="Names of the new classes to remove.", show_default=False)
     ] = None,
     sample: Annotated[
         list[str] | None, typer.Option(help="Id or text of a sample of a new class to remove; may be repeated.")
     ] = None,
-    json: inputs.Json = False,
+    json: options.Json = False,
 ) -> None:
     """Remove new classes, or single samples of them, from a model."""
-    from hotshot.inputs import InputClassifier
-
     if not (classes or sample):
         raise ParameterError("Nothing to remove: name new classes, or samples with --sample.")
+    with waiting("starting"):
+        from hotshot.inputs import InputClassifier
     console = Console(stderr=True)
-    with models.InputProgress(console, "removing") as progress, InputClassifier.change(model) as found:
-        found.remove(classes or [], samples=sample or [])
+    with InputProgress(console, "removing") as progress, InputClassifier.change(model) as changed:
+        changed.remove(classes or [], samples=sample or [])
     print_notes(console, progress.notes)
-    print_summary(found, model, json)
+    print_summary(changed, model, json)
 
 
-def undo(model: models.Model, json: inputs.Json = False) -> None:
+def undo(model: options.Model, json: options.Json = False) -> None:
     """Undo the last add or remove."""
     from hotshot.inputs import InputClassifier
 

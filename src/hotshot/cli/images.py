@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
-from hotshot.cli.terminal import Console, bar, print_notes
+from hotshot.cli.terminal import Console, bar, counting, print_notes
 from hotshot.errors import RunError
 
 if TYPE_CHECKING:
@@ -24,12 +23,7 @@ Dataset = Annotated[
         help="Folder or archive of images. Without a dataset, synthetic characters are rendered.", show_default=False
     ),
 ]
-Kind = Annotated[
-    str,
-    typer.Option(help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."),
-]
 Cache = Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")]
-SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out images that cannot be read.")]
 
 
 @contextmanager
@@ -40,12 +34,6 @@ def needs_images() -> Iterator[None]:
     except ImportError as error:
         reason = str(error).split(": pip install")[0]
         raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
-
-
-def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
-    """A function of the done and total counts that updates a new progress bar."""
-    task = progress.add_task(what, total=None)
-    return lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def decoded_splits(

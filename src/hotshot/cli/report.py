@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.cli.inputs import Bank, Base, Json, Novel, Reference, Threshold, load_data
+from hotshot.cli import options
 from hotshot.cli.terminal import Console, print_notes, waiting
 
 if TYPE_CHECKING:
@@ -21,24 +21,22 @@ def report(
         list[Path], typer.Argument(help="Folders from evaluate or reproduce.", metavar="run...", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path("report.html"),
-    base: Base = None,
-    novel: Novel = None,
-    bank: Bank = None,
-    reference: Reference = None,
-    threshold: Threshold = 0.5,
+    base: options.Base = None,
+    novel: options.Novel = None,
+    bank: options.Bank = None,
+    reference: options.Reference = None,
+    threshold: options.Threshold = 0.5,
     tasks: Annotated[int, typer.Option(help="Tasks per number of shots to explain in the report; 0 for none.")] = 24,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write an HTML report on one or more runs.
 
     Pass --base and --novel, or --bank, if the features have moved since the runs.
     """
-    # matplotlib and all that draws are slow to import, and few commands need them.
-    from hotshot.report import Source, make_report, write_report
-    from hotshot.report.page import check_report
-
-    console = Console(stderr=True)
+    with waiting("starting"):
+        from hotshot.report import Source, make_report, write_report
+        from hotshot.report.page import check_report
     notes: list[str] = []
     check_report(out)
     with waiting("fitting tasks for the task explorer"):
@@ -56,13 +54,13 @@ def report(
     if as_json:
         print(json.dumps({"report": str(out), "bytes": len(text.encode()), "notes": notes}))
         return
-    print_notes(console, notes)
+    print_notes(Console(stderr=True), notes)
     Console().print(f"Report: {out}", markup=False, soft_wrap=True)
 
 
 def read_source(source: Source) -> Data:
     """Base classes, novel samples and their ids, texts and thumbnails, from the paths that a run recorded."""
-    from hotshot.files import Kept, open_features
+    from hotshot.evaluation.data import load_data
 
-    base, X, y = load_data(source.base, source.novel, source.bank)
-    return base, X, y, Kept.numbered(len(X)) if source.novel is None else open_features(source.novel).kept
+    base, novel = load_data(source.base, source.novel, source.bank)
+    return base, novel.X, novel.y, novel.kept

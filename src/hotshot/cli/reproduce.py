@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hotshot.cli import options
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.inputs import RESUME, Bank, Base, Jobs, Json, Novel, Queries, Seed, load_data, number, one_of
 from hotshot.cli.report import read_source
 from hotshot.cli.terminal import Console, Watching, to_rich, waiting
 from hotshot.errors import ParameterError
@@ -39,17 +39,19 @@ def reproduce(
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Names of experiments, see --list.", metavar="[experiment]...", autocompletion=one_of(_experiments)
+            help="Names of experiments, see --list.",
+            metavar="[experiment]...",
+            autocompletion=options.one_of(_experiments),
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
-    base: Base = None,
-    novel: Novel = None,
+    base: options.Base = None,
+    novel: options.Novel = None,
     val: Annotated[
         Path | None, typer.Option(help="Features of the validation classes: adds a row for H-OT tuned on them.")
     ] = None,
-    bank: Bank = None,
+    bank: options.Bank = None,
     name: Annotated[
         str | None, typer.Option(help="Name of the dataset in the paper, such as miniImageNet, to show its numbers.")
     ] = None,
@@ -58,17 +60,21 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Another dataset or backbone: NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE. Repeatable."),
     ] = None,
-    ways: Annotated[int | None, number("Classes per task. Default: 5, or 20 for omniglot.")] = None,
-    queries: Queries = 15,
+    ways: Annotated[int | None, options.number("Classes per task. Default: 5, or 20 for omniglot.")] = None,
+    queries: options.Queries = 15,
     tasks: Annotated[
-        int | None, number("Tasks per evaluation. Default: 2000, 200 for banking77, or 40 for omniglot.")
+        int | None, options.number("Tasks per evaluation. Default: 2000, 200 for banking77, or 40 for omniglot.")
     ] = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    out: Annotated[Path, typer.Option(help=f"Folder for tables, figures and report. {RESUME}")] = Path("reproduction"),
-    as_json: Json = False,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = -1,
+    out: Annotated[Path, typer.Option(help=f"Folder for tables, figures and report. {options.RESUME}")] = Path(
+        "reproduction"
+    ),
+    as_json: options.Json = False,
 ) -> None:
     """Reproduce the paper's tables and figures with your own features."""
+    with waiting("starting"):
+        from hotshot.evaluation.data import load_data
     from hotshot.arrays import array_hash
     from hotshot.bank.embedded import load_bank
     from hotshot.evaluation.journal import REQUEST, check_request
@@ -87,7 +93,8 @@ def reproduce(
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
     with waiting("reading the features"):
-        own = FeatureSet(name or bank or Path(str(novel)).stem, *load_data(base, novel, bank), backbone)
+        own_base, (X, y) = load_data(base, novel, bank)
+        own = FeatureSet(name or bank or Path(str(novel)).stem, own_base, X, y, backbone)
         others = tuple(map(_other, other or ()))
     _check_titles([own, *others])
     if ways is None:
@@ -111,7 +118,7 @@ def reproduce(
         documents: list[dict[str, Any]] = []
         claims: list[Claim] = []
         for experiment in chosen:
-            with Watching(console, None, out, f" in {experiment.name}") as watching:
+            with Watching(console, out, f" in {experiment.name}", several=True) as watching:
                 findings = experiment.run(replace(setting, watch=watching))
             which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
             path = save_findings(out / experiment.name, findings, {**which, "about": about})
@@ -149,13 +156,15 @@ def _check_titles(sets: list[FeatureSet]) -> None:
 
 def _other(text: str) -> FeatureSet:
     """`NAME=BASE,NOVEL` or `NAME=BASE,NOVEL,BACKBONE` as a feature set."""
+    from hotshot.evaluation.data import load_data
     from hotshot.paper.experiments import FeatureSet
 
     name, _, files = text.partition("=")
     parts = files.split(",")
     if not name or len(parts) not in (2, 3):
         raise ParameterError(f"--other must be NAME=BASE,NOVEL or NAME=BASE,NOVEL,BACKBONE, got {text!r}.")
-    return FeatureSet(name, *load_data(Path(parts[0]), Path(parts[1]), None), *parts[2:])
+    base, (X, y) = load_data(Path(parts[0]), Path(parts[1]))
+    return FeatureSet(name, base, X, y, *parts[2:])
 
 
 def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
@@ -165,7 +174,7 @@ def _tuned(setting: Setting, val: Path, console: Console) -> dict[str, Any]:
 
     X, y = read_features(val)
     out = None if setting.out is None else setting.out / "tuning"
-    with Watching(console, None, out, " in tuning") as watching:
+    with Watching(console, out, " in tuning", several=True) as watching:
         tasks = min(setting.tasks, TUNING_TASKS)
         same: dict[str, Any] = {name: getattr(setting, name) for name in ("ways", "queries", "seed", "n_jobs")}
         found = evaluation.tune(setting.features.base, X, y, **same, shots=(1, 5), tasks=tasks, out=out, watch=watching)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from hotshot.cli import inputs, models
-from hotshot.cli.terminal import Console, print_notes
+from hotshot.cli import options
+from hotshot.cli.terminal import Console, InputProgress, print_notes, waiting
 from hotshot.formatting import count
 
 
 def suggest(
-    model: models.Model,
+    model: options.Model,
     data: Annotated[
         Path,
         typer.Argument(
@@ -22,46 +22,44 @@ def suggest(
             show_default=False,
         ),
     ],
-    number: Annotated[int, inputs.number("Number of suggestions.", "--number", "-n")] = 5,
+    number: Annotated[int, options.number("Number of suggestions.", "--number", "-n")] = 5,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out", "-o", help="Table to fill in (.csv, .tsv, .jsonl or .parquet): label it, then run hotshot add."
         ),
     ] = None,
-    text: models.Text = None,
-    label: models.Label = None,
-    id_: models.Id = None,
-    encoder: models.Encoder = None,
-    device: inputs.Device = "cpu",
-    force: inputs.Force = False,
-    json: inputs.Json = False,
+    text: options.Text = None,
+    label: options.Label = None,
+    id_: options.Id = None,
+    encoder: options.Encoder = None,
+    device: options.Device = "cpu",
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Suggest which inputs to label next, with reasons."""
-    from hotshot.inputs.answers import check_columns, format_of, writing
-    from hotshot.inputs.rows import FEATURES, Columns
-    from hotshot.inputs.suggesting import PROBABILITY, PROBABLE, REASON
-
-    form = format_of(out, None)
+    with waiting("starting"):
+        from hotshot.inputs import Columns, InputClassifier
+        from hotshot.inputs.answers import format_of
+        from hotshot.inputs.suggesting import check_free
+    format_of(out, None)
     if out is not None:
-        inputs.refuse_existing(out, force, model, data, encoder)
-    console, found = Console(stderr=True), models.load(model, device, encoder)
-    given = found.opened(data, columns=Columns(text, label, id_))
+        options.refuse_existing(out, force, model, data, encoder)
+    loaded = InputClassifier.load(model, device=device, encoder=encoder)
+    inputs, console = loaded.opened(data, columns=Columns(text, label, id_)), Console(stderr=True)
     if out is not None:
-        inputs.refuse_overwriting(out, found.encoder)
-        check_columns(given.columns, (PROBABLE, PROBABILITY, REASON), given.name, "rename it")
-    with models.InputProgress(console, "encoding") as progress:
-        suggested = found.suggest(given, number, watch=progress.watch)
+        options.refuse_overwriting(out, loaded.encoder)
+        check_free(inputs)
+    with InputProgress(console, "encoding") as progress:
+        suggested = loaded.suggest(inputs, number, watch=progress.watch)
     print_notes(console, progress.notes)
     if json:
         print(dumps(suggested.to_dict(), indent=2, ensure_ascii=False))
     else:
         Console().print(str(suggested), markup=False, soft_wrap=True)
     if out is not None:
-        table = suggested.table(out.parent, with_features=found.encoder is None)
-        with writing(out, form, [PROBABILITY, FEATURES] if FEATURES in table else [PROBABILITY]) as write:
-            write(table)
-        column = "label" if suggested.label is None else suggested.label
+        suggested.write(out, with_features=loaded.encoder is None)
+        column = suggested.label or "label"
         console.print(
             f"{out}: {count(len(suggested.ids), 'suggestion')}. Fill in the column {column}, then run: "
             f"hotshot add {model} {out}",

@@ -1,4 +1,4 @@
-"""Output in the terminal: tables, notes, progress bars, and one sentence after Ctrl-C."""
+"""Output in the terminal: tables, notes, progress, and one sentence after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -25,7 +26,7 @@ from rich.progress import (
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hotshot.errors import HotshotWarning, InterruptedRunError
+from hotshot.errors import HotshotWarning, InterruptedRunError, LeftOutWarning
 from hotshot.formatting import count, percentage, printable, shortened, shots_in_words
 
 # These take seconds to import; their users have imported them.
@@ -89,6 +90,13 @@ def _folded(heading: str, widest: int) -> str:
     return "\n".join(lines)
 
 
+def print_table(console: Console, table: Table, styles: Mapping[str, str] | None = None) -> None:
+    """Print a table, and its notes below it."""
+    console.print(to_rich(table, styles))
+    for note in table.notes:
+        console.print(note, markup=False)
+
+
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """Print notes on the results."""
     for note in notes:
@@ -137,6 +145,12 @@ def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
     return Bar(console, counted, *columns)
 
 
+def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
+    """A function of the done and total counts that updates a new progress bar."""
+    task = progress.add_task(what, total=None)
+    return lambda done, total: progress.update(task, completed=done, total=total)
+
+
 @contextmanager
 def waiting(doing: str) -> Iterator[None]:
     """Show what is being done, without a count."""
@@ -161,13 +175,13 @@ def reading(console: Console) -> Iterator[Callable[..., Watch]]:
 
 
 class ProgressWithNotes:
-    """Progress in a `with` statement that collects warnings as `notes` and turns Ctrl-C into one sentence.
+    """Progress in a `with` statement: warnings become `notes`, each once, and Ctrl-C becomes one sentence.
 
-    Subclasses show what is being chosen on the base classes, and end that sentence.
+    What the methods choose on the base classes is shown meanwhile.
     """
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, console: Console, counted: str, *columns: ProgressColumn) -> None:
+        self._progress = bar(console, counted, *columns)
         self._warnings = warnings.catch_warnings(record=True)
         self.notes: list[str] = []
 
@@ -185,13 +199,16 @@ class ProgressWithNotes:
         self._progress.stop()
         self._warnings.__exit__(*raised)
         caught = [w for w in self._caught or () if issubclass(w.category, HotshotWarning)]
-        self.notes = self._distinct([(w.category, str(w.message)) for w in caught])
+        firsts: dict[Any, str] = {}
+        for warning in caught:
+            firsts.setdefault(self._kind(warning.category, str(warning.message)), str(warning.message))
+        self.notes = list(firsts.values())
         if isinstance(raised[1], KeyboardInterrupt):
             raise InterruptedRunError(f"Interrupted{self._interrupted()}") from None
 
-    def _distinct(self, warned: list[tuple[type, str]]) -> list[str]:
-        """The texts of warnings (kind and text), each once."""
-        return list(dict.fromkeys(text for _, text in warned))
+    def _kind(self, category: type, text: str) -> Any:
+        """Of warnings of one kind the first is a note."""
+        return text
 
     def _show(self, sentence: str) -> None:
         raise NotImplementedError
@@ -203,16 +220,16 @@ class ProgressWithNotes:
 class Watching(ProgressWithNotes):
     """Watch an evaluation in a `with` statement: `evaluate(..., watch=watching)`.
 
-    `total` is the number of tasks over all methods and shots; None if unknown. After Ctrl-C, one sentence names `out`,
-    the folder with the finished tasks, and what was being done. `done` tasks are finished; `known` of them were
-    already in the folder. `notes` are the warnings of the methods, each once.
+    After Ctrl-C, one sentence names `out`, the folder with the finished tasks, and what was being done. `done` tasks
+    are finished; `known` of them were already in the folder. Of `several` evaluations nobody knows all tasks before.
     """
 
-    def __init__(self, console: Console, total: int | None, out: Path | None = None, doing: str = "") -> None:
-        super().__init__(bar(console, "tasks", TextColumn("{task.fields[rate]}")))
-        self._task = self._progress.add_task("preparing the base classes", total=total, rate="")
-        self.out, self._doing = out, doing
-        self.done = self.known = self._fresh = 0
+    def __init__(self, console: Console, out: Path | None = None, doing: str = "", several: bool = False) -> None:
+        super().__init__(console, "tasks", TextColumn("{task.fields[rate]}"))
+        self._task = self._progress.add_task("preparing the base classes", total=None, rate="")
+        self.out, self._doing, self._several = out, doing, several
+        self.done = self.known = 0
+        # Sums of accuracies and numbers of tasks by method and shots.
         self._sums: dict[tuple[str, int | str], tuple[float, int]] = {}
 
     def _show(self, sentence: str) -> None:
@@ -224,17 +241,47 @@ class Watching(ProgressWithNotes):
         return f"{self._doing}. {self.out} holds {count(self.done, 'finished task')}: rerun the command to resume."
 
     def __call__(self, record: Record, was_known: bool, total: int) -> None:
-        """Count one finished chunk of tasks."""
+        """Count one finished chunk of tasks, of `total` tasks in all."""
         tasks = len(record.correct)
         key = (record.chunk.method, record.chunk.shots)
         before, seen = self._sums.get(key, (0.0, 0))
-        shares = (sum(own) / sum(asked) for own, asked in zip(record.correct, record.queries, strict=True))
+        shares = (sum(right) / sum(queries) for right, queries in zip(record.correct, record.queries, strict=True))
         right, seen = before + sum(shares), seen + tasks
         self._sums[key] = (right, seen)
         self.done += tasks
         self.known += tasks * was_known
-        self._fresh += tasks * (not was_known)
         label = f"{printable(key[0])}, {shots_in_words(key[1])}: {percentage(right / seen, 2)}"
-        elapsed = self._progress.tasks[0].elapsed
-        rate = f"{self._fresh / elapsed:.0f}/s" if self._fresh and elapsed else ""
-        self._progress.update(self._task, completed=self.done, description=label, rate=rate)
+        elapsed, fresh = self._progress.tasks[0].elapsed, self.done - self.known
+        rate = f"{fresh / elapsed:.0f}/s" if fresh and elapsed else ""
+        of = None if self._several else total
+        self._progress.update(self._task, completed=self.done, total=of, description=label, rate=rate)
+
+
+class InputProgress(ProgressWithNotes):
+    """Progress over inputs in a `with` statement: `watch` counts the inputs done, file by file."""
+
+    def __init__(self, console: Console, doing: str) -> None:
+        super().__init__(console, "inputs")
+        self._doing = doing
+        self._tasks: dict[str, TaskID] = {}
+        # Answers on standard output.
+        self.printed = 0
+
+    def watch(self, name: str, done: int, total: int | None) -> None:
+        """Show how many inputs of a file are done."""
+        self._update(f"{self._doing} {shortened(Path(name).name)}", completed=done, total=total)
+
+    def _show(self, sentence: str) -> None:
+        self._update("choosing", description=sentence)
+
+    def _kind(self, category: type, text: str) -> Any:
+        # Every batch gives the same warning with other numbers. Files are different.
+        return text if category is LeftOutWarning else category
+
+    def _interrupted(self) -> str:
+        return f": {count(self.printed, 'answer')} printed." if self.printed else ": nothing was written."
+
+    def _update(self, key: str, **changes: Any) -> None:
+        if key not in self._tasks:
+            self._tasks[key] = self._progress.add_task(key, total=None)
+        self._progress.update(self._tasks[key], **changes)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.cli.images import GLYPHS, Cache, Dataset, Kind, SkipCorrupt, decoded_splits, needs_images
-from hotshot.cli.inputs import RESUME, Device, Json, Seed, number, numbers
+from hotshot.cli.images import GLYPHS, Cache, Dataset, decoded_splits, needs_images
+from hotshot.cli.options import RESUME, Device, Json, Kind, Seed, SkipCorrupt, number, numbers
 from hotshot.cli.terminal import Console, bar
 from hotshot.errors import InputError, InterruptedRunError
 

@@ -7,16 +7,21 @@ import io
 import json
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable, replace_file
 from hotshot.formatting import listing, quoted
-from hotshot.inputs.rows import Rows
+from hotshot.inputs.rows import Inputs, Rows
+
+if TYPE_CHECKING:
+    from hotshot.inputs.classifier import InputClassifier
 
 # Answer for an input that fits no class.
 NONE = "none of these"
@@ -29,6 +34,8 @@ FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", 
 NOT_CHARACTERS = "backslashreplace"
 # Digits that are written: single precision has no more significant ones.
 DIGITS = 6
+# Inputs that are classified jointly; of more, so many at a time.
+MOST_IN_A_BATCH = 50_000
 
 Columns = dict[str, list[Any]]
 
@@ -113,6 +120,101 @@ def check_columns(
         raise InputError(
             f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: {remedy}."
         )
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How many inputs were answered so far, and how many of their labels, if any, agree."""
+
+    inputs: int = 0
+    unreadable: int = 0
+    rejected: int = 0
+    labelled: int = 0
+    agreeing: int = 0
+    # Names of folders need not be labels: some are classes of the model.
+    has_labels: bool = False
+
+
+def write_answers(
+    model: InputClassifier,
+    inputs: Inputs,
+    out: Path | None = None,
+    form: str | None = None,
+    *,
+    reject: float | None = None,
+    unknown: str = NONE,
+    batch: bool = False,
+    prefix: str = "",
+    strict: bool = False,
+    watch: Callable[[str, int, int | None], None] | None = None,
+) -> Iterator[Answered]:
+    """Write the columns of inputs with the answers added, to a file or to standard output, some rows at a time.
+
+    After every part the counts so far are yielded. While one is written, the next one is classified.
+    """
+    added = answer_columns(model.model, prefix)
+    check_columns(inputs.columns, added, inputs.name)
+    classes, done = {*map(str, model.classes.tolist())}, Answered()
+
+    def answered(part: tuple[list[Rows], np.ndarray]) -> tuple[list[Rows], Columns]:
+        return part[0], answer(model.model, part[1], reject, unknown, batch=batch)
+
+    with (
+        writing(out, format_of(out, form), [prefix + name for name in NUMBERS]) as write,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        together = _joined(model.batches(inputs, watch, strict=strict), MOST_IN_A_BATCH if batch else 1)
+        for rows, readable in _split(_computed_ahead(pool, answered, together)):
+            answers = in_place(readable, rows)
+            write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
+            pairs = [
+                (label, str(given))
+                for label, given in zip(rows.labels or (), answers[CLASS], strict=False)
+                if label and given is not None
+            ]
+            done = Answered(
+                done.inputs + len(rows),
+                done.unreadable + len(rows.errors),
+                done.rejected + sum(p is None for p in readable[PROBABILITY]),
+                done.labelled + len(pairs),
+                done.agreeing + sum(label == given for label, given in pairs),
+                done.has_labels or any(label in classes for label, _ in pairs),
+            )
+            yield done
+
+
+def _joined(batches: Iterable[tuple[Rows, np.ndarray]], most: int) -> Iterator[tuple[list[Rows], np.ndarray]]:
+    """Rows and features of the readable ones, one batch after another until there are about `most` rows."""
+    waiting: list[tuple[Rows, np.ndarray]] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(rows) for rows, _ in waiting) >= most:
+            yield [rows for rows, _ in waiting], np.concatenate([X for _, X in waiting])
+            waiting = []
+    if waiting:
+        yield [rows for rows, _ in waiting], np.concatenate([X for _, X in waiting])
+
+
+def _split(answered: Iterable[tuple[list[Rows], Columns]]) -> Iterator[tuple[Rows, Columns]]:
+    """The answers to the readable rows of each of the batches that `_joined` put together."""
+    for batches, answers in answered:
+        start = 0
+        for rows in batches:
+            stop = start + len(rows.readable)
+            yield rows, {name: column[start:stop] for name, column in answers.items()}
+            start = stop
+
+
+def _computed_ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+    """Results of `work` on items, in order; work on the next item starts before a result is yielded."""
+    waiting: Future[Any] | None = None
+    for item in items:
+        begun = pool.submit(work, item)
+        if waiting is not None:
+            yield waiting.result()
+        waiting = begun
+    if waiting is not None:
+        yield waiting.result()
 
 
 @contextmanager

@@ -665,6 +665,11 @@ class InputClassifier:
             self._check_extractor(found.name, found.about)
         return found
 
+    def opened_line(self, line: str, columns: Columns = BY_NAME) -> Inputs:
+        """Open what a command line names: a file, a folder, standard input, or a text itself."""
+        is_file = os.path.exists(line) or is_table(Path(line)) or has_features(line)
+        return self.opened([line] if self.kind == TEXTS and not is_file else line, columns=columns)
+
     def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
         if labels is None and not isinstance(inputs, (str, Path)):
             raise ParameterError("A list of inputs has no labels: pass labels=, one per input.")

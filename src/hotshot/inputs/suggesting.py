@@ -13,11 +13,17 @@ from hotshot.classifiers.suggestions import Suggestions
 from hotshot.formatting import shortened
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.pixels import EncodedImage
-from hotshot.inputs.rows import FEATURES, LABEL
+from hotshot.inputs.answers import check_columns, format_of, writing
+from hotshot.inputs.rows import FEATURES, LABEL, Inputs
 
 # Columns of the table, in addition to those of the input; the names are not those of labels.
 PROBABLE, PROBABILITY, REASON = "probable_class", "probability", "reason"
 LONGEST_TEXT = 60
+
+
+def check_free(inputs: Inputs) -> None:
+    """Raise if inputs have a column of a name that the table of suggestions needs."""
+    check_columns(inputs.columns, (PROBABLE, PROBABILITY, REASON), inputs.name, "rename it")
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,20 @@ class InputSuggestions:
             if self.texts:
                 item["text"] = self.texts[i]
         return plain
+
+    def write(self, path: Path, with_features: bool) -> None:
+        """Write the table to fill in; its suffix sets the format.
+
+        Parameters
+        ----------
+        path : Path
+            File that ends in .csv, .tsv, .jsonl or .parquet.
+        with_features : bool
+            As in ``table``.
+        """
+        numbers = [PROBABILITY, FEATURES] if with_features else [PROBABILITY]
+        with writing(path, format_of(path, None), numbers) as write:
+            write(self.table(path.parent, with_features))
 
     def table(self, folder: Path, with_features: bool) -> dict[str, list[Any]]:
         """Columns of a table to fill in: those of the input, labels, and the reasons.

@@ -1,4 +1,4 @@
-"""Flags that several commands share, and the base and novel classes that they name.
+"""Options that several commands share, their limits, and what a command refuses before it begins.
 
 What takes long to import is imported by the functions that need it, here as in all commands: `--help` needs none of it.
 """
@@ -8,17 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from hotshot.errors import InputError, ParameterError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from hotshot.bank import BaseClasses
-    from hotshot.files import FeatureSource
+from hotshot.errors import ParameterError
 
 
 def number(text: str, *flags: str) -> Any:
@@ -37,10 +31,15 @@ def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
-def _size(param: typer.CallbackParam, value: Any) -> Any:
-    from hotshot.evaluation.tasks import check_size
+def ways_option(text: str) -> Any:
+    """An option that is a number of classes or a range, with its help text."""
 
-    return None if value is None else check_size(str(param.name), value)
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        from hotshot.evaluation.tasks import check_size
+
+        return None if value is None else check_size(str(param.name), value)
+
+    return typer.Option(help=text, callback=check)
 
 
 def _queries(value: Any) -> Any:
@@ -64,11 +63,6 @@ def several_of(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
     return complete
 
 
-def ways_option(text: str) -> Any:
-    """An option that is a number of classes or a range, with its help text."""
-    return typer.Option(help=text, callback=_size)
-
-
 def bank_names() -> Iterable[str]:
     """Names of the embedded banks."""
     from hotshot.bank.embedded import BANK_NAMES
@@ -83,13 +77,21 @@ def method_names() -> Iterable[str]:
     return METHOD_NAMES
 
 
+RESUME = "Rerun the command to resume."
+BANKS = "banking77 or omniglot"
+ENCODERS = (
+    "Encoder: minilm (texts), efficientnet-lite0, timm:NAME, st:NAME, openclip:NAME@WEIGHTS, hf:FOLDER, a checkpoint "
+    "of hotshot train, BACKBONE@WEIGHTS, FILE.onnx, FILE.py:NAME or PACKAGE.MODULE:NAME."
+)
+WAYS = "Classes per task, or a range such as 5-20."
+
+# Data of evaluations.
 Base = Annotated[Path | None, typer.Option(help="Features of the base classes: a file of any format, or a bank.")]
 Novel = Annotated[Path | None, typer.Option(help="Features of the novel classes: a file of any format.")]
-BANKS = "banking77 or omniglot"
 Bank = Annotated[
     str | None, typer.Option(help=f"Embedded bank instead of files: {BANKS}.", autocompletion=one_of(bank_names))
 ]
-WAYS = "Classes per task, or a range such as 5-20."
+# Tasks.
 Shots = Annotated[
     str,
     typer.Option(
@@ -109,12 +111,44 @@ AnyQueries = Annotated[
 Seed = Annotated[int, number("Random seed.")]
 Jobs = Annotated[int, number("Number of processes; -1 for one per core.")]
 Scheduler = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
-Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
 Reference = Annotated[str | None, typer.Option(help="Method to compare the others with. Default: the first.")]
 Threshold = Annotated[float, number("Report the share of tasks with an accuracy below this.")]
-RESUME = "Rerun the command to resume."
+# Models, and inputs for them.
+Model = Annotated[Path, typer.Argument(help="Folder of a model from hotshot fit.", show_default=False)]
+Text = Annotated[str | None, typer.Option(help="Column of texts or image paths. Default: found by name, such as text.")]
+Label = Annotated[str | None, typer.Option(help="Column of labels. Default: found by name, such as label.")]
+Id = Annotated[
+    str | None, typer.Option("--id", help="Column of row ids. Default: found by name, such as id, or row numbers.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Refuse inputs that cannot be read, such as empty texts or corrupt images.")
+]
+Encoder = Annotated[
+    str | None, typer.Option(help="The model's encoder, if its files have moved or it is Python code of yours.")
+]
+Device = Annotated[str, typer.Option(help="PyTorch device, such as cpu or cuda.")]
+# Datasets of images.
+Kind = Annotated[
+    str,
+    typer.Option(help="Layout of the dataset: auto, miniimagenet, tieredimagenet, cub, cifar-fs, omniglot or folder."),
+]
+SkipCorrupt = Annotated[bool, typer.Option("--skip-corrupt", help="Leave out images that cannot be read.")]
+# Output.
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+
+
+def epilog(*examples: str) -> str:
+    """Examples for the end of a help text, one per line."""
+    return "\n\n".join(["Examples:" if len(examples) > 1 else "Example:", *examples])
+
+
+def numbers(text: str, flag: str) -> list[int]:
+    """Comma-separated whole numbers."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(f"{flag} must be comma-separated whole numbers, such as 1,5, got {text!r}.") from None
 
 
 def refuse_existing(out: Path, force: bool, *sources: str | Path | None) -> None:
@@ -135,8 +169,7 @@ def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
     from hotshot.files.reading import split_part
 
     names = [str(source) for source in sources if source is not None]
-    parts = [part for name in names for part in (name, *name.split("@"))]
-    paths = [split_part(Path(part), None)[0] for part in parts]
+    paths = [split_part(Path(part), None)[0] for name in names for part in (name, *name.split("@"))]
     labels = [find_labels(path) for path in paths if path.suffix.lower() == ".npy"]
     for path in (*paths, *filter(None, labels)):
         if not os.path.exists(path) or not os.path.exists(out):
@@ -144,68 +177,3 @@ def refuse_overwriting(out: Path, *sources: str | Path | None) -> None:
         is_inside = real(path) in real(out).parents or real(out) in real(path).parents
         if is_inside or os.path.samefile(path, out):
             raise ParameterError(f"{out} is both input and output: name another output.")
-
-
-def load_data(
-    base: Path | None, novel: Path | None, bank: str | None, flag: str = "--novel"
-) -> tuple[BaseClasses, np.ndarray, np.ndarray]:
-    """Base classes, and features and labels of the classes that tasks are drawn from."""
-    import numpy as np
-
-    from hotshot.bank.embedded import load_bank
-    from hotshot.evaluation.inspection import refuse_mixed
-    from hotshot.files import read_features
-
-    if bank is not None:
-        if base is not None or novel is not None:
-            raise ParameterError(f"Pass either --bank or --base and {flag}, not both.")
-        embedded = load_bank(bank)
-        return embedded.base, embedded.X_novel, embedded.y_novel
-    if base is None or novel is None:
-        raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
-    classes = load_base(base)
-    file = read_features(novel)
-    if classes.n_features != file.X.shape[1]:
-        raise InputError(
-            f"{novel} has {file.X.shape[1]} features and {base} has {classes.n_features}: "
-            "extract both with the same model."
-        )
-    if file.about or len(np.intersect1d(classes.names.astype(str), file.y.astype(str))):
-        refuse_mixed(classes.names.tolist(), classes.about, np.unique(file.y).tolist(), file.about)
-    return classes, file.X, file.y
-
-
-def load_base(path: Path) -> BaseClasses:
-    """Base classes from a bank or a feature file, with the information in its header."""
-    from hotshot.bank import BaseClasses, is_bank
-    from hotshot.files import read_features
-
-    if is_bank(path):
-        return BaseClasses.load(path)
-    file = read_features(path)
-    return BaseClasses.from_samples(file.X, file.y, about=file.about)
-
-
-def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
-    """The samples of a feature file or a bank, to be read in batches."""
-    from hotshot.bank import BaseClasses, is_bank
-    from hotshot.files import open_features
-    from hotshot.files.source import in_memory
-
-    if not is_bank(path):
-        return open_features(path, part=part, labels=labels)
-    if part is not None or labels is not None:
-        raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
-    bank = BaseClasses.load(path)
-    samples = bank.samples
-    if samples is None:
-        raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
-    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)
-
-
-def numbers(text: str, flag: str) -> list[int]:
-    """Comma-separated whole numbers."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise ParameterError(f"{flag} must be comma-separated whole numbers, such as 1,5, got {text!r}.") from None

@@ -1,0 +1,58 @@
+"""Base classes and the classes that tasks are drawn from, read from files or an embedded bank, and checked together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hotshot.bank import BaseClasses, is_bank
+from hotshot.bank.embedded import load_bank
+from hotshot.errors import InputError, ParameterError
+from hotshot.evaluation.inspection import refuse_mixed
+from hotshot.files import FeatureFile, FeatureSource, open_features, read_features
+from hotshot.files.source import in_memory
+
+
+def load_data(
+    base: Path | None, novel: Path | None, bank: str | None = None, flag: str = "--novel"
+) -> tuple[BaseClasses, FeatureFile]:
+    """Base classes, and samples of the classes that tasks are drawn from; what is wrong with the pair is raised."""
+    if bank is not None:
+        if base is not None or novel is not None:
+            raise ParameterError(f"Pass either --bank or --base and {flag}, not both.")
+        embedded = load_bank(bank)
+        return embedded.base, FeatureFile(embedded.X_novel, embedded.y_novel)
+    if base is None or novel is None:
+        raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
+    classes = load_base(base)
+    file = read_features(novel)
+    if classes.n_features != file.X.shape[1]:
+        raise InputError(
+            f"{novel} has {file.X.shape[1]} features and {base} has {classes.n_features}: "
+            "extract both with the same model."
+        )
+    if file.about or len(np.intersect1d(classes.names.astype(str), file.y.astype(str))):
+        refuse_mixed(classes.names.tolist(), classes.about, np.unique(file.y).tolist(), file.about)
+    return classes, file
+
+
+def load_base(path: Path) -> BaseClasses:
+    """Base classes from a bank or a feature file, with the information in its header."""
+    if is_bank(path):
+        return BaseClasses.load(path)
+    file = read_features(path)
+    return BaseClasses.from_samples(file.X, file.y, about=file.about)
+
+
+def open_samples(path: Path, part: str | None = None, labels: Path | None = None) -> FeatureSource:
+    """The samples of a feature file or a bank, to be read in batches."""
+    if not is_bank(path):
+        return open_features(path, part=part, labels=labels)
+    if part is not None or labels is not None:
+        raise ParameterError(f"{path} is a bank, which has no parts and holds its own labels: leave these out.")
+    bank = BaseClasses.load(path)
+    samples = bank.samples
+    if samples is None:
+        raise InputError(f"{path} is a bank without samples: use one that was saved with them.")
+    return in_memory(path, samples, lambda some: bank.names[bank.labels[some]], bank.about)
