@@ -24,7 +24,7 @@ from benchmarks.shared import (
     show,
     timed,
     ways_of,
-)
+)  # fmt: skip
 from hotshot.classifiers import METHOD_NAMES
 from hotshot.classifiers.named import named_method
 from hotshot.classifiers.transductive import TransductiveClassifier

@@ -8,35 +8,29 @@ Tasks are 5-way with 15 queries per class, and of Omniglot 20-way with 4. Scenar
 - one-class: all queries of one class of the task
 - strangers: those of dirichlet:2, and half as many of classes that the task does not have
 
-Numbers are in percent with 95% intervals over tasks, differences are paired. Differences of the calibration error have
-intervals by bootstrap over chunks of 20 tasks, the same for both methods.
+Numbers are in percent, differences are paired. Their intervals are 95% over tasks; those of differences of the
+calibration error are by bootstrap over tasks, the same for both methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from joblib import Parallel, delayed
 
-from benchmarks.shared import SETS, Data, DataFolder, Jobs, Methods, Seed, Sets, Tasks, console, load, show, ways_of
+from benchmarks.shared import SETS, DataFolder, Jobs, Methods, Seed, Sets, Tasks, load, show, ways_of
+from hotshot.arrays import one_thread
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
-from hotshot.cli.terminal import Watching
-from hotshot.evaluation.chunks import chunks_of
 from hotshot.evaluation.open_tasks import OpenEpisodes
-from hotshot.evaluation.results import Evaluation, check_reference, summarise
-from hotshot.evaluation.runner import collect, make_runners
-from hotshot.evaluation.tables import Cell, Number, Table, percent
-from hotshot.evaluation.tasks import CLOSED, Episodes, OpenTask, Task
+from hotshot.evaluation.tables import Cell, Number, Table, interval
+from hotshot.evaluation.tasks import Episodes, OpenTask, Task
 
 SCENARIOS = "dirichlet:2,balanced,dirichlet:0.2,few:1,few:5,few:10,one-class,strangers"
-SHOTS = (1, 5)
-RESAMPLES = 1000
-# Count, confidence and number correct in each bin of confidence (chunks, bins, 3), by method and shots.
-Bins = dict[tuple[str, int], np.ndarray]
+SHOTS, RESAMPLES, BINS = (1, 5), 1000, 15
 
 
 def main(
@@ -49,125 +43,80 @@ def main(
     jobs: Jobs = -1,
 ) -> None:
     for name in sets.split(","):
-        loaded, ways = load(name, data), ways_of(name)
+        base, X, y = load(name, data)
+        chosen = resolve_methods(methods.split(","), base)
+        reference, jointly = next(iter(chosen)), joint_methods(chosen, batch=True)
+        compared = with_one_by_one(chosen, reference, jointly)
         for scenario in queries.split(","):
-            draw = partial(episodes_of, scenario, loaded[2], ways, 4 if ways == 20 else 15, seed=seed)
-            found, bins = run({k: draw(shots=k) for k in SHOTS}, loaded, methods.split(","), tasks, jobs)
-            show(batch_table(found, bins, f"{name}, {ways}-way, {scenario}, {tasks} tasks, seed {seed}"))
+            rows: dict[str, list[Cell]] = {method: [method] for method in compared}
+            for shots in SHOTS:
+                draw = partial(task_of, scenario, y, ways_of(name), shots, seed)
+                for method, estimator in compared.items():
+                    run = delayed(partial(answers, estimator, X, method in jointly))
+                    results = Parallel(jobs)(run(draw(i)) for i in range(tasks))
+                    accuracies, bins = (np.array(part) for part in zip(*results, strict=True))
+                    if method == reference:
+                        of_reference = accuracies, bins
+                    cells: list[Cell] = [interval(100 * accuracies), Number(100 * calibration_error(bins))]
+                    if method != reference:
+                        cells.append(interval(100 * (of_reference[0] - accuracies), signed=True))
+                        cells.append(calibration_difference(of_reference[1], bins))
+                    rows[method] += cells + [None] * (4 - len(cells))
+            heads = ("accuracy", "calibration error", f"{reference} minus it", "the same, calibration")
+            columns = ("method", *(f"{shots}-shot {head}" for shots in SHOTS for head in heads))
+            title = f"{name}, {scenario}, {tasks} tasks, seed {seed}; jointly: {', '.join(jointly)}"
+            show(Table(title, columns, tuple(map(tuple, rows.values()))))
 
 
-@dataclass(frozen=True)
-class ThinnedEpisodes:
-    """The tasks of other episodes with some of their queries; task i depends on the seed and on i only."""
-
-    drawn: Episodes
-    thin: Callable[[Task, np.random.Generator], Task]
-
-    def __getattr__(self, name: str) -> Any:
-        # Before it is restored in another process, nothing is known.
-        if name.startswith("__") or "drawn" not in self.__dict__:
-            raise AttributeError(name)
-        return getattr(self.drawn, name)
-
-    def __getitem__(self, index: int) -> Task:
-        return self.thin(self.drawn[index], np.random.default_rng([self.drawn.seed, index, 4]))
-
-    def trials(self) -> list[Task]:
-        """The first task, to try a method on."""
-        return [self[0]]
-
-
-def few_of(task: Task, rng: np.random.Generator, total: int) -> Task:
-    """Some queries, of random classes."""
-    kept = rng.choice(len(task.query), total, replace=False)
-    return replace(task, query=task.query[kept], query_labels=task.query_labels[kept])
-
-
-def one_class_of(task: Task, rng: np.random.Generator) -> Task:
-    """The queries of one class."""
-    kept = task.query_labels == rng.choice(np.unique(task.query_labels))
-    return replace(task, query=task.query[kept], query_labels=task.query_labels[kept])
-
-
-def third_of_strangers(task: Task, rng: np.random.Generator) -> Task:
-    """Half as many queries of other classes as of those of the task."""
-    assert isinstance(task, OpenTask)
-    kept = rng.permutation(len(task.others))[: len(task.query) // 2]
-    return replace(task, others=task.others[kept], other_labels=task.other_labels[kept])
-
-
-def episodes_of(scenario: str, y: np.ndarray, ways: int, per_class: int, shots: int, seed: int) -> Any:
-    """The tasks of a scenario."""
-    draw = partial(Episodes, y, ways=ways, shots=shots, seed=seed)
+def task_of(scenario: str, y: np.ndarray, ways: int, shots: int, seed: int, index: int) -> Task:
+    """Task `index` of a scenario, which depends on it and on the seed only."""
     name, _, number = scenario.partition(":")
-    if name == "dirichlet":
-        return draw(queries=f"{scenario}:{per_class}")
-    if name == "few":
-        return ThinnedEpisodes(draw(queries=per_class), partial(few_of, total=int(number)))
+    per_class, rng = 4 if ways == 20 else 15, np.random.default_rng([seed, index, 4])
+    draw = partial(Episodes, y, ways=ways, shots=shots, seed=seed)
+    if name == "strangers":
+        task = OpenEpisodes(y, ways=ways, shots=shots, seed=seed, queries=f"dirichlet:2:{per_class}")[index]
+        assert isinstance(task, OpenTask)
+        rows = np.concatenate([task.query, rng.permutation(task.others)[: len(task.query) // 2]])
+        # They have a label of no class, and count for no number.
+        labels = np.concatenate([task.query_labels, np.full(len(rows) - len(task.query), -1)])
+        return replace(task, query=rows, query_labels=labels)
     if name == "one-class":
         most = int(np.unique(y, return_counts=True)[1].min()) - max(SHOTS)
-        return ThinnedEpisodes(draw(queries=min(most, per_class * ways)), one_class_of)
-    if name == "strangers":
-        tasks = OpenEpisodes(y, ways=ways, shots=shots, seed=seed, queries=f"dirichlet:2:{per_class}")
-        return ThinnedEpisodes(tasks, third_of_strangers)
-    if name != "balanced":
+        task = draw(queries=min(most, per_class * ways))[index]
+        rows = np.flatnonzero(task.query_labels == rng.choice(np.unique(task.query_labels)))
+    elif name == "few":
+        task = draw(queries=per_class)[index]
+        rows = rng.choice(len(task.query), int(number), replace=False)
+    elif name in ("balanced", "dirichlet"):
+        return draw(queries=per_class if name == "balanced" else f"{scenario}:{per_class}")[index]
+    else:
         raise SystemExit(f"queries must be of {SCENARIOS}, got {scenario!r}.")
-    return draw(queries=per_class)
+    return replace(task, query=task.query[rows], query_labels=task.query_labels[rows])
 
 
-def run(episodes: dict[int, Any], data: Data, names: list[str], tasks: int, jobs: int) -> tuple[Evaluation, Bins]:
-    """What `evaluate` does, on tasks that it does not draw."""
-    base, X, y = data
-    chosen = resolve_methods(names, base)
-    reference, jointly = check_reference(None, chosen), joint_methods(chosen, batch=True)
-    methods = with_one_by_one(chosen, reference, jointly)
-    chunks = [chunk for k in SHOTS for chunk in chunks_of(methods, k, 0, tasks)]
-    with Watching(console) as watching:
-        runners = make_runners(methods, X, episodes, None, jointly)
-        records = collect(runners, episodes, chunks, None, jobs, None, watching)
-    results, bins = [], {}
-    for shots in SHOTS:
-        for method in methods:
-            some = [record for record in records if (record.chunk.method, record.chunk.shots) == (method, shots)]
-            results.append(summarise(method, shots, some, np.unique(y)))
-            bins[method, shots] = np.array([record.bins for record in some if record.bins])
-    ways = episodes[SHOTS[0]].ways
-    return Evaluation(tuple(results), ways, tasks, reference, CLOSED, jointly), bins
+def answers(estimator: Any, X: np.ndarray, jointly: bool, task: Task) -> tuple[float, np.ndarray]:
+    """Accuracy on the queries of classes of the task, and (count, confidence, correct) in each bin of confidence."""
+    with one_thread():
+        model = estimator.fit(X[task.support], task.support_labels)
+        predict = model.predict_proba_batch if jointly else model.predict_proba
+        probabilities = predict(X[task.query])
+    inside = np.isin(task.query_labels, model.classes_)
+    right = (model.classes_[probabilities.argmax(axis=1)] == task.query_labels)[inside]
+    confidence = probabilities.max(axis=1)[inside]
+    places = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    facts = (np.ones(len(places)), confidence, right)
+    return right.mean(), np.array([np.bincount(places, fact, BINS) for fact in facts]).T
 
 
-def batch_table(found: Evaluation, bins: Bins, title: str) -> Table:
-    """Accuracy, paired difference to the reference and calibration error of each method, at each number of shots."""
-    rows: list[tuple[Cell, ...]] = []
-    for method in found.methods:
-        cells: list[Cell] = [method, "jointly" if method in found.jointly else "one by one"]
-        for shots in found.shots:
-            is_reference, error = method == found.reference, found[method, shots].calibration_error
-            both = bins[found.reference, shots], bins[method, shots]
-            cells += [
-                percent(found[method, shots].accuracy),
-                None if is_reference else percent(found.difference(method, shots), signed=True),
-                None if error is None else Number(100 * error),
-                None if is_reference or error is None else calibration_difference(*both),
-            ]
-        rows.append(tuple(cells))
-    each = [
-        (f"{k}-shot accuracy", f"{found.reference} minus it, {k}-shot", f"{k}-shot calibration error", "minus it")
-        for k in found.shots
-    ]
-    return Table(title, ("method", "queries", *(column for columns in each for column in columns)), tuple(rows))
+def calibration_error(bins: np.ndarray) -> float:
+    """Expected calibration error from the bins of tasks (tasks, bins, 3)."""
+    count, confidence, correct = bins.sum(axis=0).T
+    return float(np.sum(np.abs(confidence - correct)) / np.sum(count))
 
 
 def calibration_difference(one: np.ndarray, other: np.ndarray) -> Number:
-    """Calibration error of one method minus that of another, in points, from the bins of both."""
+    """Calibration error of one method minus that of another, in points."""
     drawn = np.random.default_rng(0).integers(len(one), size=(RESAMPLES, len(one)))
-    point, *again = [
-        100 * (_calibration_error(one[some]) - _calibration_error(other[some]))
-        for some in (np.arange(len(one)), *drawn)
-    ]
-    low, high = np.quantile(again, [0.025, 0.975])
-    return Number(point, (high - low) / 2, signed=True)
-
-
-def _calibration_error(bins: np.ndarray) -> float:
-    count, confidence, correct = bins.sum(axis=0).T
-    return float(np.sum(np.abs(confidence - correct)) / np.sum(count))
+    gaps = [100 * (calibration_error(one[i]) - calibration_error(other[i])) for i in (np.arange(len(one)), *drawn)]
+    low, high = np.quantile(gaps[1:], [0.025, 0.975])
+    return Number(gaps[0], (high - low) / 2, signed=True)

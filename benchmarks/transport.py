@@ -56,8 +56,7 @@ def centred_features(rng: np.random.Generator, samples: int, support: int) -> tu
 
 def rectified_features(rng: np.random.Generator, samples: int, support: int) -> tuple[np.ndarray, np.ndarray]:
     """Non-negative, skewed features around a profile per class, like outputs of a ReLU: all cosines are large."""
-    profile = rng.gamma(2.0, size=(CLASSES, 1, WIDTH))
-    base = profile * rng.gamma(1.0, size=(CLASSES, samples, WIDTH))
+    base = rng.gamma(2.0, size=(CLASSES, 1, WIDTH)) * rng.gamma(1.0, size=(CLASSES, samples, WIDTH))
     return base, rng.gamma(2.0, size=(support, WIDTH)) * rng.gamma(1.0, size=(support, WIDTH))
 
 
@@ -73,32 +72,25 @@ def hotshot_solver(cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return solution.plan, solution.iterations
 
 
-def pot_loop(method: str) -> Solver:
-    def run(cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        a, b = (np.full(size, 1.0 / size) for size in cost.shape[1:])
-        options = {"method": method, "numItermax": PEER_ITERATIONS, "stopThr": PEER_TOLERANCE, "log": True}
-        plans, logs = zip(*(ot.sinkhorn(a, b, c, EPSILON, **options) for c in cost), strict=True)
-        return np.stack(plans), np.array([log["niter"] for log in logs]) + 1
-
-    return run
+def pot_loop(method: str, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    a, b = (np.full(size, 1.0 / size) for size in cost.shape[1:])
+    options = {"method": method, "numItermax": PEER_ITERATIONS, "stopThr": PEER_TOLERANCE, "log": True}
+    plans, logs = zip(*(ot.sinkhorn(a, b, c, EPSILON, **options) for c in cost), strict=True)
+    return np.stack(plans), np.array([log["niter"] for log in logs]) + 1
 
 
-def pot_batch(method: str) -> Solver:
-    def run(cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        options = {"method": method, "max_iter": PEER_ITERATIONS, "tol": PEER_TOLERANCE}
-        result = ot.batch.solve_batch(cost, EPSILON, **options)
-        return result.plan, np.array([result.log["n_iter"] + 1])
-
-    return run
+def pot_batch(method: str, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    result = ot.batch.solve_batch(cost, EPSILON, method=method, max_iter=PEER_ITERATIONS, tol=PEER_TOLERANCE)
+    return result.plan, np.array([result.log["n_iter"] + 1])
 
 
 SOLVERS: dict[str, tuple[Solver, type]] = {
     "hotshot, float64": (hotshot_solver, np.float64),
     "hotshot, float32": (hotshot_solver, np.float32),
-    "ot.sinkhorn, loop": (pot_loop("sinkhorn"), np.float64),
-    "ot.sinkhorn(sinkhorn_log), loop": (pot_loop("sinkhorn_log"), np.float64),
-    "ot.batch.solve_batch(sinkhorn)": (pot_batch("sinkhorn"), np.float64),
-    "ot.batch.solve_batch(log_sinkhorn)": (pot_batch("log_sinkhorn"), np.float64),
+    "ot.sinkhorn, loop": (partial(pot_loop, "sinkhorn"), np.float64),
+    "ot.sinkhorn(sinkhorn_log), loop": (partial(pot_loop, "sinkhorn_log"), np.float64),
+    "ot.batch.solve_batch(sinkhorn)": (partial(pot_batch, "sinkhorn"), np.float64),
+    "ot.batch.solve_batch(log_sinkhorn)": (partial(pot_batch, "log_sinkhorn"), np.float64),
 }
 
 
