@@ -27,7 +27,7 @@ from benchmarks.shared import (
 )  # fmt: skip
 from hotshot.classifiers import METHOD_NAMES
 from hotshot.classifiers.named import named_method
-from hotshot.classifiers.transductive import TransductiveClassifier
+from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.evaluation.results import Evaluation, verdicts
 from hotshot.evaluation.tables import Cell, Entry, Number, Table, accuracy_table, choice_table, detail_table, unsolved
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers.baselines import CentroidClassifier
+from hotshot.classifiers import CentroidClassifier
 from hotshot.errors import InputError, ParameterError
 
 WIDTH, NOISE = 16, 1.6

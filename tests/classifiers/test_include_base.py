@@ -15,7 +15,8 @@ from hotshot.classifiers import (
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
     choosing,
-    rivals,
+    discriminant,
+    logistic,
 )
 from hotshot.errors import InputError, ParameterError
 
@@ -88,18 +89,17 @@ def test_logistic_regression_weighs_all_classes_alike():
 
 
 def test_logistic_regression_takes_so_many_samples_of_a_base_class_at_most(monkeypatch):
-    classifier = LogisticClassifier(BASE)
-    samples, labels = classifier._base_samples(5)
+    samples, labels = logistic.some_samples(BASE, 5)
     assert np.bincount(labels).tolist() == [5] * 10
     assert all((BASE.samples[BASE.labels == c] == x).all(axis=1).any() for x, c in zip(samples, labels, strict=True))
-    monkeypatch.setattr(rivals, "MOST_POINTS", 80)
-    assert len(joint(classifier).classes_) == 14
+    monkeypatch.setattr(logistic, "MOST_POINTS", 80)
+    assert len(joint(LogisticClassifier(BASE)).classes_) == 14
 
 
 def test_densities_do_not_depend_on_how_many_differences_fit_into_memory(monkeypatch):
     model = joint(CLASSIFIERS["two covariances"])
     expected = model.decision_function(X_ALL)
-    monkeypatch.setattr(rivals, "MOST_DIFFERENCES", 3 * model.means_.size)
+    monkeypatch.setattr(discriminant, "MOST_DIFFERENCES", 3 * model.means_.size)
     assert np.array_equal(model.decision_function(X_ALL), expected)
 
 

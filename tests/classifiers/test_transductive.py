@@ -13,10 +13,10 @@ from conftest import make_bank
 from hotshot import BaseClasses
 from hotshot.classifiers import AlphaTIMClassifier, BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
 from hotshot.classifiers.alpha_tim import adam, information_loss
+from hotshot.classifiers.bd_cspn import neighbours, smoothed
 from hotshot.classifiers.choosing import _jointly_asked
 from hotshot.classifiers.held_out import draw_task
-from hotshot.classifiers.laplacian_shot import neighbours, smoothed
-from hotshot.classifiers.transductive import balanced_assignment
+from hotshot.classifiers.pt_map import balanced_assignment
 from hotshot.errors import InputError, ParameterError
 
 WIDTH = 6

@@ -8,12 +8,10 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from scipy.special import log_softmax, softmax
 
-from hotshot.classifiers.baselines import NORMALIZE, POWERS
-from hotshot.classifiers.fields import AUTO, COUNT, POSITIVE, parameter
-from hotshot.classifiers.transductive import TransductiveClassifier
-from hotshot.method.heads.problem import softmax
+from hotshot.classifiers.parameters import AUTO, COUNT, POSITIVE, POWERS, Interval, parameter
+from hotshot.classifiers.rival import NORMALIZE, TransductiveClassifier
 from hotshot.transport.costs import squared_euclidean
 
 # Smallest probability whose logarithm and powers are taken.
@@ -40,8 +38,9 @@ class AlphaTIMClassifier(TransductiveClassifier):
 
     Parameters
     ----------
-    base, power, normalize
-        As in ``BDCSPNClassifier``.
+    {base}
+    {power}
+    {normalize}
     alpha : float or "auto"
         Order of the entropies, at least 1.
     tau : float or "auto"
@@ -50,11 +49,6 @@ class AlphaTIMClassifier(TransductiveClassifier):
         Length of a step of Adam.
     steps : int
         Number of steps.
-
-    Attributes
-    ----------
-    classes_, support_, labels_, prototypes_, centre_, power_
-        As in ``BDCSPNClassifier``.
 
     References
     ----------
@@ -84,7 +78,7 @@ class AlphaTIMClassifier(TransductiveClassifier):
         steps, length = settings["steps"], settings["learning_rate"]
         prototypes = adam(lambda w: information_loss(w, *arguments)[1], self.prototypes_, length, steps)
         scores = self._scores(z, prototypes)
-        return softmax(scores)[0], scores
+        return softmax(scores, axis=1), scores
 
 
 def adam(slope: Callable[[np.ndarray], np.ndarray], start: np.ndarray, length: float, steps: int) -> np.ndarray:
@@ -112,10 +106,9 @@ def information_loss(
     """
     halves = np.sum(prototypes**2, axis=1) / 2
     logits = tau * (support @ prototypes.T - halves)
-    own, totals = softmax(logits)
-    value = np.mean(totals - np.sum(members * logits, axis=1))
-    slopes_support = (own - members) / len(support)
-    p = np.maximum(softmax(tau * (queries @ prototypes.T - halves))[0], TINY)
+    value = -np.mean(np.sum(members * log_softmax(logits, axis=1), axis=1))
+    slopes_support = (softmax(logits, axis=1) - members) / len(support)
+    p = np.maximum(softmax(tau * (queries @ prototypes.T - halves), axis=1), TINY)
     mean = p.mean(axis=0)
     if alpha == 1:
         value += np.sum(mean * np.log(mean)) - np.sum(p * np.log(p)) / len(p)

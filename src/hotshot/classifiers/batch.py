@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from hotshot.classifiers.classifier import snapshot
 from hotshot.classifiers.confidence import LEVELS
-from hotshot.classifiers.state import snapshot
 from hotshot.errors import ParameterError
 from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import KnownClasses
@@ -22,6 +22,7 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     classes_: np.ndarray
     known_: KnownClasses
+    new_classes: Any
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probability of each class, for a batch of samples jointly.
@@ -89,7 +90,7 @@ class JointPredictions(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             if own.any():
                 means[place] = self.calibrated_means_[own].mean(axis=0)
         arrays = (logits, placed, means, self.known_.sizes, self._weights(placed))
-        is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
+        is_new = self.new_classes
         groups = [np.flatnonzero(own) for own in (~is_new, is_new) if own.any()]
         return joint_inference(*(x[None] for x in arrays), ratio=float(self.known_.two.ratios.mean()), groups=groups)
 

@@ -156,7 +156,7 @@ class HeldOut:
 
             def of_fold(fold: Fold) -> np.ndarray:
                 own = clone(estimator).set_params(base=fold.base)
-                if hasattr(own, "include_base"):
+                if own.include_base:
                     own.set_params(include_base=False)
                 return np.stack([_accuracies(own, fold, k, slice(start, tasks)) for k in SHOTS])
 

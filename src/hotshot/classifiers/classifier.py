@@ -1,62 +1,82 @@
-"""Base classes of all classifiers (checks of input, predictions in scikit-learn's shapes) and of those with a bank."""
+"""The base class of all classifiers: checks of input, predictions in the shapes of scikit-learn, one state at a time."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, check_finite
-from hotshot.bank import BaseClasses, PreparedBase, Space
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
+from hotshot.bank import BaseClasses
 from hotshot.bank.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
-from hotshot.bank.space import LEAST_TO_CHOOSE, FeatureTransform, choose_power
-from hotshot.classifiers.batch import JointPredictions, replaced
+from hotshot.bank.space import choose_power
 from hotshot.classifiers.choosing import Choice, choice_on
-from hotshot.classifiers.confidence import Confidence, confidence_on
-from hotshot.classifiers.explanation import Explanation, explain_model
-from hotshot.classifiers.fields import VALID
 from hotshot.classifiers.models import load_model, loaded, save_model
-from hotshot.classifiers.open_world import OpenWorld, check_base, check_names
-from hotshot.classifiers.state import assign, snapshot, unfitted
-from hotshot.classifiers.suggesting import Suggesting
-from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
-from hotshot.labels import label_array, warn_of_similar
-from hotshot.method.calibration import class_targets, own_parts
-from hotshot.method.fit import fit_tasks
-from hotshot.method.heads import HEADS
-from hotshot.method.heads.problem import softmax
-from hotshot.method.hierarchy import COSTS
-from hotshot.method.parameters import Method
-from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
-from hotshot.transport import count_statuses
+from hotshot.classifiers.parameters import VALID, with_shared
+from hotshot.errors import InputError, ParameterError
+from hotshot.labels import joined_labels, label_array, warn_of_similar
 
-# Usual standard deviation within base classes, per feature; outside of it the published alpha and C are unsuitable:
-# about a factor of ten around the ReLU features they were chosen on.
-USUAL_DEVIATION = (0.05, 5.0)
+Model = TypeVar("Model")
+# What scikit-learn has recorded of the features of the first fit, which later samples must match.
+FEATURES = ("n_features_in_", "feature_names_in_")
+
+
+def unfitted(model: Model, *, same_features: bool = False) -> Model:
+    """A classifier with the parameters of `model` and nothing of its fit, but the names of its features if asked."""
+    kept = FEATURES if same_features else ()
+    return _with_state(model, {k: v for k, v in vars(model).items() if not k.endswith("_") or k in kept})
+
+
+def assign(model: object, fitted: object) -> None:
+    """Give `model` the state of `fitted`; threads that read `model` meanwhile see all of the old state or all of it."""
+    model.__dict__ = vars(fitted)
+
+
+def snapshot(model: Model) -> Model:
+    """The classifier as it is now: a later `assign` gives `model` another state and leaves this one alone."""
+    return _with_state(model, vars(model))
+
+
+def _with_state(model: Model, state: dict[str, object]) -> Model:
+    copy: Model = object.__new__(type(model))
+    copy.__dict__ = state
+    return copy
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """A classifier with one logit per class; subclasses define ``_fit`` and ``_logits``.
 
     A parameter named in ``_choices`` may be "auto": one of the values listed there, chosen on the base classes, or the
-    first if the bank is too small to choose.
+    first if the bank is too small to choose. A fit resolves all parameters once and passes them to ``_fit``. A line
+    such as "{power}" in the docstring of a subclass stands for documentation that classifiers share.
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    # Whether one new class is enough if there is a bank.
+    _may_have_one_class: ClassVar[bool] = False
+    # Parameters that only some subclasses have.
+    base: Any = None
+    include_base: Any = False
     # Extractor, norms and directions of the features of the base classes.
     extractor_: str | None = None
     feature_space_: FeatureSpace | None = None
+    # With include_base: which classes are new.
+    is_new_: np.ndarray | None = None
+    probability_temperature_: float = 1.0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = with_shared(cls.__doc__)
 
     @property
     def _parameter_constraints(self) -> dict[str, Any]:
@@ -95,20 +115,23 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        base = loaded(getattr(self, "base", None))
-        # One class beside old ones, or one class or none of these.
-        one_is_enough = getattr(self, "include_base", False) or isinstance(self, CalibratedClassifier)
-        if len(self.classes_) < 2 and not (base is not None and one_is_enough):
+        base = loaded(self.base)
+        one_is_enough = base is not None and (self._may_have_one_class or self.include_base)
+        if len(self.classes_) < 2 and not one_is_enough:
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")
         check_base(base, X.shape[1])
         if base is not None:
             self.base = base
-        if getattr(self, "include_base", False) and base is None:
+        elif self.include_base:
             raise ParameterError("include_base needs base classes: pass base.")
         self._warn_of_mismatch(X)
-        if isinstance(base, BaseClasses):
-            self.chosen_ = self.choice().settings
-        self._fit(X, labels)
+        if self.include_base:
+            # Before settings are chosen, which takes long.
+            check_names(base.names, self.classes_)
+        choice = self.choice()
+        if base is not None:
+            self.chosen_ = choice.settings
+        self._fit(X, labels, self._resolved(choice, X.min()))
         warn_of_similar(self.classes_)
         self._finite_logits(X)
 
@@ -120,10 +143,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         dict
             Values by parameter.
         """
-        found = {**self.get_params(deep=False), **self.choice().settings}
-        if found.get("power") == "auto" and isinstance(found.get("base"), BaseClasses):
-            found["power"] = found["base"].power("auto")
-        return found
+        return dict(self._resolved(self.choice()))
+
+    def _resolved(self, choice: Choice, smallest: float | None = None) -> Mapping[str, Any]:
+        """All parameters; the power follows the smallest feature of the bank or, without one, of the support."""
+        values = {**self.get_params(deep=False), **choice.settings}
+        if isinstance(self.base, BaseClasses):
+            if values.get("power") == "auto":
+                values["power"] = self.base.power("auto")
+        elif smallest is not None and "power" in values:
+            values["power"] = choose_power(self.power, smallest)
+        return MappingProxyType(values)
 
     def choice(self) -> Choice:
         """The values chosen for parameters that are "auto", and the trials behind them; the bank keeps them.
@@ -133,24 +163,20 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         Choice
             Chosen settings, trials with their gains, and whether the bank states that it was seen in training.
         """
+        bank = self.base if isinstance(self.base, BaseClasses) else None
+        candidates = self._candidates(bank)
+        if bank is None or all(len(values) == 1 for values in candidates.values()):
+            return Choice({name: values[0] for name, values in candidates.items()})
+        return choice_on(bank, self, candidates)
+
+    def _candidates(self, bank: BaseClasses | None) -> dict[str, Sequence[Any]]:
+        """The values of each parameter that is "auto", the constant first."""
         parameters = self.get_params(deep=False)
-        base = parameters.get("base")
-        choices = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
-        constants = {name: values[0] for name, values in choices.items()}
-        if not isinstance(base, BaseClasses):
-            return Choice(constants)
-        if choices.get("power") and base.power("auto") != constants["power"]:
+        candidates = {name: values for name, values in self._choices.items() if parameters[name] == "auto"}
+        if bank is not None and "power" in candidates and bank.power("auto") != candidates["power"][0]:
             # With negative features no other power is possible.
-            choices["power"] = (base.power("auto"),)
-            constants["power"] = base.power("auto")
-        if choices.get("mean_rule") and len(base.names) < LEAST_TO_CHOOSE:
-            # Few classes do not show the directions in which classes differ, nor the centre that the root needs.
-            few = {"mean_rule": "mix", **({"power": 1.0} if choices.get("power") and base.samples is not None else {})}
-            choices |= {name: (value,) for name, value in few.items()}
-            constants |= few
-        if not (base.can_hold_out or base.choices) or all(len(values) == 1 for values in choices.values()):
-            return Choice(constants)
-        return choice_on(base, self, choices)
+            candidates["power"] = (bank.power("auto"),)
+        return candidates
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits of each sample.
@@ -183,31 +209,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         model = snapshot(self)
         return model._probabilities(model._checked_logits(X))
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        tempered = logits.astype(np.float64) / getattr(self, "probability_temperature_", 1.0)
-        return np.asarray(softmax(tempered)[0])
-
-    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = False) -> Any:
-        """Samples, and labels if passed, after scikit-learn's checks and our own for NaN, which names row and column.
-
-        With ``reset`` they are those of a fit; otherwise the model must be fitted.
-        """
-        if not reset:
-            check_is_fitted(self)
-        if hasattr(X, "detach"):
-            # Tensors become NumPy arrays on the CPU; scikit-learn checks everything else.
-            X = X.detach().cpu().numpy()
-        if hasattr(X, "dtype") and X.dtype == np.float16:
-            X = X.astype(np.float32)
-        if y is not None and not isinstance(y, str):
-            y = label_array(y)
-        try:
-            checked = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        except ValueError as error:
-            raise InputError(_one_line(error)) from None
-        check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
-        return checked
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the most probable class of each sample.
@@ -260,8 +261,34 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         model: Self = load_model(cls, path, base)
         return model
 
-    def _checked_logits(self, X: Any) -> np.ndarray:
-        return self._finite_logits(self._checked(X))
+    @property
+    def new_classes(self) -> np.ndarray:
+        """Whether each class is new (N,): all are, unless base classes are predicted too."""
+        return np.ones(len(self.classes_), dtype=bool) if self.is_new_ is None else self.is_new_
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return np.asarray(softmax(logits.astype(np.float64) / self.probability_temperature_, axis=1))
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool = False) -> Any:
+        """Samples, and labels if passed, after scikit-learn's checks and our own for NaN, which names row and column.
+
+        With ``reset`` they are those of a fit; otherwise the model must be fitted.
+        """
+        if not reset:
+            check_is_fitted(self)
+        if hasattr(X, "detach"):
+            # Tensors become NumPy arrays on the CPU; scikit-learn checks everything else.
+            X = X.detach().cpu().numpy()
+        if hasattr(X, "dtype") and X.dtype == np.float16:
+            X = X.astype(np.float32)
+        if y is not None and not isinstance(y, str):
+            y = label_array(y)
+        try:
+            checked = validate_data(self, X, y, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        except ValueError as error:
+            raise InputError(_one_line(error)) from None
+        check_finite(checked if isinstance(checked, np.ndarray) else checked[0], "X")
+        return checked
 
     def _checked(self, X: Any) -> np.ndarray:
         """Checked samples, with a warning if they look unlike those of the bank."""
@@ -270,14 +297,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             warn_of_features(self.feature_space_, samples)
         return samples
 
+    def _checked_logits(self, X: Any) -> np.ndarray:
+        return self._finite_logits(self._checked(X))
+
     def _warn_of_mismatch(self, X: np.ndarray) -> None:
         """Warn if novel classes have names of base classes, or samples unlike those of the bank."""
-        base = getattr(self, "base", None)
-        bank = base if isinstance(base, BaseClasses) else None
+        bank = self.base if isinstance(self.base, BaseClasses) else None
         self.extractor_, self.feature_space_ = (None, None) if bank is None else (bank.extractor, bank.feature_space)
         # With include_base such names are an error.
-        is_beside = getattr(self, "include_base", False)
-        if bank is not None and not is_beside and self.classes_.dtype.kind in "UO":
+        if bank is not None and not self.include_base and self.classes_.dtype.kind in "UO":
             warn_of_shared_classes(bank, self.classes_)
         if self.feature_space_ is not None:
             warn_of_features(self.feature_space_, X)
@@ -285,22 +313,22 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     @NO_OVERFLOW_WARNINGS
     def _finite_logits(self, X: np.ndarray) -> np.ndarray:
         """Logits; raise if those of a sample overflow."""
-        return _finite(self._logits(X), X)
+        return finite(self._logits(X), X)
 
-    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
     def _logits(self, X: np.ndarray) -> np.ndarray:
         raise TypeError(f"{type(self).__name__} must define _logits.")
 
 
-def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
+def finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Logits of samples X; raise if those of one overflow."""
     # Half, so that their differences are finite too; NaN is not below it either.
-    finite = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
-    if finite.all():
+    sound = (np.abs(logits) < np.finfo(logits.dtype).max / 2).all(axis=1)
+    if sound.all():
         return logits
-    largest = np.where(finite[:, None], 0, np.abs(X))
+    largest = np.where(sound[:, None], 0, np.abs(X))
     row, column = np.unravel_index(largest.argmax(), X.shape)
     raise InputError(
         f"X has no finite logits in row {row}, whose largest entry is {X[row, column]:.3g} in column {column}: "
@@ -308,274 +336,30 @@ def _finite(logits: np.ndarray, X: np.ndarray) -> np.ndarray:
     )
 
 
-class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClassifier):
-    """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
+def check_base(base: Any, width: int) -> None:
+    """Raise unless ``base`` is None or a bank of features of this width."""
+    if base is None:
+        return
+    if not isinstance(base, BaseClasses):
+        raise ParameterError(
+            f"base must be a BaseClasses or None, got {type(base).__name__}: "
+            "make one with BaseClasses.from_samples(X_base, y_base)."
+        )
+    if base.n_features != width:
+        raise InputError(
+            f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
+        )
 
-    base: BaseClasses | None
-    power: float | str
-    random_state: Any
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # That of scikit-learn, which also prints nested estimators; with a comment it stays valid Python.
-        written = super().__repr__(N_CHAR_MAX)
-        return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
-
-    def _space(self, settings: Mapping[str, Any]) -> Space:
-        raise TypeError(f"{type(self).__name__} must define _space.")
-
-    def _method(self, settings: Mapping[str, Any]) -> Method:
-        raise TypeError(f"{type(self).__name__} must define _method.")
-
-    def parts(self) -> tuple[PreparedBase, Method]:
-        """The prepared bank and the parameters of the method.
-
-        Returns
-        -------
-        base : PreparedBase
-            The bank in the space of this classifier.
-        method : Method
-            Parameters for ``hotshot.method.fit.fit_tasks``.
-        """
-        if not isinstance(self.base, BaseClasses):
-            raise ParameterError(f"{type(self).__name__} has no calibrated Gaussians without base classes: pass base.")
-        settings = self.settings()
-        base, method = self.base.prepare(self._space(settings)), self._method(settings)
-        if not base.buckets and method.cost in COSTS and COSTS[method.cost].needs_samples:
-            proxy = COSTS[method.cost].proxy
-            warnings.warn(
-                f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' is used instead.",
-                NoSamplesWarning,
-                stacklevel=2,
-            )
-            method = replace(method, cost=proxy)
-        return base, method
-
-    def _fit(self, X: np.ndarray, labels: np.ndarray) -> None:
-        if self.base is None:
-            self._fit_without_base(X, labels)
-            return
-        if getattr(self, "include_base", False):
-            # Before settings are chosen, which takes long.
-            check_names(self.base.names, self.classes_)
-        X = cast(X, self.base.dtype)
-        base, method = self.parts()
-        if not base.transform.unit:
-            _warn_of_scale(base, type(self).__name__)
-        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
-        names, support = self.classes_, base.transform(X)[None]
-        if getattr(self, "include_base", False):
-            fitted = self._fit_with_base(self.base, base, method, support, labels)
-        else:
-            seed = head_seed(self.random_state)
-            fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
-        transfer, gaussians = fitted.transfer, fitted.gaussians
-        self._set_converged(bool(fitted.converged[0]))
-        self.power_ = base.transform.power
-        self.transform_ = base.transform
-        self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
-        self.transfer_weights_ = transfer.weights[0].T
-        self.target_labels_ = names[gaussians.labels[0]]
-        self.calibrated_means_ = gaussians.means[0]
-        self.learned_cost_ = transfer.cost[0]
-        self.plan_ = None if transfer.plan is None else transfer.plan[0]
-        statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
-        self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
-        self.own_share_ = gaussians.own_share[0]
-        self.base_means_, self.base_names_ = base.means, base.names
-        self.support_, self.support_labels_ = X.copy(), names[labels]
-        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
-        lent = transfer.weights[..., labels] if method.per == "class" else transfer.weights
-        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
-        self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
-        self.spectrum_ = gaussians.typical_spectrum(base)[0]
-        self._describe_classes(self.base, base, support, labels)
-        if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
-            self._learn_confidence(self.base, base, method)
-
-    def _describe_classes(self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
-        """Set the means and sizes of all classes, for outlier scores."""
-        means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
-        if getattr(self, "include_base", False):
-            places = np.argsort(np.argsort(self.is_new_, kind="stable"))
-            means = np.concatenate([base.means, means])[places]
-            sizes = np.concatenate([bank.counts, sizes])[places]
-        two, centre = two_covariances(base, *OUTLIER_SHRINKAGE), base.means.mean(axis=0)
-        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
-
-    def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """Predict the most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-        reject : float, optional
-            Return ``unknown`` for samples that fit no class. The threshold, learned on held-out base classes, rejects
-            about this share of the samples that do belong to a class, such as 0.05.
-        unknown : object
-            Prediction for rejected samples.
-
-        Returns
-        -------
-        array (samples,)
-            Labels.
-        """
-        model = snapshot(self)
-        answers = super(CalibratedClassifier, model).predict(X)
-        if reject is None:
-            return answers
-        scores, limits = model._outliers(model._in_space(model._validated(X)), reject)
-        return replaced(answers, scores > limits, unknown)
-
-    @NO_OVERFLOW_WARNINGS
-    def answers(
-        self, X: Any, reject: float | None = None, *, batch: bool = False
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Probabilities, outlier scores and rejections in one pass.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-        reject : float, optional
-            As in ``predict``.
-        batch : bool
-            Whether to classify the samples jointly.
-
-        Returns
-        -------
-        probabilities : array (samples, classes)
-            As from ``predict_proba``, or from ``predict_proba_batch``.
-        scores : array (samples,) or None
-            As from ``outlier_score``; None without base classes.
-        rejected : array (samples,)
-            Whether each sample is rejected.
-        """
-        model = snapshot(self)
-        X = model._checked(X)
-        placed = model._in_space(X)
-        if batch:
-            probabilities = np.asarray(model._solved(X).probabilities[0])
-        else:
-            probabilities = model._probabilities(_finite(placed @ model.coef_.T + model.intercept_, X))
-        if model.base is None and reject is None:
-            return probabilities, None, np.zeros(len(X), dtype=bool)
-        scores, limits = model._outliers(placed, reject)
-        return probabilities, scores, scores > limits
-
-    def _in_space(self, X: np.ndarray) -> np.ndarray:
-        """Samples in the space of the model (samples, axes)."""
-        return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
-
-    def confidence(self) -> Confidence | None:
-        """Temperatures and outlier scores learned on held-out base classes.
-
-        Returns
-        -------
-        Confidence or None
-            None if probabilities are not calibrated.
-        """
-        return self._confidence(self.parts()[1]) if getattr(self, "calibrate_probabilities", False) else None
-
-    def _confidence(self, method: Method) -> Confidence | None:
-        bank = self.base
-        # The sampled head takes too long.
-        if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
-            return None
-        return confidence_on(bank, self)
-
-    def _fit_without_base(self, X: np.ndarray, labels: np.ndarray) -> None:
-        """Plain logistic regression on power-transformed features."""
-        self.power_ = choose_power(self.power, X.min())
-        offset = getattr(self, "power_offset", 0.0)
-        self.transform_ = FeatureTransform(self.power_, offset, 1.0, None, None, unit=False)
-        model = LogisticRegression(C=self.C, max_iter=1000)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(self.transform_(X), labels)
-        self._set_converged(not any(issubclass(w.category, ConvergenceWarning) for w in caught))
-        theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
-        if len(self.classes_) == 2:
-            theta = np.concatenate([-theta, theta]) / 2
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
-        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
-        self.slopes_ = softmax(self._logits(X))[0] - np.eye(len(self.classes_), dtype=X.dtype)[labels]
-        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
-        self.spectrum_ = np.zeros_like(self.coef_[0])
-        self.transfer_weights_ = np.empty((0, 0))
-        self.target_labels_ = self.classes_[:0]
-        self.base_names_ = np.empty(0)
-        self.learned_cost_ = self.plan_ = None
-        self.status_counts_ = {}
-
-    def _set_converged(self, converged: bool) -> None:
-        self.converged_ = converged
-        if not converged:
-            warnings.warn(
-                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
-
-    def explain(
-        self,
-        X: Any = None,
-        names: Sequence[str] | None = None,
-        queries: Sequence[str] | None = None,
-        *,
-        reject: float | None = None,
-    ) -> Explanation:
-        """Explain which base classes lend to the novel classes and, for queries, why each is predicted as it is.
-
-        Parameters
-        ----------
-        X : array (queries, V), optional
-            Queries to explain.
-        names : list of str, optional
-            Names of the support samples, in the order of fit; by default "sample 0", "sample 1" and so on.
-        queries : list of str, optional
-            Names of the queries; by default "Query 0", "Query 1" and so on.
-        reject : float, optional
-            As in ``predict``; each reason then has the limit of its outlier score.
-
-        Returns
-        -------
-        Explanation
-            ``loans``, one per calibrated Gaussian, and ``reasons``, one per query: the contributions of support samples
-            and base classes to the gap between the logits of the two most probable classes. It can be printed, and
-            converted with ``to_dict()``; ``in_words(numbers=True)`` adds the contributions.
-        """
-        check_is_fitted(self)
-        model = snapshot(self)
-        if X is not None:
-            X = cast(model._validated(X), model.coef_.dtype)
-            model._finite_logits(X)
-        outliers = None
-        if X is not None and (reject is not None or model.base is not None):
-            outliers = model._outliers(model._in_space(X), reject)
-        return explain_model(model, X, names, queries=queries, outliers=outliers)
+def check_names(base_names: np.ndarray, names: np.ndarray) -> None:
+    """Raise unless base and new classes (N,) have names of one type, without a name in common."""
+    joined_labels(base_names, names)
+    both = np.intersect1d(base_names, names)
+    if len(both):
+        raise InputError(
+            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave out one of them."
+        )
 
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-def head_seed(random_state: Any) -> int:
-    """The seed of the sampled head for a ``random_state``."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _warn_of_scale(base: PreparedBase, name: str) -> None:
-    deviation = float(np.sqrt(base.spectrum.mean()))
-    low, high = USUAL_DEVIATION
-    if not low <= deviation <= high:
-        warnings.warn(
-            f"{name} without normalisation depends on the scale of the features through alpha and C, and the standard "
-            f"deviation within base classes is {deviation:.2g} (usually {low:g} to {high:g}): rescale the features, or "
-            "use the default normalize='centre-l2' with alpha=0.",
-            ScaleWarning,
-            stacklevel=4,
-        )

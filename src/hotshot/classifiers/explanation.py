@@ -356,7 +356,7 @@ def _reasons(
     ranks = np.argsort(-probabilities, axis=1, kind="stable")
     queries, support = (model.transform_(x).astype(np.float64) for x in (X, model.support_))
     similarity = 1 - cosine(queries, support)
-    is_new = getattr(model, "is_new_", np.ones(len(classes), dtype=bool))
+    is_new = model.new_classes
     # Indices of the classes in the new classes.
     places = np.where(is_new, np.cumsum(is_new) - 1, -1)
     trained = _trained_on(model, support, places)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.classifiers.confidence import LEVELS
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.atomic import replace_file

@@ -5,10 +5,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from hotshot.bank import BaseClasses, Space
-from hotshot.classifiers.baselines import POWERS
-from hotshot.classifiers.classifier import CalibratedClassifier
-from hotshot.classifiers.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, parameter
-from hotshot.classifiers.hot import AXES, HOTClassifier, NameIn
+from hotshot.classifiers.calibrated import CalibratedClassifier
+from hotshot.classifiers.hot import AXES, HOTClassifier
+from hotshot.classifiers.parameters import (
+    AUTO,
+    CENTRED,
+    COUNT,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    POWERS,
+    NameIn,
+    parameter,
+)
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import NEAREST

@@ -132,7 +132,7 @@ def _origin(base: BaseClasses) -> str:
 def _code_hash() -> str:
     """Hash of the sources of all packages that take part in a fit."""
     root, digest = Path(__file__).parents[1], sha256(__version__.encode())
-    for package in ("transport", "base", "method", "estimators"):
+    for package in ("transport", "bank", "method", "model", "classifiers"):
         for path in sorted((root / package).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

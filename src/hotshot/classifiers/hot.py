@@ -5,33 +5,29 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from hotshot.bank import BaseClasses, Space
 from hotshot.bank.covariances import COVARIANCE_FORMS
-from hotshot.classifiers.classifier import CalibratedClassifier
-from hotshot.classifiers.fields import AUTO, CENTRED, COUNT, NOT_NEGATIVE, NUMBER, POSITIVE, SHARE, parameter
+from hotshot.classifiers.calibrated import CalibratedClassifier
+from hotshot.classifiers.parameters import (
+    AUTO,
+    CENTRED,
+    COUNT,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITIVE,
+    POWERS,
+    SHARE,
+    Interval,
+    NameIn,
+    StrOptions,
+    parameter,
+)
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
 from hotshot.method.parameters import Method
 
 AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
-
-
-class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
-    """A name in the current content of a table, so that entries added later are valid too."""
-
-    def __init__(self, table: Mapping[str, Any], *more: str) -> None:
-        super().__init__({*table, *more})
-        self.table, self.more = table, more
-
-    def is_satisfied_by(self, val: Any) -> bool:
-        """Whether the value is in the table."""
-        return isinstance(val, str) and (val in self.table or val in self.more)
-
-    def __str__(self) -> str:
-        return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -217,7 +213,7 @@ class HOTClassifier(CalibratedClassifier):
 
     _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
         "mean_rule": ("posterior", "mix", "posterior-whole"),
-        "power": (0.5, 1.0),
+        "power": POWERS,
         "epsilon": (0.02, 0.005, 0.05),
         "n_generated": (300, 50),
         "support_weight": (20.0, 5.0, 50.0),

@@ -223,7 +223,7 @@ def _check_known(model: Any) -> None:
             raise ValueError(f"{name} is not of shape {shape}")
     if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
         raise ValueError("known_ holds invalid values")
-    is_new = getattr(model, "is_new_", np.ones(n_classes, dtype=bool))
+    is_new = model.new_classes
     if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(getattr(model, "balance_", 0.0))):
         raise ValueError("is_new_ or balance_ is invalid")
 
@@ -231,7 +231,7 @@ def _check_known(model: Any) -> None:
 def _check_trained_on(model: Any, width: int) -> None:
     """Raise unless the attributes behind explanations match each other."""
     targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
-    new = model.classes_[getattr(model, "is_new_", slice(None))]
+    new = model.classes_[model.new_classes]
     n_classes, axes = len(new), model.coef_.shape[1]
     shapes = {
         "support_": (samples, width),
@@ -243,7 +243,7 @@ def _check_trained_on(model: Any, width: int) -> None:
         "base_means_": (n_base, axes),
         "spectrum_": (axes,),
         "slopes_": (targets + samples, n_classes),
-        **({"beside_": (n_classes,)} if hasattr(model, "is_new_") else {}),
+        **({"beside_": (n_classes,)} if model.is_new_ is not None else {}),
     }
     for name, shape in shapes.items():
         if np.shape(getattr(model, name)) != shape and not (name == "slopes_" and model.slopes_ is None):

@@ -9,19 +9,18 @@ from sklearn.svm import LinearSVC
 
 from hotshot.bank import BaseClasses
 from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
-from hotshot.classifiers.baselines import CentroidClassifier, CosineClassifier, MatchingClassifier
-from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.bd_cspn import BDCSPNClassifier, LaplacianShotClassifier
+from hotshot.classifiers.calibrated import CalibratedClassifier
+from hotshot.classifiers.centroid import CentroidClassifier
+from hotshot.classifiers.cosine import CosineClassifier, MatchingClassifier
+from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
 from hotshot.classifiers.hot import HOTClassifier
-from hotshot.classifiers.laplacian_shot import LaplacianShotClassifier
+from hotshot.classifiers.logistic import LogisticClassifier
 from hotshot.classifiers.parameters import load_parameters
-from hotshot.classifiers.rivals import (
-    DiscriminantClassifier,
-    LogisticClassifier,
-    SoftmaxCalibrationClassifier,
-    TwoCovarianceClassifier,
-)
-from hotshot.classifiers.transductive import BDCSPNClassifier, PTMAPClassifier, TransductiveClassifier
+from hotshot.classifiers.pt_map import PTMAPClassifier
+from hotshot.classifiers.rival import TransductiveClassifier
+from hotshot.classifiers.softmax_calibration import SoftmaxCalibrationClassifier
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.bank import BaseClasses, PreparedBase
+from hotshot.classifiers.classifier import assign, snapshot, unfitted
 from hotshot.classifiers.confidence import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, Confidence, fit_temperature
 from hotshot.classifiers.models import loaded
-from hotshot.classifiers.state import assign, snapshot, unfitted
+from hotshot.classifiers.rival import require_samples
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.labels import joined_labels
 from hotshot.method.fit import FittedTasks, calibrate_tasks
@@ -27,6 +28,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     """Mixin of classifiers with a bank: base classes in predictions, added and removed classes, outliers."""
 
     classes_: np.ndarray
+    is_new_: np.ndarray | None
     known_: KnownClasses
     alarm_scores_: np.ndarray | None
     # While classes are added: the model before.
@@ -158,7 +160,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """
         X, y = self._validated(X, y)
         joined_labels(self.classes_, y)
-        is_old = np.isin(y, self.classes_[~getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))])
+        is_old = np.isin(y, self.classes_[~(np.ones(len(self.classes_), dtype=bool) if self.is_new_ is None else self.is_new_)])
         base = loaded(self.base)
         if is_old.any():
             base = base.with_samples(X[is_old], y[is_old])
@@ -277,7 +279,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _learn_confidence(self, bank: BaseClasses, base: PreparedBase, method: Method) -> None:
         """Learn the thresholds of outlier scores and the temperature of the probabilities."""
         confidence = self._confidence(method)
-        is_new = getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
+        is_new = np.ones(len(self.classes_), dtype=bool) if self.is_new_ is None else self.is_new_
         shots = self.known_.sizes[is_new]
         # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
         self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
@@ -307,6 +309,7 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     def _scores_of_old(self, old: OldClasses) -> np.ndarray:
         """Quantiles (levels,) of the largest ratio of held-out samples of old classes."""
+        assert self.is_new_ is not None
         some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
         held_out, places = old.held_out[some], np.flatnonzero(~self.is_new_)[old.labels[some]]
         ratios = self.known_.ratios(held_out)
@@ -335,36 +338,4 @@ def _check_include_base(bank: BaseClasses, method: Method, power_on_base: bool) 
     if method.head != "bound" or not power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
-        )
-
-
-def check_base(base: Any, width: int) -> None:
-    """Raise unless ``base`` is None or a bank of features of this width."""
-    if base is None:
-        return
-    if not isinstance(base, BaseClasses):
-        raise ParameterError(
-            f"base must be a BaseClasses or None, got {type(base).__name__}: "
-            "make one with BaseClasses.from_samples(X_base, y_base)."
-        )
-    if base.n_features != width:
-        raise InputError(
-            f"X has {width} features and the base classes have {base.n_features}: extract both with the same model."
-        )
-
-
-def require_samples(bank: BaseClasses) -> np.ndarray:
-    """The samples of a bank (samples, V); raise if it has none."""
-    if bank.samples is None:
-        raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
-    return bank.samples
-
-
-def check_names(base_names: np.ndarray, names: np.ndarray) -> None:
-    """Raise unless base and new classes (N,) have names of one type, without a name in common."""
-    joined_labels(base_names, names)
-    both = np.intersect1d(base_names, names)
-    if len(both):
-        raise InputError(
-            f"'{both[0]}' is a base class and a new class: give the new one another name, or leave out one of them."
         )

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from hotshot.arrays import LIMITS, cast, check_number, slices
+from hotshot.classifiers.classifier import snapshot
 from hotshot.classifiers.confidence import LEVELS
-from hotshot.classifiers.state import snapshot
 from hotshot.classifiers.suggestions import GROUP, INFORMATIVE, OUTSIDE, TYPICAL, Suggestion, Suggestions
 from hotshot.errors import ParameterError
 from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
@@ -28,6 +28,7 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     classes_: np.ndarray
     known_: KnownClasses
+    new_classes: Any
 
     def suggest(self, X: Any, n: int = 5) -> Suggestions:
         """Suggest which unlabelled samples to label next: those whose labels say most about all the others.
@@ -73,7 +74,7 @@ class Suggesting(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         probabilities = self.answers(X)[0]
         rotated = self._rotated(X)
         outlying = self._fits_no_class(X)
-        labelled, is_new = self._labelled_samples(), getattr(self, "is_new_", np.ones(len(self.classes_), dtype=bool))
+        labelled, is_new = self._labelled_samples(), self.new_classes
         of_new = probabilities[:, is_new]
         weights = np.where(outlying, 0, of_new.sum(axis=1))
         # With no probability for any new class, all are equally probable.

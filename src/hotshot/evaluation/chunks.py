@@ -20,7 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hotshot.arrays import cast, one_thread, slices
 from hotshot.bank import BaseClasses, PreparedBase
-from hotshot.classifiers.classifier import CalibratedClassifier, FewShotClassifier, head_seed
+from hotshot.classifiers.calibrated import CalibratedClassifier, head_seed
+from hotshot.classifiers.classifier import FewShotClassifier
 from hotshot.classifiers.confidence import Confidence
 from hotshot.errors import HotshotError, HotshotWarning, InputError, ParameterError, SharedClassWarning
 from hotshot.evaluation.measures import Measure

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.bank import BaseClasses
-from hotshot.classifiers.open_world import check_names
+from hotshot.classifiers.classifier import check_names
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.tasks import QUERIES, Episodes, OpenTask, check_queries, draw_size, size_bounds
 

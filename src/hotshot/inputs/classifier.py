@@ -20,10 +20,9 @@ import numpy as np
 from hotshot.bank import BaseClasses
 from hotshot.bank.classes import EXTRACTOR, is_bank
 from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
+from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
 from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
-from hotshot.classifiers.open_world import check_names
-from hotshot.classifiers.state import assign, snapshot
 from hotshot.encoders import Encoder, encoder_kind, load_encoder, runs_code
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import confusion_matrix
 from threadpoolctl import threadpool_limits
 
-from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.classifiers.explanation import Explanation, Reason, explain_model
 from hotshot.errors import HotshotWarning
 from hotshot.evaluation.tasks import Episodes, Task

@@ -10,7 +10,7 @@ import numpy as np
 from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses
 from hotshot.classifiers import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers.classifier import CalibratedClassifier
+from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.errors import HotshotError, InputError
 from hotshot.evaluation import Evaluation, MethodResult
 from hotshot.evaluation.runner import estimator_to_json

@@ -1,0 +1,149 @@
+"""Prototypes rectified by pseudo-labelled queries: BD-CSPN, and LaplacianShot, which starts from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import softmax
+
+from hotshot.arrays import unit_vectors
+from hotshot.classifiers.parameters import AUTO, COUNT, NOT_NEGATIVE, POSITIVE, POWERS, parameter
+from hotshot.classifiers.rival import NORMALIZE, TransductiveClassifier, means_by_class
+from hotshot.transport.costs import squared_euclidean
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BDCSPNClassifier(TransductiveClassifier):
+    r"""BD-CSPN: means of the classes rectified by pseudo-labelled queries, after a shift of all queries [1]_.
+
+    .. math::
+        z_q \leftarrow z_q + \bar z_S - \bar z_Q, \quad
+        m'_c = \sum_{x \in S_c \cup Q_c} w_x z_x, \quad
+        w_x \propto \exp(\epsilon \cos(z_x, m_c))
+
+    with the queries :math:`Q_c` whose nearest mean :math:`m_c` by cosine is that of class c, and weights that sum to 1
+    in each class. The logits are a multiple of :math:`\cos(z, m'_c)`. The published epsilon is 10 and queries are
+    shifted; on frozen features a smaller epsilon is better, and the shift only where classes have as many queries each.
+
+    Parameters
+    ----------
+    {base}
+    {power}
+    {normalize}
+    epsilon : float or "auto"
+        Factor of the cosine in the weights.
+    shift : bool or "auto"
+        Whether to shift the queries to the mean of the support.
+    {scale}
+
+    References
+    ----------
+    .. [1] Liu, Song, Qin: Prototype Rectification for Few-Shot Learning. ECCV 2020, arXiv:1911.10713.
+    """
+
+    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    shift: bool | str = parameter("auto", "boolean", AUTO)
+    scale: float | str = parameter(10.0, POSITIVE)
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "epsilon": (3.0, 1.0, 10.0),
+        "shift": (False, True),
+        "normalize": NORMALIZE,
+        "power": POWERS,
+    }
+
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+        return np.asarray(self.scale * unit_vectors(z) @ unit_vectors(prototypes).T)
+
+    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z, prototypes = self._rectified(z)
+        scores = self._scores(z, prototypes)
+        return softmax(scores, axis=1), scores
+
+    def _rectified(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Queries (Q, V), shifted if the settings say so, and rectified prototypes (N, V)."""
+        settings, support = self._settled(), self.support_
+        if settings["shift"]:
+            z = z + support.mean(axis=0) - z.mean(axis=0)
+        directions = unit_vectors(means_by_class(support, self.labels_))
+        samples = np.concatenate([support, z])
+        cosines = unit_vectors(samples) @ directions.T
+        members = np.concatenate([self.labels_, cosines[len(support) :].argmax(axis=1)])
+        # Every class has its support, so that no sum is zero; cosines are at most 1.
+        is_member = members[:, None] == np.arange(len(directions))
+        weights = np.where(is_member, np.exp(settings["epsilon"] * (cosines - 1)), 0)
+        return z, (weights / weights.sum(axis=0)).T @ samples
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LaplacianShotClassifier(BDCSPNClassifier):
+    r"""LaplacianShot: the nearest prototype, where queries that are near each other should agree [1]_.
+
+    .. math::
+        y_q \leftarrow \mathrm{softmax}_c\left(-\gamma \lVert z_q - m'_c \rVert^2
+        + \lambda \sum_{q'} w_{qq'} y_{q'c}\right)
+
+    with the prototypes m' of BD-CSPN, :math:`w_{qq'} = 1` if q' is one of the k nearest other queries of q, else 0, and
+    repeated to a fixed point. The published constants are k 3 and gamma 1; lambda, from 0.1 to 1.5, was chosen on
+    validation classes.
+
+    Parameters
+    ----------
+    base, power, normalize, epsilon, shift
+        As in ``BDCSPNClassifier``.
+    agreement : float or "auto"
+        The factor lambda.
+    scale : float or "auto"
+        The factor gamma.
+    k : int
+        Number of neighbours.
+    steps : int
+        Largest number of steps.
+
+    References
+    ----------
+    .. [1] Ziko, Dolz, Granger, Ben Ayed: Laplacian Regularized Few-Shot Learning. ICML 2020, arXiv:2006.15486.
+    """
+
+    agreement: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
+    scale: float | str = parameter("auto", POSITIVE, AUTO)
+    k: int = parameter(3, COUNT)
+    steps: int = parameter(20, COUNT)
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "agreement": (0.7, 0.3, 1.5),
+        "scale": (10.0, 3.0),
+        **BDCSPNClassifier._choices,
+    }
+
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+        return np.asarray(-self._settled()["scale"] * squared_euclidean(z, prototypes))
+
+    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        settings = self._settled()
+        z, prototypes = self._rectified(z)
+        scores = self._scores(z, prototypes)
+        return smoothed(scores, neighbours(z, settings["k"]), settings["agreement"], settings["steps"]), scores
+
+
+def neighbours(z: np.ndarray, k: int) -> np.ndarray:
+    """1 where q' is one of the k nearest other rows of row q of z, else 0: (Q, Q)."""
+    distances = squared_euclidean(z, z)
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, : min(k, len(z) - 1)]
+    affinity = np.zeros((len(z), len(z)))
+    np.put_along_axis(affinity, nearest, 1.0, axis=1)
+    return affinity
+
+
+def smoothed(scores: np.ndarray, affinity: np.ndarray, agreement: float, steps: int) -> np.ndarray:
+    """Y = softmax(scores + agreement * affinity y), by iteration from softmax(scores): (Q, N)."""
+    y = softmax(scores, axis=1)
+    for _ in range(steps):
+        before, y = y, softmax(scores + agreement * affinity @ y, axis=1)
+        if np.abs(y - before).max() < 1e-6:
+            break
+    return np.asarray(y)

@@ -1,0 +1,107 @@
+"""Logistic regression on unit vectors, and the one fit of logistic regression that classifiers call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from hotshot.bank import BaseClasses
+from hotshot.classifiers.parameters import AUTO, POSITIVE, POWERS, StrOptions, parameter
+from hotshot.classifiers.rival import NORMALIZE, JoinableRival, require_samples
+
+# Samples of base classes to train on: at most in total, at least per class.
+MOST_POINTS, LEAST_POINTS = 2**13, 8
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticClassifier(JoinableRival):
+    r"""Logistic regression on unit vectors.
+
+    .. math::
+        \min_{W, c} \sum_n \ell(W z_n + c, y_n) + \frac{1}{2C} \lVert W \rVert^2, \quad
+        z = \frac{x^\lambda - m}{\lVert x^\lambda - m \rVert}
+
+    with the cross-entropy :math:`\ell` and the mean m of the base samples. With unit vectors C does not depend on the
+    scale of the features, and a weaker penalty than scikit-learn's default is better [1]_. With ``include_base`` it is
+    trained on base samples and the support together, with equal weights of all classes.
+
+    Parameters
+    ----------
+    {base}
+    {power}
+    {normalize}
+    C : float or "auto"
+        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
+    {include_base}
+
+    References
+    ----------
+    .. [1] Tian, Wang, Krishnan, Tenenbaum, Isola: Rethinking Few-Shot Image Classification: a Good Embedding Is All
+       You Need? ECCV 2020.
+    """
+
+    normalize: str = parameter("auto", StrOptions({*NORMALIZE, "auto"}))
+    C: float | str = parameter("auto", POSITIVE, AUTO)
+
+    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "C": (3.0, 1.0, 10.0, 100.0),
+        "power": POWERS,
+        "normalize": NORMALIZE,
+    }
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self._set_transform(X, settings)
+        z, weights = self._placed(X), None
+        if self.include_base and self.base is not None:
+            samples, of_base = some_samples(self.base, max(LEAST_POINTS, MOST_POINTS // len(self.base.names)))
+            labels = np.concatenate([of_base, len(self.base.names) + labels])
+            # From indices in base and new classes to indices in all classes, sorted.
+            labels = np.argsort(self._join_base())[labels]
+            z = np.concatenate([self._placed(samples), z])
+            weights = (len(z) / len(self.classes_) / np.bincount(labels))[labels]
+        # The penalty keeps the weights in the span of the samples, where the problem is small.
+        axes, coordinates = np.linalg.qr(z.T)
+        theta, self.converged_ = fit_logistic(coordinates.T, labels, weights, C=settings["C"], tol=1e-8)
+        if not self.converged_:
+            warnings.warn(
+                "The fit of LogisticClassifier stopped before its minimum: lower C.", ConvergenceWarning, stacklevel=4
+            )
+        self.coef_, self.intercept_ = theta[:, :-1] @ axes.T, theta[:, -1]
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self._placed(X) @ self.coef_.T + self.intercept_)
+
+    def _evidence(self, X: np.ndarray) -> np.ndarray:
+        return self._probabilities(self._finite_logits(X))
+
+
+def fit_logistic(
+    X: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None, **settings: Any
+) -> tuple[np.ndarray, bool]:
+    """Weights and, last, intercepts (N, V + 1) of scikit-learn's logistic regression, and whether it converged."""
+    model = LogisticRegression(max_iter=1000, **settings)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, labels, weights)
+    theta = np.concatenate([model.coef_, model.intercept_[:, None]], axis=1)
+    # Of two classes scikit-learn has one vector.
+    theta = np.concatenate([-theta, theta]) / 2 if len(theta) == 1 else theta
+    return theta, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+def some_samples(bank: BaseClasses, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most so many random samples of each class of a bank (n, V), and their classes (n,)."""
+    samples, labels = require_samples(bank), bank.labels
+    if bank.counts.max() <= most:
+        return samples, labels
+    order = np.random.default_rng(0).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    starts = np.cumsum(bank.counts) - bank.counts
+    rows = np.sort(order[np.arange(len(labels)) - starts[labels] < most])
+    return samples[rows], labels[rows]

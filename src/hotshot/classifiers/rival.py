@@ -1,0 +1,180 @@
+"""What simple classifiers share: one transform of features, class means, outlier scores, base classes beside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hotshot.arrays import cast
+from hotshot.bank import BaseClasses, PreparedBase, Space, class_means
+from hotshot.bank.space import FeatureTransform
+from hotshot.classifiers.choosing import Choice
+from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.parameters import AUTO, NUMBER, StrOptions, parameter
+from hotshot.errors import ParameterError
+
+# What a classifier of unit vectors may do before it scales.
+NORMALIZE = ("centre-l2", "l2")
+
+
+def means_by_class(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Mean of the samples (samples, V) of each class, counted from 0: (N, V)."""
+    order = np.argsort(labels, kind="stable")
+    return class_means(X[order], np.bincount(labels))
+
+
+def plain_transform(power: float, centre: np.ndarray | None = None, *, unit: bool = True) -> FeatureTransform:
+    """Power, centre and unit norm."""
+    return FeatureTransform(power, 0.0, 1.0, centre, None, unit)
+
+
+def require_samples(bank: BaseClasses) -> np.ndarray:
+    """The samples of a bank (samples, V); raise if it has none."""
+    if bank.samples is None:
+        raise ParameterError("include_base needs a bank with samples: save it with samples=True.")
+    return bank.samples
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Rival(FewShotClassifier):
+    """Base of classifiers of transformed features; "centre-l2" subtracts the mean of the base samples."""
+
+    base: BaseClasses | None = parameter(None)
+    power: float | str = parameter("auto", NUMBER, AUTO)
+
+    def _set_transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.power_, self.centre_ = float(settings["power"]), np.zeros(X.shape[1])
+        if self.base is not None and settings["normalize"] == "centre-l2":
+            self.centre_ = np.asarray(self.base.centre(self.power_), dtype=np.float64)
+
+    def _placed(self, X: np.ndarray) -> np.ndarray:
+        """Samples in the space of the classifier."""
+        return np.asarray(plain_transform(self.power_, self.centre_)(X.astype(np.float64)))
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Outlier score of each sample: the larger, the less likely it belongs to any class.
+
+        It is minus the largest logit; of ``CentroidClassifier`` minus the largest cosine similarity to a centroid, and
+        of ``LogisticClassifier`` minus the largest probability.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
+
+        Returns
+        -------
+        array (samples,)
+            Scores.
+        """
+        return np.asarray(-self._evidence(self._checked(X)).max(axis=1))
+
+    def _evidence(self, X: np.ndarray) -> np.ndarray:
+        """What speaks for each class (samples, classes)."""
+        return self._finite_logits(X)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class JoinableRival(Rival):
+    """A rival that can predict base classes too."""
+
+    include_base: bool = parameter(False, "boolean")
+
+    def _join_base(self) -> np.ndarray:
+        """Make ``classes_`` the sorted union of base and new classes; the place of each in base before new classes."""
+        assert self.base is not None
+        all_names = np.concatenate([self.base.names, self.classes_])
+        order = np.argsort(all_names, kind="stable")
+        self.classes_, self.is_new_ = all_names[order], order >= len(self.base.names)
+        return order
+
+
+@dataclass(frozen=True)
+class ClassMeans:
+    """Means (N, V) and numbers (N,) of the samples of all classes, which of them are new (N,), and the bank, if any."""
+
+    means: np.ndarray
+    shots: np.ndarray
+    is_new: np.ndarray
+    prepared: PreparedBase | None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpaceRival(JoinableRival):
+    """Base of classifiers by class means in the space of ``HOTClassifier``; subclasses define ``_fit_means``."""
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self.power_ = float(settings["power"])
+        prepared = None if self.base is None else self.base.prepare(Space(power=self.power_))
+        centre = np.zeros(X.shape[1])
+        self.transform_ = plain_transform(self.power_, centre) if prepared is None else prepared.transform
+        means, counts = means_by_class(self._placed(X), labels), np.bincount(labels)
+        if self.include_base and self.base is not None and prepared is not None:
+            order = self._join_base()
+            means = np.concatenate([prepared.means.astype(np.float64), means])[order]
+            counts = np.concatenate([self.base.counts, counts])[order]
+        self._fit_means(ClassMeans(means, counts, self.new_classes, prepared), settings)
+
+    def _placed(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.transform_(cast(X, np.asarray(self.transform_.centre).dtype)), dtype=np.float64)
+
+    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
+        raise TypeError(f"{type(self).__name__} must define _fit_means.")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TransductiveClassifier(Rival):
+    """Base of classifiers that use all queries of a task together; subclasses define ``_scores`` and ``_assigned``.
+
+    ``predict`` classifies each sample alone, as scikit-learn demands: it is the start of the method, from the means of
+    the support. ``predict_batch`` is the method. Sizes: Q queries, S support samples, N classes, V features.
+    """
+
+    normalize: str = parameter("auto", StrOptions({*NORMALIZE, "auto"}))
+
+    # Whether the method is told that all classes have as many queries: settings are then chosen on such tasks.
+    assumes_balance: ClassVar[bool] = False
+
+    def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        self._set_transform(X, settings)
+        self._fit_support(self._placed(X), labels, settings)
+
+    def _fit_support(self, support: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
+        """Keep the normalised support samples (S, V), their classes (S,) and the means of these (N, V)."""
+        self.support_, self.labels_ = support, labels
+        self.prototypes_ = means_by_class(support, labels)
+
+    def _settled(self) -> Mapping[str, Any]:
+        """The parameters, with the values for "auto" that the fit chose."""
+        return self._resolved(self.choice() if self.base is None else Choice(self.chosen_))
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return self._scores(self._placed(X), self.prototypes_)
+
+    def predict_proba_batch(self, X: Any) -> np.ndarray:
+        """Probability of each class (samples, N) for all queries of a task, jointly; they depend on all rows."""
+        return self._batch(X)[0]
+
+    def predict_batch(self, X: Any) -> np.ndarray:
+        """Predict the classes of all queries of a task jointly; they depend on all rows."""
+        probabilities, scores = self._batch(X)
+        # Equal probabilities, such as those of a single query in a balanced plan, are decided by the scores.
+        best = probabilities >= probabilities.max(axis=1, keepdims=True) * (1 - 1e-9)
+        return np.asarray(self.classes_[np.where(best, scores, -np.inf).argmax(axis=1)])
+
+    def _batch(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities and scores (samples, N) of raw samples."""
+        X = self._checked(X)
+        self._finite_logits(X)
+        return self._assigned(self._placed(X))
+
+    def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+        """Logits (samples, N) of normalised samples for given prototypes."""
+        raise TypeError(f"{type(self).__name__} must define _scores.")
+
+    def _assigned(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Probabilities (Q, N) of normalised queries (Q, V), and scores that decide between equal ones."""
+        raise TypeError(f"{type(self).__name__} must define _assigned.")
