@@ -160,7 +160,9 @@ class OpenWorld(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         """
         X, y = self._validated(X, y)
         joined_labels(self.classes_, y)
-        is_old = np.isin(y, self.classes_[~(np.ones(len(self.classes_), dtype=bool) if self.is_new_ is None else self.is_new_)])
+        is_old = np.isin(
+            y, self.classes_[~(np.ones(len(self.classes_), dtype=bool) if self.is_new_ is None else self.is_new_)]
+        )
         base = loaded(self.base)
         if is_old.any():
             base = base.with_samples(X[is_old], y[is_old])

@@ -14,7 +14,7 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.bank.classes import EXTRACTOR, TRANSFORM
 from hotshot.bank.space import choose_power
-from hotshot.classifiers.classifier import USUAL_DEVIATION
+from hotshot.classifiers.calibrated import USUAL_DEVIATION
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import QUERIES
 from hotshot.files import FeatureSource, Kept
