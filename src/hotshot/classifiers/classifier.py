@@ -1,4 +1,4 @@
-"""The base class of all classifiers: checks of input, predictions in the shapes of scikit-learn, one state at a time."""
+"""The base class of all classifiers: checks of input, predictions as in scikit-learn, a state that is replaced whole."""
 
 from __future__ import annotations
 
