@@ -1,4 +1,4 @@
-"""The base class of all classifiers: checks of input, predictions as in scikit-learn, a state that is replaced whole."""
+"""The base class of all classifiers: checks of input, predictions as in scikit-learn, a state replaced as a whole."""
 
 from __future__ import annotations
 
