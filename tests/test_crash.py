@@ -30,7 +30,7 @@ def start(crash, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("command", ["evaluate", "convert .npy", "bank, without exchange"])
+@pytest.mark.parametrize("command", ["evaluate", "convert .npy", "bank"])
 def test_a_command_that_is_killed_loses_nothing(crash, start, tmp_path, command):
     points, kills, findings = crash.crash(command, crash.SCENARIOS[command], start, tmp_path / "root", 2)
     assert points > kills == 2
