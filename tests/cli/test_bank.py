@@ -72,28 +72,6 @@ def test_a_compact_bank_of_few_classes_keeps_the_default_settings(hotshot, banks
     assert BaseClasses.load(banks / "small.bank").choices == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["merge", "a.bank", "-o", "out.bank"], "A merge needs two banks or more, got 1: name the others too."),
-        (["merge", "a.bank", "b.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
-        (["merge", "a.bank", "b.bank", "-o", "b.bank", "--force"], "b.bank is both input and output: name another"),
-        (["merge", "a.bank", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
-        (["compact", "nowhere", "-o", "out.bank"], "nowhere is not a bank, it has no bank.json"),
-        (["compact", "a.bank", "-o", "full.bank"], "full.bank exists: pass --force to overwrite it."),
-        (["compact", "small.bank", "-o", "out.bank"], "This bank is compact already: copy its folder."),
-    ],
-    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
-)
-def test_mistakes_are_one_sentence(hotshot, banks, arguments, message):
-    BaseClasses.load(banks / "a.bank").save(banks / "small.bank", samples=False, covariance="pooled")
-    run = hotshot("bank", *arguments)
-    assert run.returncode == 2
-    assert run.stderr.count("\n") == 1
-    assert f"hotshot: {message}" in run.stderr
-    assert not (banks / "out.bank").exists()
-
-
 def test_force_overwrites(hotshot, banks):
     assert hotshot("bank", "merge", "a.bank", "b.bank", "-o", "full.bank", "--force").returncode == 0
     assert BaseClasses.load(banks / "full.bank").choices == {}

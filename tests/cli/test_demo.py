@@ -59,28 +59,3 @@ main()
     )
     assert run.returncode == 0, run.stderr
     assert "Means over 1 task." in run.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--shots", "one"], "shots must be a number or a range such as 1-10, got 'one'"),
-        (["--shots", "0"], "shots must be an integer from 1 to 100,000"),
-        (["--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
-        (["--ways", "31"], "ask for fewer ways"),
-        (["--shots", "38"], "ask for fewer"),
-        (["--methods", "hot,magic"], "method must be one of"),
-        (["--bank", "birds"], "bank must be one of"),
-        (["--bogus"], "No such option"),
-    ],
-)
-def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, arguments, message):
-    run = hotshot("demo", *arguments)
-    assert run.returncode == 2
-    assert message in " ".join(run.stderr.split())
-    assert "Traceback" not in run.stderr
-
-
-def test_help_and_version(hotshot):
-    assert "demo" in hotshot("--help").stdout
-    assert hotshot("--version").stdout.startswith("hotshot ")

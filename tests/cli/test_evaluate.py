@@ -28,14 +28,8 @@ def files(tmp_path_factory):
     X = np.repeat(centres, 12, axis=0) + 0.8 * rng.normal(size=(len(y), 5))
     np.savez(folder / "base.npz", X=X[:96], y=y[:96])
     np.savez(folder / "novel.npz", X=X[96:], y=y[96:])
-    np.savez(folder / "narrow.npz", X=X[96:, :4], y=y[96:])
-    np.savez(folder / "mixed.npz", X=X[84:], y=y[84:])
-    np.savez(folder / "unnamed.npz", X[96:], y[96:])
     write_features(folder / "base.safetensors", (X[:96], y[:96]), about={"extractor": "DINO"})
     write_features(folder / "novel.safetensors", (X[96:], y[96:]), about={"extractor": "CLIP"})
-    np.savez(folder / "objects.npz", X=X[96:], y=np.array(list(y[96:]), dtype=object))
-    (folder / "page.npz").write_text("<!DOCTYPE html><html>not found</html>")
-    (folder / "empty.npz").write_text("")
     return folder
 
 
@@ -93,19 +87,6 @@ def test_settings_beyond_the_closed_one_print_their_measures_and_resume(hotshot,
     third = hotshot(*arguments)
     assert "4 tasks were already in" in third.stdout
     assert hotshot(*arguments[:-2]).stdout != third.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--setting", "shut"), "setting must be one of closed, generalised, open, got 'shut'."),
-        (("--setting", "open", "--ways", "6"), "6-way tasks in the open setting need more than 6 classes"),
-    ],
-)
-def test_invalid_settings_are_refused(hotshot, files, arguments, message):
-    run = hotshot("evaluate", *data(files), "--queries", "4", "--methods", "lda", "--shots", "1", *arguments)
-    assert run.returncode != 0
-    assert message in " ".join(run.stderr.split())
 
 
 def test_json_is_one_document_and_agrees_with_the_file_of_results(hotshot, files, tmp_path):
@@ -169,12 +150,6 @@ def test_an_extractor_named_in_only_one_file_is_accepted(files):
         load_data(*pair, None)
 
 
-def test_tune_refuses_features_of_two_extractors(hotshot, files):
-    run = hotshot("tune", "--base", files / "base.safetensors", "--val", files / "novel.safetensors")
-    assert run.returncode == 2
-    assert "use one kind of features" in " ".join(run.stderr.split())
-
-
 def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([f"class-{c}" for c in range(30)], 12)
@@ -187,49 +162,6 @@ def test_features_of_another_extractor_get_one_note(hotshot, tmp_path):
     as_json = hotshot("evaluate", *data(tmp_path), *SMALL, "--methods", "centroid-cl2n", "--shots", "1", "--json")
     assert json.loads(as_json.stdout)["results"]
     assert "look unlike those of the base classes" in " ".join(as_json.stderr.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--base", "{}/base.npz"], "Pass --base FILE and --novel FILE"),
-        (["--base", "{}/base.npz", "--novel", "{}/nowhere.npz"], "There is no file"),
-        (["--base", "{}/base.npz", "--novel", "{}/narrow.npz"], "extract both with the same model"),
-        (["--base", "{}/base.npz", "--novel", "{}/mixed.npz"], "must not be base classes"),
-        (
-            ["--base", "{}/base.safetensors", "--novel", "{}/novel.safetensors"],
-            "The extractor is 'DINO' in the base file and 'CLIP' in the novel file: use one kind of features.",
-        ),
-        (["--base", "{}/base.npz", "--novel", "{}/page.npz"], "is a web page"),
-        (["--base", "{}/base.npz", "--novel", "{}/empty.npz"], "is empty"),
-        (["--base", "{}/base.npz", "--novel", "{}/objects.npz"], "of Python objects"),
-        (["--base", "{}/base.npz", "--novel", "{}/unnamed.npz"], "must hold two arrays, X and y"),
-        (["--bank", "banking77", "--base", "{}/base.npz"], "not both"),
-        (["--bank", "birds"], "bank must be one of"),
-        (["--bank", "banking77", "--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
-        (["--bank", "banking77", "--ways", "31"], "ask for fewer ways"),
-        (["--bank", "banking77", "--shots", "38"], "ask for fewer"),
-        (["--bank", "banking77", "--shots", "one"], "shots must be a number or a range such as 1-10"),
-        (["--bank", "banking77", "--queries", "dirichlet:2:60"], "shots of each and 300 queries need"),
-        (["--bank", "banking77", "--methods", "hot,pt-map"], "Method 'pt-map' classifies the queries of a task"),
-        (["--bank", "banking77", "--methods", "lda", "--batch"], "No method of lda has predict_batch"),
-        (["--bank", "banking77", "--methods", "pt-map", "--batch", "--setting", "generalised"], "cannot answer base"),
-        (["--bank", "banking77", "--methods", "magic"], "method must be one of"),
-        (["--bank", "banking77", "--methods", "hot,hot"], "different comma-separated names"),
-        (["--bank", "banking77", "--methods", "hot="], "different comma-separated names"),
-        (["--bank", "banking77", "--reference", ""], "reference must be one of"),
-        (["--bank", "banking77", "--methods", "hot=nowhere.json"], "There is no file nowhere.json"),
-        (["--bank", "banking77", "--reference", "svm"], "reference must be one of"),
-        (["--bank", "banking77", "--jobs", "0"], "n_jobs must be"),
-        (["--bank", "banking77", "--threshold", "2"], "threshold must be a number from 0.0 to 1.0"),
-        (["--bank", "banking77", "--out", "{}/base.npz"], "is a file, not a run folder"),
-    ],
-)
-def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, files, tmp_path, arguments, message):
-    run = hotshot("evaluate", *(a.format(files) for a in arguments))
-    assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())
-    assert "Traceback" not in run.stderr
 
 
 def test_a_folder_of_another_request_is_refused(hotshot, files, tmp_path):
@@ -311,83 +243,17 @@ def test_a_single_task_has_no_interval_in_tables_and_in_json(hotshot, files, tmp
     assert run.returncode == 0, run.stderr
     assert "3-way-1-shot, 1 task\n" in re.sub(r" +\n", "\n", run.stdout)
     assert "inf" not in run.stdout
-    tuned = hotshot(
-        "tune",
-        "--base",
-        files / "base.npz",
-        "--val",
-        files / "novel.npz",
-        *common,
-        "--grid",
-        "epsilon=0.01,0.1",
-        "--json",
-    )
+    sets = ("--base", files / "base.npz", "--val", files / "novel.npz")
+    tuned = hotshot("tune", *sets, *common, "--grid", "epsilon=0.01,0.1", "--json")
     found = json.loads(tuned.stdout, parse_constant=pytest.fail)
     assert found["candidates"][0]["accuracy_half_width"] is None
-
-
-@pytest.mark.parametrize("grid", ["epsilon", "=1", "epsilon=", "wings=2"])
-def test_a_bad_grid_is_one_sentence(hotshot, files, grid):
-    run = hotshot("tune", "--base", files / "base.npz", "--val", files / "novel.npz", "--grid", grid)
-    assert run.returncode == 2
-    assert "Traceback" not in run.stderr
-    assert run.stderr.startswith("hotshot: ")
-
-
-# --- what files say, in sentences
-
-
-SAID = '{"format": "hotshot parameters 1", "parameters": %s}'
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is not a file of parameters"),
-        ("[1]", "is not a file of parameters"),
-        ('{"format": "hotshot parameters 1"}', "is not a file of parameters: write one with tune"),
-        (SAID % "[1]", "is not a file of parameters"),
-        (SAID % "null", "is not a file of parameters"),
-        (SAID % ("[" * 100_000 + "]" * 100_000), "is not a file of parameters"),
-        (SAID % '{"C": %s}' % ("1" * 400), "is not a file of parameters"),
-        (SAID % '{"C": %s}' % ("1" * 5000), "is not a file of parameters"),
-        (SAID % '{"C": %s.5}' % ("1" * 400), "The 'C' parameter of HOTClassifier must be"),
-        (SAID % '{"C": "x"}', "The 'C' parameter of HOTClassifier must be"),
-        (SAID % '{"C": [1]}', "The 'C' parameter of HOTClassifier must be"),
-        (SAID % '{"C": null}', "The 'C' parameter of HOTClassifier must be"),
-        (SAID % '{"C": NaN}', "The 'C' parameter of HOTClassifier must be"),
-        (SAID % '{"cost": {"a": 1}}', "The 'cost' parameter of HOTClassifier must be"),
-        (SAID % '{"cost": "\\u001b[31m"}', "The 'cost' parameter of HOTClassifier must be"),
-        (SAID % '{"normalize": [3]}', "The 'normalize' parameter of HOTClassifier must be"),
-        (SAID % '{"n_components": 1e30}', "The 'n_components' parameter of HOTClassifier must be"),
-        (SAID % '{"random_state": -5}', "random_state"),
-        (SAID % '{"base": 3}', "holds an unknown parameter of HOTClassifier"),
-        (SAID % '{"\\u001b[31mred": 1}', "holds an unknown parameter of HOTClassifier"),
-        (SAID % '{"head": "sampled", "n_generated": 1000000000000}', "Method 'hot' cannot be fitted to a task"),
-    ],
-    ids=lambda text: text[-40:],
-)
-def test_invalid_parameter_files_are_one_sentence(hotshot, files, tmp_path, content, message):
-    (tmp_path / "p.json").write_text(content)
-    run = hotshot("evaluate", *data(files), *SMALL, "--methods", "hot=p.json")
-    assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())
-    assert "Traceback" not in run.stderr
-    assert "\x1b[31mred" not in run.stderr
 
 
 def test_escape_codes_in_names_of_classes_are_shown_and_not_obeyed(hotshot, files, tmp_path):
     with np.load(files / "novel.npz") as novel:
         X, y = novel["X"], novel["y"].astype("U40")
     y[y == y[0]] = "\x1b[2J\x1b]0;title\x07red\n"
-    np.savez(tmp_path / "few.npz", X=X[8:], y=y[8:])
-    run = hotshot("evaluate", "--base", files / "base.npz", "--novel", "few.npz", *SMALL, "--shots", "1")
-    assert run.returncode == 2
-    assert "\\x1b[2J" in run.stderr
     np.savez(tmp_path / "both.npz", X=X, y=y)
-    shared = hotshot("evaluate", "--base", "both.npz", "--novel", "both.npz", *SMALL)
-    assert shared.returncode == 2
-    sound = hotshot("evaluate", "--base", files / "base.npz", "--novel", "both.npz", *SMALL, "--methods", "centroid")
-    assert sound.returncode == 0, sound.stderr
-    for text in (run.stderr, shared.stderr, sound.stdout):
-        assert not {"\x1b", "\x07"} & set(text)
+    run = hotshot("evaluate", "--base", files / "base.npz", "--novel", "both.npz", *SMALL, "--methods", "centroid")
+    assert run.returncode == 0, run.stderr
+    assert not {"\x1b", "\x07"} & set(run.stdout)

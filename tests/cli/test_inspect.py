@@ -114,22 +114,6 @@ def test_lines_fit_the_terminal_and_names_from_files_are_escaped(hotshot, files,
     )
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["nowhere.npz"], "no file"),
-        (["page.npz"], "is a web page"),
-        (["base.npz", "novel.npz", "nan.npz"], "unexpected extra argument"),
-        (["base.npz:wings"], "wings"),
-    ],
-)
-def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, files, names, message):
-    run = hotshot("inspect", *(f"{files}/{name}" for name in names))
-    assert run.returncode == 2, run.stdout
-    assert message in " ".join(run.stderr.split())
-    assert "Traceback" not in run.stderr
-
-
 def test_a_bar_shows_on_a_terminal_alone(hotshot, files, monkeypatch):
     assert "reading" not in hotshot("inspect", files / "base.npz").stdout
     monkeypatch.setenv("TERM", "xterm")

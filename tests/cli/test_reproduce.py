@@ -129,20 +129,3 @@ def test_a_folder_that_cannot_be_written_is_reported_first(hotshot, files, tmp_p
     assert run.returncode == 2
     assert "report.html exists and is not a report" in " ".join(run.stderr.split())
     assert not list((tmp_path / "paper").glob("*/findings.json"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--bank", "banking77"], "Pass names of experiments, or --all: accuracy"),
-        (["magic", "--bank", "banking77"], "experiment must be one of accuracy"),
-        (["costs"], "Pass --base FILE and --novel FILE, or --bank NAME"),
-        (["costs", "--bank", "banking77", "--other", "x"], "--other must be NAME=BASE,NOVEL"),
-        (["costs", "--bank", "banking77", "--tasks", "0"], "tasks must be an integer from 1 to 10,000,000"),
-    ],
-)
-def test_mistakes_are_one_sentence_and_exit_code_2(hotshot, arguments, message):
-    run = hotshot("reproduce", *arguments)
-    assert run.returncode == 2
-    assert message in " ".join(run.stderr.split())
-    assert "Traceback" not in run.stderr
