@@ -1,9 +1,8 @@
 """Exported models and compact banks: agreement, speed, size and accuracy.
 
-Four tables: the differences between an ONNX graph and its model, and their times on one thread; the sizes of models,
-graphs and banks on disk; the accuracy with a compact bank minus the accuracy with the samples, on the same tasks of the
-embedded banks; and the size of a compact bank of many classes with 768 synthetic features, with the axes that hold 98%
-of the variance and with all.
+Three tables: the differences between an ONNX graph and its model, and their times on one thread; the sizes of models,
+graphs and banks on disk; and the accuracy with a compact bank minus the accuracy with the samples, on the same tasks of
+the embedded banks.
 """
 
 from __future__ import annotations
@@ -17,12 +16,10 @@ import numpy as np
 import onnxruntime
 import typer
 
-from benchmarks.shared import Tasks, evaluated, features, show, size_on_disk, timed
+from benchmarks.shared import Tasks, evaluated, show, size_on_disk, timed
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.arrays import one_thread
-from hotshot.bank import Space
 from hotshot.bank.embedded import BANK_NAMES, load_bank
-from hotshot.bank.low_rank import LOW_RANK
 from hotshot.classifiers.compacting import save_compact
 from hotshot.classifiers.export import export_model
 from hotshot.evaluation.tables import Cell, Number, Table, interval
@@ -33,23 +30,17 @@ WIDTH, PER_CLASS, REPEATS = 768, 20, 5
 Row = tuple[Cell, ...]
 
 
-def main(
-    tasks: Tasks = 2000,
-    vectors: Annotated[int, typer.Option(help="Samples to predict.")] = 100_000,
-    classes: Annotated[int, typer.Option(help="Classes of the large bank.")] = 10_000,
-) -> None:
+def main(tasks: Tasks = 2000, vectors: Annotated[int, typer.Option(help="Samples to predict.")] = 100_000) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         sizes, agreement = zip(*(compare_graph(name, folder, vectors) for name in BANK_NAMES), strict=True)
         losses = [row for name in BANK_NAMES for row in compare_banks(name, folder, tasks)]
-        many = many_classes(classes, folder)
     columns = ("bank", "probability difference", "score difference", "model s", "graph s", "ratio")
     title = f"ONNX graph and model, {vectors:,} samples, one thread; relative score differences above 1"
     show(Table(title, columns, agreement))
     show(Table("size on disk", ("bank", "model", "ONNX", "bank", "compact bank"), sizes))
     columns = ("bank", "shots", "samples", "compact", "paired difference, 95%")
     show(Table(f"accuracy over {tasks:,} tasks", columns, tuple(losses)))
-    show(Table("compact bank of many classes", ("classes", "features", "axes", "on disk"), tuple(many)))
 
 
 def compare_graph(name: str, folder: Path, n_vectors: int) -> tuple[Row, Row]:
@@ -96,18 +87,4 @@ def compare_banks(name: str, folder: Path, tasks: int) -> list[Row]:
         gain = interval(100 * (compact - samples))
         means = (f"{100 * accuracies.mean():.2f}" for accuracies in (samples, compact))
         rows.append((name, str(shots), *means, Number(gain.mean, gain.half_width, signed=True, places=3)))
-    return rows
-
-
-def many_classes(n_classes: int, folder: Path) -> list[Row]:
-    """The size of a compact bank of many classes."""
-    X = features(np.empty((n_classes * PER_CLASS, WIDTH), dtype=np.float32), PER_CLASS, seed=0)
-    base = BaseClasses.from_samples(X, np.char.add("class ", np.repeat(np.arange(n_classes), PER_CLASS).astype(str)))
-    path, rows = folder / "many.bank", []
-    for share in (Space.n_components, None):
-        spaces = [Space(power=0.5, n_components=share)]
-        base.save(path, samples=False, covariance=LOW_RANK, overwrite=True, spaces=spaces)
-        (prepared,) = BaseClasses.load(path)._stored.values()
-        axes = str(prepared.means.shape[1])
-        rows.append((f"{n_classes:,}", str(WIDTH), axes, readable_size(size_on_disk(path))))
     return rows
