@@ -1,47 +1,172 @@
 """The figures of the paper and the report: numbers and names in, `matplotlib.figure.Figure` out.
 
-Examples
---------
->>> from hotshot.paper.figures import ranking
->>> figure = ranking(["lion", "wolf", "couch"], [0.42, 0.31, 0.05], label="transfer weight")
->>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
-['lion', 'wolf', 'couch']
+The style is in `hotshot.mplstyle`. matplotlib is imported when the first figure is drawn, not when this module is: it
+takes longer to load than most commands run. pyplot is not used; the user's own settings are neither read nor changed.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import textwrap
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 import numpy as np
 
 from hotshot.evaluation.tables import Number
-from hotshot.paper.drawing import (
-    COLUMN,
-    PAGE,
-    POINTS,
-    SMALL,
-    add_header,
-    drawing,
-    fitted,
-    name_columns,
-    name_rows,
-    row_pitch,
-)
+from hotshot.files.atomic import replace_file
+from hotshot.formatting import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+STYLE = Path(__file__).with_name("hotshot.mplstyle")
 INK, SOFT = "#222222", "#6B6B6B"
-HATCHES = ("", "/////", ".....", "\\\\\\\\\\", "xxxxx")
-DASHES = ("--", ":", "-.")
+HATCHES, DASHES = ("", "/////", ".....", "\\\\\\\\\\", "xxxxx"), ("--", ":", "-.")
 # Perceptually uniform, dark where there is much.
 COLOUR_MAP = "magma_r"
+# Widths of a column and of a page of a paper in inches.
+COLUMN, PAGE = 3.4, 7.0
+POINTS = 72
+# Sizes of print in points, and its distance of lines and usual width of a letter over the size.
+SMALL, SMALLEST, LINE, LETTER = 7.0, 5.0, 1.22, 0.6
+# Points of a row at most and at least, points that all rows share, and the most rows that each have a name.
+TALLEST, LOWEST, ROWS_HEIGHT, MOST_NAMED = 11.5, 6.1, 576.0, 120
+# Characters of the name of a row or column, and of one in a legend.
+LONGEST, LONGEST_IN_LEGEND = 28, 40
+MOST_TITLE_LINES = 3
 # Beyond so many cells or points an image replaces their outlines in vector files.
 MOST_OUTLINED = 4000
-CIRCLE = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "linewidth": 0.8}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The style of the figures, whatever the user's own; that is back afterwards."""
+    import matplotlib.style
+    from matplotlib.font_manager import fontManager
+
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    with matplotlib.style.context(STYLE, after_reset=True), warnings.catch_warnings():
+        # A character that no font has is drawn as a box in PNG, and the reader sees that.
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from|Matplotlib currently does not support")
+        # matplotlib complains of each family that is not there, whenever a figure is shown.
+        installed = {"sans-serif", *(font.name for font in fontManager.ttflist)}
+        families = matplotlib.rcParams["font.family"]
+        matplotlib.rcParams["font.family"] = [family for family in families if family in installed]
+        # Not every font has a bold face, which is no news to the reader.
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
+@contextmanager
+def drawing(width: float, height: float, title: str) -> Iterator[tuple[Figure, dict[str, Any]]]:
+    """A new figure of so many inches and its legend, to be filled: what is drawn, by the name that it has there.
+
+    Title and legend come above the axes, where they hide no data; the figure grows by their height.
+    """
+    with style():
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure, legend = Figure(figsize=(width, height), layout="constrained"), {}
+        FigureCanvasAgg(figure)
+        yield figure, legend
+        _add_header(figure, title, legend)
+        # A layout made once more moves by fractions of a point, and every file should show the same figure.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+
+
+def _add_header(figure: Figure, title: str, legend: Mapping[str, Any]) -> None:
+    letters = figure.get_figwidth() * POINTS / (LETTER * SMALL)
+    names = fitted(legend, LONGEST_IN_LEGEND)
+    # Beside each name stands its mark.
+    columns = max(1, min(len(names), int(letters / (max(map(len, names), default=0) + 6))))
+    # Bold and larger print takes a quarter more.
+    lines = textwrap.wrap(title, int(0.8 * letters), max_lines=MOST_TITLE_LINES, placeholder="…")
+    header = figure.legend(
+        [*legend.values()], ["any"] * len(names), loc="outside upper left", ncols=columns,
+        title="\n".join(lines), alignment="left", title_fontproperties={"weight": "bold", "size": 8},
+    )  # fmt: skip
+    # Names that begin with an underscore would have been left out.
+    for text, name in zip(header.get_texts(), names, strict=True):
+        text.set_text(name)
+    n_lines = len(lines) + math.ceil(len(names) / columns)
+    figure.set_figheight(figure.get_figheight() + n_lines * 1.5 * SMALL / POINTS)
+
+
+def fitted(names: Iterable[Any], longest: int = LONGEST, n_lines: int = 1) -> list[str]:
+    """Names on so many lines, without the middle where they are too long; wide letters count for their width."""
+    shown = []
+    for name in names:
+        line = " ".join(str(name).split())
+        width = sum(1.4 if c.isupper() else 2 if east_asian_width(c) in "WF" else 1 for c in line)
+        room = int(longest * len(line) / width) if width else longest
+        rows = textwrap.wrap(shortened(line, n_lines * room, "ends"), room, max_lines=n_lines, placeholder="…")
+        shown.append("\n".join(rows))
+    return shown
+
+
+def row_pitch(n_rows: int, tallest: float = TALLEST) -> float:
+    """Points from row to row, so that as many rows as possible fit a page and can be read."""
+    return max(LOWEST, min(tallest, ROWS_HEIGHT / n_rows)) * min(1.0, MOST_NAMED / n_rows)
+
+
+def name_rows(axes: Axes, names: Sequence[Any], pitch: float) -> None:
+    """Names of rows 0, 1, … from the top, on several lines where rows are high; of very many rows only some."""
+    step = math.ceil(len(names) / MOST_NAMED)
+    size = max(SMALLEST, min(SMALL, pitch * step / LINE))
+    n_lines = max(1, int(pitch * step / (LINE * size)))
+    axes.set_yticks(range(0, len(names), step), labels=fitted(names[::step], n_lines=n_lines), fontsize=size)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def name_columns(axes: Axes, names: Sequence[Any], width: float) -> None:
+    """Names of columns 0, 1, … that share so many inches: level where they fit, else slanted, else upright.
+
+    Where upright names could not be read, only some have one. The figure grows by the height of the names.
+    """
+    shown = fitted(names)
+    pitch, longest = width * POINTS / len(names), LETTER * SMALL * max(map(len, shown))
+    axes.tick_params(axis="x", length=0)
+    if longest <= pitch:
+        axes.set_xticks(range(len(names)), labels=shown)
+        return
+    angle, vertical = (45, "top") if pitch >= 1.5 * LINE * SMALL else (90, "center")
+    step = math.ceil(LINE * SMALLEST / pitch)
+    look: Any = {"rotation_mode": "anchor", "ha": "right", "va": vertical, "fontsize": min(SMALL, pitch * step / LINE)}
+    axes.set_xticks(range(0, len(names), step), labels=shown[::step], rotation=angle, **look)
+    figure: Any = axes.get_figure()
+    figure.set_figheight(figure.get_figheight() + longest * math.sin(math.radians(angle)) / POINTS)
+
+
+def file_content(figure: Figure, kind: str) -> bytes:
+    """A figure as "svg" or "png", without dates, so that the same figure is the same file."""
+    buffer = BytesIO()
+    with style():
+        figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else {})
+    return buffer.getvalue()
+
+
+def save(figure: Figure, stem: Path) -> None:
+    """Write STEM.svg and STEM.png."""
+    for kind in ("svg", "png"):
+        content = file_content(figure, kind)
+        with replace_file(stem.with_name(f"{stem.name}.{kind}")) as file:
+            file.write(content)
 
 
 def grouped_bars(
@@ -53,13 +178,13 @@ def grouped_bars(
     so that their names are level.
     """
     pitch = max(row_pitch(len(groups) * (len(series) + 1), 7.5) * (len(series) + 1), 17.5)
-    with drawing(COLUMN, len(groups) * pitch / POINTS + 0.45) as figure:
+    with drawing(COLUMN, len(groups) * pitch / POINTS + 0.45, title) as (figure, legend):
         axes = figure.subplots()
-        handles = []
-        for i, numbers in enumerate(series.values()):
-            means, half = _estimates(numbers)
-            places = np.arange(len(groups)) + (i - (len(series) - 1) / 2) / (len(series) + 1)
-            handles.append(axes.errorbar(means, places, xerr=half, linestyle="none", elinewidth=1.1))
+        dots = {}
+        for i, (name, numbers) in enumerate(series.items()):
+            means, half_widths = _estimates(numbers)
+            rows = np.arange(len(groups)) + (i - (len(series) - 1) / 2) / (len(series) + 1)
+            dots[name] = axes.errorbar(means, rows, xerr=half_widths, linestyle="none", elinewidth=1.1)
         for between in range(1, len(groups)):
             axes.axhline(between - 0.5, color="#CCCCCC", linewidth=0.4)
         if zero:
@@ -68,7 +193,8 @@ def grouped_bars(
         axes.grid(axis="x")
         axes.set_xlabel(textwrap.fill(label, 36))
         name_rows(axes, groups, pitch)
-        add_header(figure, title, *((handles, series) if len(series) > 1 else ()))
+        if len(dots) > 1:
+            legend.update(dots)
     return figure
 
 
@@ -87,15 +213,15 @@ def lines(
 
     `x_names` stand in place of the numbers, such as "all" for the last.
     """
-    with drawing(COLUMN, 2.25) as figure:
+    with drawing(COLUMN, 2.25, title) as (figure, legend):
         axes = figure.subplots()
-        handles = []
-        for numbers in series.values():
-            means, half = _estimates(numbers)
-            handles += axes.plot(x, means)
-            axes.fill_between(x, means - half, means + half, color=handles[-1].get_color(), alpha=0.18)
-        for level, dashes in zip((limits or {}).values(), DASHES, strict=False):
-            handles.append(axes.axhline(level, color=SOFT, linewidth=1, linestyle=dashes))
+        curves = {}
+        for name, numbers in series.items():
+            means, half_widths = _estimates(numbers)
+            (curves[name],) = axes.plot(x, means)
+            axes.fill_between(x, means - half_widths, means + half_widths, color=curves[name].get_color(), alpha=0.18)
+        for (name, level), dashes in zip((limits or {}).items(), DASHES, strict=False):
+            curves[name] = axes.axhline(level, color=SOFT, linewidth=1, linestyle=dashes)
         axes.locator_params(axis="y", nbins=6)
         axes.grid(axis="y")
         axes.set(xlabel=x_label, ylabel=label)
@@ -103,7 +229,8 @@ def lines(
             axes.set_xscale("log")
             axes.minorticks_off()
         axes.set_xticks(x, labels=[f"{number:g}" for number in x] if x_names is None else x_names)
-        add_header(figure, title, *((handles, [*series, *(limits or ())]) if len(handles) > 1 else ()))
+        if len(curves) > 1:
+            legend.update(curves)
     return figure
 
 
@@ -115,19 +242,20 @@ def histogram(
     A bin holds its lower edge, the last bin both.
     """
     width = 0.84 * np.diff(edges) / len(values)
-    with drawing(COLUMN, 2.1) as figure:
+    with drawing(COLUMN, 2.1, title) as (figure, legend):
         axes = figure.subplots()
-        handles = []
-        for i, each in enumerate(values.values()):
-            counts, _ = np.histogram(each, edges)
+        bars = {}
+        for i, (name, own) in enumerate(values.items()):
             left = edges[:-1] + 0.08 * np.diff(edges) + i * width
-            handles.append(axes.bar(left, counts, width, align="edge", hatch=HATCHES[i % len(HATCHES)]))
+            hatch = HATCHES[i % len(HATCHES)]
+            bars[name] = axes.bar(left, np.histogram(own, edges)[0], width, align="edge", hatch=hatch)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xticks(edges[:: 1 + len(edges) // 12])
         axes.locator_params(axis="y", integer=True, nbins=6)
         axes.grid(axis="y")
         axes.set(xlabel=x_label, ylabel=label)
-        add_header(figure, title, *((handles, values) if len(values) > 1 else ()))
+        if len(bars) > 1:
+            legend.update(bars)
     return figure
 
 
@@ -137,7 +265,7 @@ def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, 
     width = COLUMN if n_columns <= 8 else PAGE
     pitch = row_pitch(n_rows)
     body = max(n_rows * pitch / POINTS, 0.8)
-    with drawing(width, body + 0.4) as figure:
+    with drawing(width, body + 0.4, title) as (figure, _):
         axes = figure.subplots()
         edges = np.arange(n_columns + 1) - 0.5, np.arange(n_rows + 1) - 0.5
         mesh = axes.pcolormesh(*edges, values, cmap=COLOUR_MAP, edgecolors="white")
@@ -149,23 +277,20 @@ def heatmap(values: np.ndarray, rows: Sequence[Any], columns: Sequence[Any], *, 
         axes.set(xlabel="novel class", ylabel="base class")
         name_rows(axes, rows, pitch)
         name_columns(axes, columns, 0.35 * width if width == COLUMN else 0.6 * width)
-        add_header(figure, title)
     return figure
 
 
 def ranking(names: Sequence[Any], values: Sequence[float], *, label: str, title: str = "") -> Figure:
     """Values (n,) as horizontal bars from the top, each with its name and number."""
     pitch = row_pitch(len(names), 13.0)
-    with drawing(COLUMN, len(names) * pitch / POINTS + 0.45) as figure:
+    with drawing(COLUMN, len(names) * pitch / POINTS + 0.45, title) as (figure, _):
         axes = figure.subplots()
-        bars = axes.barh(np.arange(len(names)), values, height=0.68)
-        axes.bar_label(bars, fmt="%.3g", padding=2, fontsize=SMALL)
+        axes.bar_label(axes.barh(np.arange(len(names)), values, height=0.68), fmt="%.3g", padding=2, fontsize=SMALL)
         # Room for the numbers beside the longest bars.
         axes.margins(x=0.17)
         axes.locator_params(axis="x", nbins=5)
         axes.set_xlabel(label)
         name_rows(axes, names, pitch)
-        add_header(figure, title)
     return figure
 
 
@@ -173,15 +298,14 @@ def weights(truth: np.ndarray, learned: Mapping[str, np.ndarray], names: Sequenc
     """True weights (B,) of the base classes as bars, largest on top, and on them what each method has learned."""
     order = np.argsort(-truth, kind="stable")
     rows, pitch = np.arange(len(order)), row_pitch(len(order))
-    with drawing(COLUMN, len(order) * pitch / POINTS + 0.45) as figure:
+    with drawing(COLUMN, len(order) * pitch / POINTS + 0.45, title) as (figure, legend):
         axes = figure.subplots()
-        handles: list[Any] = [axes.barh(rows, truth[order], height=0.78, color="#D5D5D5")]
-        for each in learned.values():
-            handles += axes.plot(each[order], rows, linestyle="none")
+        legend["true weight"] = axes.barh(rows, truth[order], height=0.78, color="#D5D5D5")
+        for name, own in learned.items():
+            (legend[name],) = axes.plot(own[order], rows, linestyle="none")
         axes.grid(axis="x")
         axes.set(xlabel="weight", ylabel="base class")
         name_rows(axes, [names[b] for b in order], pitch)
-        add_header(figure, title, handles, ["true weight", *learned])
     return figure
 
 
@@ -190,16 +314,14 @@ def plans(panels: Mapping[str, tuple[np.ndarray, Sequence[Any]]], *, label: str,
 
     Panels are settings, such as "in-domain" and "cross-domain"; each may have base classes of its own.
     """
-    with drawing(PAGE, 1.6 * len(panels)) as figure:
+    with drawing(PAGE, 1.6 * len(panels), title) as (figure, legend):
         all_axes = figure.subplots(len(panels), 1, sharey=True, squeeze=False)[:, 0]
         for axes, heading, (values, names) in zip(all_axes, fitted(panels, 90), panels.values(), strict=True):
             order = np.argsort(-values, kind="stable")
-            axes.bar(np.arange(len(order)), values[order], width=0.74)
-            equal = _equal_weights(axes, values)
+            legend["equal weights"] = _weight_bars(axes, np.arange(len(order)), values[order])
             axes.set(title=heading, ylabel=label, xlabel="base class, largest weight first")
             axes.set_xlim(-0.6, len(order) - 0.4)
             name_columns(axes, [names[b] for b in order], 0.9 * PAGE)
-        add_header(figure, title, [equal], ["equal weights"])
     return figure
 
 
@@ -209,16 +331,14 @@ def sample_weights(panels: Mapping[str, np.ndarray], *, label: str, title: str =
     Samples have the same place in all panels: those with the largest weight in the first panel are on the left.
     """
     order = np.argsort(-next(iter(panels.values())), kind="stable")
-    with drawing(COLUMN, 1.05 * len(panels) + 0.4) as figure:
+    with drawing(COLUMN, 1.05 * len(panels) + 0.4, title) as (figure, legend):
         all_axes = figure.subplots(len(panels), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, heading, values in zip(all_axes, fitted(panels, 50), panels.values(), strict=True):
-            axes.bar(np.arange(1, len(order) + 1), values[order], width=0.75)
-            equal = _equal_weights(axes, values)
+            legend["equal weights"] = _weight_bars(axes, np.arange(1, len(order) + 1), values[order])
             axes.set_title(heading)
         axes.set_xlim(0.5, len(order) + 0.5)
         axes.set_xlabel("samples of the base class, in the order of the first panel", fontsize=SMALL)
         figure.supylabel(label, fontsize=8)
-        add_header(figure, title, [equal], ["equal weights"])
     return figure
 
 
@@ -229,44 +349,40 @@ def embedding(panels: Mapping[str, Mapping[str, np.ndarray]], names: Sequence[An
     middle of its features. A panel has "support" (N*K, 2) and "generated" (G, 2), with "support_labels" and
     "generated_labels", indices into names.
     """
-    with drawing(PAGE, 2.8) as figure:
+    circle = {"boxstyle": "circle,pad=0.2", "facecolor": "white", "linewidth": 0.8}
+    looks = {
+        "generated": {"marker": "D", "s": 4, "alpha": 0.5, "linewidths": 0},
+        "support": {"marker": "*", "s": 75, "edgecolors": "black", "linewidths": 0.6, "zorder": 3},
+    }
+    with drawing(PAGE, 2.8, title) as (figure, legend):
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (heading, panel) in zip(all_axes, panels.items(), strict=True):
-            for part, look in (
-                ("generated", {"marker": "D", "s": 4, "alpha": 0.5, "linewidths": 0}),
-                ("support", {"marker": "*", "s": 75, "edgecolors": "black", "linewidths": 0.6, "zorder": 3}),
-            ):
-                colours = [_colour(label) for label in panel[f"{part}_labels"]]
+            for part, look in looks.items():
+                colours = [f"C{label % 8}" for label in panel[f"{part}_labels"]]
                 axes.scatter(*panel[part].T, c=colours, rasterized=len(colours) > MOST_OUTLINED, **look)
             for label in np.unique(panel["generated_labels"]):
                 middle = np.median(panel["generated"][panel["generated_labels"] == label], axis=0)
                 axes.annotate(
                     str(label + 1), middle, (0, 11), textcoords="offset points", fontsize=SMALL, ha="center",
-                    va="center", bbox={**CIRCLE, "edgecolor": _colour(label)}, zorder=4,
+                    va="center", bbox={**circle, "edgecolor": f"C{label % 8}"}, zorder=4,
                 )  # fmt: skip
             axes.set(title=heading, xticks=[], yticks=[])
             axes.set_aspect("equal", adjustable="datalim")
             axes.spines[:].set(visible=True, color="#BBBBBB")
-        key = {"support": ("*", SOFT, 8.0), "generated": ("D", SOFT, 3.0)}
-        key |= {f"{i + 1} {name}": ("o", _colour(i), 4.2) for i, name in enumerate(names)}
-        handles = [
-            axes.plot([], [], linestyle="none", marker=mark, color=own, markersize=size)[0]
-            for mark, own, size in key.values()
-        ]
-        add_header(figure, title, handles, key)
+        marks = {"support": ("*", SOFT, 8.0), "generated": ("D", SOFT, 3.0)}
+        marks |= {f"{i + 1} {name}": ("o", f"C{i % 8}", 4.2) for i, name in enumerate(names)}
+        for name, (marker, colour, size) in marks.items():
+            (legend[name],) = axes.plot([], [], linestyle="none", marker=marker, color=colour, markersize=size)
     return figure
-
-
-def _colour(series: int) -> str:
-    return f"C{series % 8}"
 
 
 def _estimates(numbers: Sequence[Number]) -> tuple[np.ndarray, np.ndarray]:
     """Means and half widths, 0 where there is no interval."""
-    means, half = np.array([(number.mean, number.half_width) for number in numbers], dtype=np.float64).T
-    return means, np.where(np.isfinite(half), half, 0.0)
+    means, half_widths = np.array([(number.mean, number.half_width) for number in numbers], dtype=np.float64).T
+    return means, np.where(np.isfinite(half_widths), half_widths, 0.0)
 
 
-def _equal_weights(axes: Axes, values: np.ndarray) -> Any:
-    """A dashed line at the height that all would have if they were equal."""
+def _weight_bars(axes: Axes, places: np.ndarray, values: np.ndarray) -> Any:
+    """Bars, and a dashed line at the height that all would have if they were equal, which is returned."""
+    axes.bar(places, values, width=0.75)
     return axes.axhline(values.mean(), linestyle="--", color="C1", linewidth=0.9)

@@ -17,8 +17,7 @@ from hotshot.evaluation import results as compared
 from hotshot.evaluation.tables import Number, Table, percent
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object
-from hotshot.paper.drawing import save
-from hotshot.paper.figures import grouped_bars
+from hotshot.paper import figures
 from hotshot.paper.setting import Setting
 
 if TYPE_CHECKING:
@@ -41,56 +40,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Findings:
-    """Results of one experiment.
+    """Results of one experiment in words, tables, figures by file name, numbers for programs, and claims."""
 
-    Attributes
-    ----------
-    sentences : tuple of str
-        Results in words.
-    tables : tuple of Table
-        Tables.
-    figures : dict of str to Figure
-        Figures by file name.
-    numbers : dict
-        Further measured numbers, for programs.
-    claims : tuple of Claim
-        Claims of the paper with verdicts.
-
-    Examples
-    --------
-    >>> Findings(sentences=("H-OT is ahead.",)).claims
-    ()
-    """
-
-    sentences: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
-    figures: dict[str, Figure] = field(default_factory=dict)
-    numbers: dict[str, Any] = field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    claims: Sequence[Claim] = ()
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the paper: one of its tables or figures.
+    """A table or figure of the `paper`: its name on the command line, its title in the report, and how it is made.
 
-    Attributes
-    ----------
-    name : str
-        Name on the command line.
-    title : str
-        Title in the report.
-    paper : str
-        Place in the paper, such as "Table 3".
-    run : callable
-        Function from a ``Setting`` to ``Findings``.
-    others : str
-        Which further feature sets it needs; empty if none.
-
-    Examples
-    --------
-    >>> from hotshot.paper import EXPERIMENTS
-    >>> EXPERIMENTS["costs"].paper
-    'Table 3'
+    `others` says which further feature sets it needs.
     """
 
     name: str
@@ -100,8 +63,8 @@ class Experiment:
     others: str = ""
 
 
-def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Path:
-    """Write the figures and ``findings.json``, which begins with the entries of `about`, to a folder.
+def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> dict[str, Any]:
+    """Write the figures and `findings.json`, which begins with the entries of `about`; return what that holds.
 
     Examples
     --------
@@ -115,24 +78,21 @@ def save_findings(folder: Path, findings: Findings, about: dict[str, Any]) -> Pa
         # Where this fails, writing does too, and says so of the file.
         folder.mkdir(parents=True, exist_ok=True)
     for name, figure in findings.figures.items():
-        save(figure, folder / name)
-    path = folder / FINDINGS
-    write_json(
-        path,
-        {
-            **about,
-            "claims": [asdict(claim) for claim in findings.claims],
-            "sentences": findings.sentences,
-            "tables": [asdict(table) for table in findings.tables],
-            "figures": list(findings.figures),
-            "numbers": findings.numbers,
-        },
-    )
-    return path
+        figures.save(figure, folder / name)
+    document = {
+        **about,
+        "claims": [asdict(claim) for claim in findings.claims],
+        "sentences": findings.sentences,
+        "tables": [asdict(table) for table in findings.tables],
+        "figures": list(findings.figures),
+        "numbers": findings.numbers,
+    }
+    write_json(folder / FINDINGS, document)
+    return document
 
 
 def load_findings(folder: Path) -> dict[str, Any]:
-    """The content of the ``findings.json`` that ``save_findings`` wrote to a folder."""
+    """The content of the `findings.json` that `save_findings` wrote to a folder."""
     document = read_object(folder / FINDINGS)
     if document is None or not {"experiment", "tables", "figures"} <= set(document):
         raise InputError(f"{folder} holds no findings: make them with hotshot reproduce.")
@@ -140,20 +100,10 @@ def load_findings(folder: Path) -> dict[str, Any]:
 
 
 def claim(text: str, differences: Mapping[str, Number]) -> Claim:
-    """Decide a claim that differences are above 0.
+    """Decide a claim that differences, by name and with their intervals, are above 0.
 
-    Parameters
-    ----------
-    text : str
-        The claim.
-    differences : dict of str to Number
-        Differences by name, with their intervals.
-
-    Returns
-    -------
-    Claim
-        It "holds" if all intervals are above 0, "does not hold" if one is below 0, and is "undecided" otherwise. A
-        difference without an interval, or with one of 0, decides nothing.
+    It holds if all intervals are above 0, does not hold if one is below 0, and is undecided otherwise. A difference
+    without an interval, or with one of 0, decides nothing.
 
     Examples
     --------
@@ -163,10 +113,8 @@ def claim(text: str, differences: Mapping[str, Number]) -> Claim:
     ends = [(d.mean, d.half_width or math.inf) for d in differences.values()]
     if any(mean + half_width < 0 for mean, half_width in ends):
         verdict = FAILS
-    elif all(mean - half_width > 0 for mean, half_width in ends):
-        verdict = HOLDS
     else:
-        verdict = UNDECIDED
+        verdict = HOLDS if all(mean - half_width > 0 for mean, half_width in ends) else UNDECIDED
     return Claim(text, verdict, listed(differences))
 
 
@@ -201,7 +149,7 @@ def leads(differences: Mapping[str, Sequence[Number]], series: Sequence[str], ov
     order = sorted(differences, key=lambda name: -differences[name][0].mean)
     shown = {label: [differences[name][i] for name in order] for i, label in enumerate(series)}
     title = f"Lead of H-OT over each {over}, {where}"
-    return grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
+    return figures.grouped_bars(order, shown, label="paired difference in points, 95%", zero=True, title=title)
 
 
 def standing(differences: Mapping[str, Estimate]) -> str:
@@ -211,13 +159,7 @@ def standing(differences: Mapping[str, Estimate]) -> str:
         compared.BEHIND: "H-OT is behind",
         compared.UNDECIDED: "No significant difference from",
     }
-    sentences = []
-    for kind, phrase in phrases.items():
-        names = [
-            f"{name} ({percent(difference, signed=True)})"
-            for name, difference in differences.items()
-            if compared.verdict(difference) == kind
-        ]
-        if names:
-            sentences.append(f"{phrase} {', '.join(names)}.")
-    return " ".join(sentences)
+    names: dict[str, list[str]] = {verdict: [] for verdict in phrases}
+    for name, difference in differences.items():
+        names[compared.verdict(difference)].append(f"{name} ({percent(difference, signed=True)})")
+    return " ".join(f"{phrase} {', '.join(names[verdict])}." for verdict, phrase in phrases.items() if names[verdict])

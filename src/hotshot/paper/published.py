@@ -7,7 +7,6 @@ from pathlib import Path
 from hotshot.evaluation.tables import Number
 
 SHOTS = (1, 5)
-
 # Rows of Tables 3 and 6, by the names of methods on the command line.
 ROW_NAMES = {
     "free-lunch": "Free-Lunch",
@@ -17,7 +16,6 @@ ROW_NAMES = {
     "ot-cosine-weighted": "High-level OT, cosine, weighted means",
     "hot": "H-OT",
 }
-
 # Of the power transform, by dataset (experimental setup).
 POWERS = {"miniImageNet": 0.5, "tieredImageNet": 1.0, "CUB": 1.0, "CIFAR-FS": 0.8}
 
@@ -43,15 +41,15 @@ def published_dataset(name: str) -> str | None:
     return {_plain(dataset): dataset for dataset in POWERS}.get(_plain(name))
 
 
-def published_systems(dataset: str) -> tuple[System, ...]:
+def published_systems(dataset: str) -> list[System]:
     """The systems that Table 1 or 2 has for a dataset, in the paper's order."""
-    name = published_dataset(dataset)
-    rows = [row for number in (1, 2) for row in table(number) if f"{name}, 1" in row]
+    columns = {k: f"{published_dataset(dataset)}, {k}" for k in SHOTS}
     systems = [
-        System(row["Method"], row["Backbone"], row["Run by"], {k: _number(row[f"{name}, {k}"]) for k in SHOTS})
-        for row in rows
+        System(row["Method"], row["Backbone"], row["Run by"], {k: _number(row[name]) for k, name in columns.items()})
+        for row in (*table(1), *table(2))
+        if columns[1] in row
     ]
-    return tuple(system for system in systems if any(system.accuracies.values()))
+    return [system for system in systems if any(system.accuracies.values())]
 
 
 def published(number: int, row: str, column: str) -> Number | None:
@@ -70,9 +68,9 @@ def published(number: int, row: str, column: str) -> Number | None:
 
 def table(number: int) -> list[dict[str, str]]:
     """Rows of a transcribed table as printed, by the names of its columns."""
-    lines = _TABLES.split(f"## Table {number}\n")[1].split("\n## ")[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    heading, _, *rows = cells
+    text = Path(__file__).with_name("tables.md").read_text(encoding="utf-8")
+    lines = text.split(f"## Table {number}\n")[1].split("\n## ")[0].splitlines()
+    heading, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line[:1] == "|"]
     return [dict(zip(heading, row, strict=True)) for row in rows]
 
 
@@ -86,6 +84,3 @@ def _number(printed: str) -> Number | None:
         return None
     mean, _, half_width = printed.partition(" ± ")
     return Number(float(mean), None if half_width in ("", "n/a") else float(half_width), published=True)
-
-
-_TABLES = (Path(__file__).parent / "tables.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ import numpy as np
 from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
-from hotshot.evaluation import Evaluation, MethodResult, evaluate
+from hotshot.evaluation import Evaluation, evaluate
 from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 from hotshot.method.fit import FittedTasks, fit_tasks
@@ -25,26 +25,10 @@ ONE_IN, LEAST_TASKS = 8, 100
 
 @dataclass(frozen=True)
 class FeatureSet:
-    """Base and novel classes of one dataset, with features of one extractor.
+    """Base classes, and features (samples, V) and labels (samples,) of the novel classes, from one extractor.
 
-    Attributes
-    ----------
-    name : str
-        Name of the dataset; for datasets of the paper, its published numbers are shown too.
-    base : BaseClasses
-        Base classes.
-    X, y : arrays (samples, V) and (samples,)
-        Samples and labels of the novel classes.
-    backbone : str
-        Name of the extractor, such as "WRN28+RTloss"; empty if unknown.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hotshot import BaseClasses
-    >>> base = BaseClasses.from_samples(np.random.rand(20, 4), ["cat", "dog"] * 10)
-    >>> FeatureSet("animals", base, np.random.rand(20, 4), np.repeat(["owl", "fox"], 10), backbone="ResNet").title
-    'animals, ResNet'
+    `name` is that of the dataset; for those of the paper, its published numbers are shown too. `backbone` is the name
+    of the extractor, such as "WRN28+RTloss", empty if unknown.
     """
 
     name: str
@@ -74,18 +58,9 @@ class FittedTask:
 class Setting:
     """Data and size of a reproduction of the paper.
 
-    Attributes
-    ----------
-    features : FeatureSet
-        The dataset.
-    others : tuple of FeatureSet
-        Other datasets, or the same dataset with other backbones, for experiments that need several.
-    ways, queries, tasks, seed, n_jobs, watch
-        As in ``evaluate``.
-    tuned : dict or None
-        Parameters of ``HOTClassifier`` chosen on validation classes, for one more row in the tables of accuracies.
-    out : Path or None
-        Folder of the evaluations; experiments share them.
+    `others` are further datasets, or the same one with other backbones, for experiments that need several. `tuned` are
+    parameters of H-OT chosen on validation classes, for one more row in the tables of accuracies. `out` is a folder of
+    evaluations, which experiments share. All else is as in ``evaluate``.
 
     Examples
     --------
@@ -113,6 +88,10 @@ class Setting:
         """Number of tasks for slow methods."""
         return min(self.tasks, max(LEAST_TASKS, self.tasks // ONE_IN))
 
+    def few_note(self, which: str, more: str = "") -> list[str]:
+        """A note of a table on the methods that ran on fewer tasks, if these are fewer."""
+        return [f"{which} ran on the first {self.few_tasks} tasks only{more}."] * (self.few_tasks < self.tasks)
+
     def one_shot_accuracy(self, tasks: int | None = None) -> str:
         """Title of a table of accuracies at one shot, on all tasks or on so many."""
         return f"{self.ways}-way-1-shot accuracy in %, {tasks or self.tasks} tasks of {self.features.name}"
@@ -125,45 +104,23 @@ class Setting:
         features: FeatureSet | None = None,
         tasks: int | None = None,
     ) -> Evaluation:
-        """Evaluate methods on the same tasks; the first is the reference.
+        """Evaluate methods, by name or estimators by name, on the same tasks; the first is the reference.
 
-        Each method is evaluated in its own folder, which experiments share.
-
-        Parameters
-        ----------
-        methods : sequence of str or dict
-            Names of methods, or estimators by name.
-        shots : sequence of int
-            Numbers of shots.
-        features : FeatureSet, optional
-            Another dataset than ``self.features``.
-        tasks : int, optional
-            Another number of tasks than ``self.tasks``.
-
-        Returns
-        -------
-        Evaluation
-            The results.
+        Each method is evaluated in its own folder, which experiments share. Another dataset or number of tasks may
+        take the place of those of the setting.
         """
         features = self.features if features is None else features
         tasks = self.tasks if tasks is None else tasks
         named = methods if isinstance(methods, Mapping) else {name: name for name in methods}
-        results: list[MethodResult] = []
+        size = {"ways": self.ways, "queries": self.queries, "tasks": tasks, "seed": self.seed}
+        results = []
         for k in shots:
             for name, method in named.items():
                 estimator = named_method(method, features.base) if isinstance(method, str) else method
-                request: dict[str, Any] = {
-                    "methods": {name: estimator}, "shots": k, "ways": self.ways,
-                    "queries": self.queries, "tasks": tasks, "seed": self.seed,
-                }  # fmt: skip
                 found = evaluate(
-                    X_novel=features.X,
-                    y_novel=features.y,
-                    n_jobs=self.n_jobs,
-                    out=self._folder(request, features),
-                    watch=self.watch,
-                    **request,
-                )
+                    {name: estimator}, features.X, features.y, shots=k, **size,
+                    n_jobs=self.n_jobs, out=self._folder(name, estimator, k, size, features), watch=self.watch,
+                )  # fmt: skip
                 results += found.results
         return Evaluation(tuple(results), self.ways, tasks, next(iter(named)))
 
@@ -191,11 +148,12 @@ class Setting:
         )  # fmt: skip
         return FittedTask(task, prepared, support, labels, fitted)
 
-    def _folder(self, request: dict[str, Any], features: FeatureSet) -> Path | None:
+    def _folder(self, name: str, estimator: Any, shots: int, size: dict[str, int], features: FeatureSet) -> Path | None:
+        """Where an evaluation is kept, by all that determines it."""
         if self.out is None:
             return None
-        methods = {name: estimator_to_json(estimator) for name, estimator in request["methods"].items()}
-        key = json.dumps([{**request, "methods": methods}, [array_hash(features.X), labels_hash(features.y)]])
+        request = {"methods": {name: estimator_to_json(estimator)}, "shots": shots, **size}
+        key = json.dumps([request, [array_hash(features.X), labels_hash(features.y)]])
         return self.out / EVALUATIONS / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 

@@ -10,7 +10,7 @@ from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
 from hotshot.files.source import opened
 from hotshot.formatting import count, listed
-from hotshot.paper.experiments import EXPERIMENTS, Claim, load_findings
+from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
 from hotshot.report.run import Drawing, Part
 from hotshot.report.sources import Options

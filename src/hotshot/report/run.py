@@ -22,8 +22,7 @@ from hotshot.evaluation.tables import (
 )
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
-from hotshot.paper.drawing import file_content
-from hotshot.paper.figures import grouped_bars, histogram
+from hotshot.paper.figures import file_content, grouped_bars, histogram
 from hotshot.report.sentences import all_converged, beyond_the_mean, summary
 from hotshot.report.sources import Options
 from hotshot.report.task_explorer import explorer_or_reason, run_explorer

@@ -25,7 +25,7 @@ class Domain:
     """Base classes, and both methods with them on the same tasks."""
 
     label: str
-    base: BaseClasses
+    n_base: int
     hot: MethodResult
     free_lunch: MethodResult
 
@@ -39,41 +39,45 @@ def run(setting: Setting) -> Findings:
             "A bank of one class or without samples cannot be halved: give another dataset with --other."
         )
     inside = _domain(setting, f"{own.name}, in-domain", own.base)
-    outside = {label: _domain(setting, label, base) for label, base in banks.items()}
-    domains = (inside, *outside.values())
-    # Where there are halves, the nearer one is what the farther one is compared with.
-    near = outside.pop(NEARER, inside)
-    if near is not inside:
-        far = outside[FARTHER]
+    domains = [inside, *(_domain(setting, label, base) for label, base in banks.items())]
+    near, others = inside, domains[1:]
+    if NEARER in banks:
+        # Where there are halves, the nearer one is what the farther one is compared with.
+        near, far = others
+        others = [far]
         sentences.append(
             f"From the nearer to the farther half H-OT loses {gap(near.hot, far.hot)} points and Free-Lunch "
             f"{gap(near.free_lunch, far.free_lunch)}."
         )
-    notes = ["Differences are paired."]
-    if setting.few_tasks < setting.tasks:
-        notes.append(f"Free-Lunch with other base classes ran on the first {setting.few_tasks} tasks only.")
-    table = Table(setting.one_shot_accuracy(), COLUMNS, tuple(_row(domain, inside) for domain in domains), tuple(notes))
-    labels = [domain.label for domain in domains]
+    notes = ["Differences are paired.", *setting.few_note("Free-Lunch with other base classes")]
+    rows: list[tuple[Cell, ...]] = []
+    for domain in domains:
+        lost: list[Cell] = [None, None]
+        if domain is not inside:
+            lost = [gap(inside.hot, domain.hot), gap(inside.free_lunch, domain.free_lunch)]
+        accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
+        number = Number(domain.n_base, places=0)
+        rows.append((domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost))
+    labels, _, hot, free_lunch, ahead, *_ = (list(column) for column in zip(*rows, strict=True))
     figures = {
         "cross-domain": grouped_bars(
             labels,
-            {
-                "H-OT": [percent(domain.hot.accuracy) for domain in domains],
-                "Free-Lunch": [percent(domain.free_lunch.accuracy) for domain in domains],
-            },
+            {"H-OT": hot, "Free-Lunch": free_lunch},
             label="accuracy in %",
             title=f"Accuracy by base classes used, {own.title}",
         ),
         "cross-domain-differences": grouped_bars(
             labels,
-            {"H-OT minus Free-Lunch": [gap(domain.hot, domain.free_lunch) for domain in domains]},
+            {"H-OT minus Free-Lunch": ahead},
             label="paired difference in points, 95%",
             zero=True,
             title=f"Lead of H-OT over Free-Lunch by base classes used, {own.title}",
         ),
     }
-    claims = tuple(each for domain in outside.values() for each in _claims(inside, near, domain))
-    return Findings(tuple(sentences), (table,), figures, claims=claims)
+    claims = [each for domain in others for each in _claims(inside, near, domain)]
+    return Findings(
+        sentences, [Table(setting.one_shot_accuracy(), COLUMNS, tuple(rows), tuple(notes))], figures, claims=claims
+    )
 
 
 def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
@@ -82,32 +86,21 @@ def _domain(setting: Setting, label: str, base: BaseClasses) -> Domain:
     tasks = setting.tasks if base is setting.features.base else setting.few_tasks
     hot = setting.evaluate(["hot"], features=features)["hot", 1]
     free_lunch = setting.evaluate(["free-lunch"], features=features, tasks=tasks)["free-lunch", 1]
-    return Domain(label, base, hot, free_lunch)
+    return Domain(label, len(base.names), hot, free_lunch)
 
 
-def _row(domain: Domain, inside: Domain) -> tuple[Cell, ...]:
-    number = Number(len(domain.base.names), places=0)
-    accuracies = percent(domain.hot.accuracy), percent(domain.free_lunch.accuracy)
-    lost: tuple[Cell, Cell] = (None, None)
-    if domain is not inside:
-        lost = gap(inside.hot, domain.hot), gap(inside.free_lunch, domain.free_lunch)
-    return (domain.label, number, *accuracies, gap(domain.hot, domain.free_lunch), *lost)
-
-
-def _claims(own: Domain, near: Domain, outside: Domain) -> tuple[Claim, ...]:
+def _claims(own: Domain, near: Domain, outside: Domain) -> list[Claim]:
     """With base classes `outside`, against all that are the dataset's own and against those that are `near`."""
     where = outside.label
     results = near.free_lunch, outside.free_lunch, near.hot, outside.hot
     lunch_near, lunch_far, hot_near, hot_far = shared_accuracies(*results)
     lost_more = percent(paired_difference(lunch_near - lunch_far, hot_near - hot_far), signed=True)
-    differences = {
-        f"H-OT is ahead of Free-Lunch with base classes of {where}.": gap(outside.hot, outside.free_lunch),
-        f"H-OT with base classes of {where} is ahead of Free-Lunch with all base classes.": gap(
-            outside.hot, own.free_lunch
-        ),
-        f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {where}.": lost_more,
-    }
-    return tuple(claim(text, {"": difference}) for text, difference in differences.items())
+    all_classes = gap(outside.hot, own.free_lunch)
+    return [
+        claim(f"H-OT is ahead of Free-Lunch with base classes of {where}.", {"": gap(outside.hot, outside.free_lunch)}),
+        claim(f"H-OT with base classes of {where} is ahead of Free-Lunch with all base classes.", {"": all_classes}),
+        claim(f"H-OT is less affected than Free-Lunch by the shift from {near.label} to {where}.", {"": lost_more}),
+    ]
 
 
 def other_bases(setting: Setting) -> tuple[dict[str, BaseClasses], list[str]]:
@@ -141,8 +134,7 @@ def halves(features: FeatureSet) -> tuple[BaseClasses, BaseClasses]:
     base = features.base
     centre = base.centre(1.0)
     novel = np.stack([features.X[features.y == name].mean(axis=0) for name in np.unique(features.y)])
-    distance = cosine(base.means - centre, novel - centre).mean(axis=1)
-    order = np.argsort(distance, kind="stable")
+    order = np.argsort(cosine(base.means - centre, novel - centre).mean(axis=1), kind="stable")
     middle = (len(order) + 1) // 2
     return subset(base, order[:middle]), subset(base, order[middle:])
 

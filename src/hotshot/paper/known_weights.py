@@ -38,20 +38,20 @@ def run(setting: Setting) -> Findings:
     means = np.asarray(base.means, dtype=np.float64)
     rng = np.random.default_rng(setting.seed)
     mixtures = [draw_mixture(means, setting.ways, rng) for _ in range(min(setting.tasks, MOST_TASKS))]
+    first = mixtures[0]
     correlations, errors = (
-        {name: np.array([score(m.truth, m.learned[name]) for m in mixtures]) for name in mixtures[0].learned}
+        {name: np.array([score(m.truth, m.learned[name]) for m in mixtures]) for name in first.learned}
         for score in (correlation, total_error)
     )
     table = Table(
         f"Learned and true weights, {len(mixtures)} tasks of {setting.ways} mixtures of "
-        f"{len(mixtures[0].classes)} base means of {setting.features.name}",
+        f"{len(first.classes)} base means of {setting.features.name}",
         ("method", "correlation", "sum of absolute errors"),
         tuple(
             (name, None if name == EQUAL else interval(correlations[name]), interval(errors[name])) for name in errors
         ),
         ("The error is between 0 and 2. Means are of the raw features, without a power transform.",),
     )
-    first = mixtures[0]
     figures = {
         f"toy-weights-{n + 1}": weights(
             first.truth[:, n],
@@ -75,7 +75,7 @@ def run(setting: Setting) -> Findings:
         }
         text = f"Weights of the high-level transport are closer to the truth than Free-Lunch's, epsilon {epsilon}."
         claims.append(claim(text, closer))
-    return Findings((words,), (table,), figures, claims=tuple(claims))
+    return Findings([words], [table], figures, claims=claims)
 
 
 def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixture:
@@ -84,14 +84,13 @@ def draw_mixture(means: np.ndarray, ways: int, rng: np.random.Generator) -> Mixt
     truth = rng.gamma(SHAPE, size=(len(classes), ways))
     truth /= truth.sum(axis=0)
     cost = pairwise_cost(means[classes], truth.T @ means[classes], "euclidean")
-    nearest = cost.argsort(axis=0).argsort(axis=0) < 2
-    learned = {
-        OT_SCALED: _transported(cost, SHARE_OF_COST * float(cost.mean())),
-        OT_PUBLISHED: _transported(cost, EPSILON),
-        FREE_LUNCH: nearest / 2,
-        EQUAL: np.full_like(truth, 1 / len(classes)),
-    }
-    return Mixture(classes, truth, learned)
+    scaled, published = (
+        np.asarray(ways * solve(cost, epsilon=epsilon).raise_for_status().plan)
+        for epsilon in (SHARE_OF_COST * float(cost.mean()), EPSILON)
+    )
+    nearest_two = (cost.argsort(axis=0).argsort(axis=0) < 2) / 2
+    equal = np.full_like(truth, 1 / len(classes))
+    return Mixture(classes, truth, {OT_SCALED: scaled, OT_PUBLISHED: published, FREE_LUNCH: nearest_two, EQUAL: equal})
 
 
 def correlation(truth: np.ndarray, learned: np.ndarray) -> float:
@@ -104,7 +103,3 @@ def correlation(truth: np.ndarray, learned: np.ndarray) -> float:
 def total_error(truth: np.ndarray, learned: np.ndarray) -> float:
     """Mean sum of absolute differences of the columns of two arrays (b, N)."""
     return float(np.abs(truth - learned).sum(axis=0).mean())
-
-
-def _transported(cost: np.ndarray, epsilon: float) -> np.ndarray:
-    return np.asarray(cost.shape[1] * solve(cost, epsilon=epsilon).raise_for_status().plan)
