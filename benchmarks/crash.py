@@ -52,7 +52,7 @@ from hotshot.images.backbones import create
 from hotshot.images.extraction import writing
 from hotshot.images.training import Recipe
 from hotshot.images.training.checkpoints import save_checkpoint
-from hotshot.paper.experiments import EXPERIMENTS
+from hotshot.paper import EXPERIMENTS
 from hotshot.report import make_report
 
 SECONDS = 120

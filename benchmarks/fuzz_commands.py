@@ -395,7 +395,7 @@ def warm_up(root: Path) -> None:
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     for name in (
         "distributed", "matplotlib.font_manager", "onnxruntime", "pyarrow.parquet", "scipy.io", "hotshot.cli.app",
-        "hotshot.inputs", "hotshot.encoders", "hotshot.backbones", "hotshot.paper.experiments", "hotshot.report",
+        "hotshot.inputs", "hotshot.encoders", "hotshot.backbones", "hotshot.paper", "hotshot.report",
     ):  # fmt: skip
         importlib.import_module(name)
     importlib.import_module("torch").set_num_threads(1)

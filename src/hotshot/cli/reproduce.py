@@ -19,7 +19,7 @@ from hotshot.formatting import did_you_mean
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
-    from hotshot.paper.experiments import Claim, Experiment, FeatureSet, Findings, Setting
+    from hotshot.paper import Claim, Experiment, FeatureSet, Findings, Setting
 
 # Fewer for the small embedded banks, and fewest with many ways: the time of a task grows with their square.
 TASKS, TASKS_OF_BANK, LEAST_TASKS_OF_BANK = 2000, 200, 40
@@ -30,7 +30,7 @@ STYLES = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
 def _experiments() -> Iterable[str]:
-    from hotshot.paper.experiments import EXPERIMENTS
+    from hotshot.paper import EXPERIMENTS
 
     return EXPERIMENTS
 
@@ -82,7 +82,7 @@ def reproduce(
     from hotshot.evaluation.tables import Table
     from hotshot.evaluation.tasks import labels_hash
     from hotshot.files.atomic import locked, write_json
-    from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Setting, save_findings
+    from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, save_findings
     from hotshot.report import make_report, write_report
     from hotshot.report.page import check_report
 
@@ -121,8 +121,7 @@ def reproduce(
             with Watching(console, out, f" in {experiment.name}", several=True) as watching:
                 findings = experiment.run(replace(setting, watch=watching))
             which = {"experiment": experiment.name, "title": experiment.title, "paper": experiment.paper}
-            path = save_findings(out / experiment.name, findings, {**which, "about": about})
-            documents.append(json.loads(path.read_text(encoding="utf-8")))
+            documents.append(save_findings(out / experiment.name, findings, {**which, "about": about}))
             claims += findings.claims
             _print(console, experiment, findings, watching.notes)
         _print_claims(console, claims)
@@ -135,7 +134,7 @@ def reproduce(
 
 
 def _chosen(names: list[str]) -> list[Experiment]:
-    from hotshot.paper.experiments import EXPERIMENTS
+    from hotshot.paper import EXPERIMENTS
 
     if not names:
         raise ParameterError(f"Pass names of experiments, or --all: {', '.join(EXPERIMENTS)}.")
@@ -157,7 +156,7 @@ def _check_titles(sets: list[FeatureSet]) -> None:
 def _other(text: str) -> FeatureSet:
     """`NAME=BASE,NOVEL` or `NAME=BASE,NOVEL,BACKBONE` as a feature set."""
     from hotshot.evaluation.data import load_data
-    from hotshot.paper.experiments import FeatureSet
+    from hotshot.paper import FeatureSet
 
     name, _, files = text.partition("=")
     parts = files.split(",")

@@ -12,9 +12,9 @@ from few_shot_problems import drawn_classes
 from hotshot import BaseClasses, HOTClassifier, evaluate, named_method, parameter_set
 from hotshot.errors import ParameterError
 from hotshot.evaluation import Estimate, Evaluation, MethodResult
-from hotshot.evaluation.tables import percent
+from hotshot.evaluation.tables import Number, percent
+from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, accuracy, cross_domain, speed
 from hotshot.paper import setting as settings
-from hotshot.paper.experiments import EXPERIMENTS, FeatureSet, Number, Setting, accuracy, cross_domain, speed
 from hotshot.paper.findings import paired, standing
 from hotshot.paper.published import published, published_systems
 

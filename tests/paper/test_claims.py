@@ -8,18 +8,8 @@ import numpy as np
 import pytest
 from test_table_experiments import feature_set, setting_of, setting_with
 
-from hotshot.paper.experiments import (
-    EXPERIMENTS,
-    Number,
-    accuracy,
-    claim,
-    cost_functions,
-    cross_domain,
-    generated_features,
-    known_weights,
-    speed,
-    varied_numbers,
-)
+from hotshot.evaluation.tables import Number
+from hotshot.paper import EXPERIMENTS, ablations, accuracy, claim, cross_domain, known_weights, one_task, speed
 
 
 def difference(mean, half_width=0.5):
@@ -97,7 +87,7 @@ def test_fewer_tasks_below_the_threshold_is_what_holds():
 
 def costs_of(**accuracies):
     """Every method of `costs` at 50%, but for those given."""
-    names = ("hot", *cost_functions.methods(feature_set().base))
+    names = ("hot", *ablations.methods(feature_set().base))
     results = {(name, 1): tasks_of(0)[1] for name in names}
     for name, ahead in accuracies.items():
         results[name, 1] = tasks_of(ahead)[0]
@@ -106,7 +96,7 @@ def costs_of(**accuracies):
 
 def test_costs_tell_the_gain_of_the_transport_from_that_of_its_temperature():
     assert verdicts(costs_of(hot=0.1)) == ["holds", "holds", "undecided", "holds"]
-    level = dict.fromkeys((*cost_functions.MATCHED, "hot"), 0.1)
+    level = dict.fromkeys((*ablations.MATCHED, "hot"), 0.1)
     assert verdicts(costs_of(**level)) == ["holds", "undecided", "undecided", "holds"]
     # A gain of half a point is not ruled out.
     assert verdicts(costs_of(**{"ot-cosine-weighted": 0.0}))[3] == "undecided"
@@ -116,7 +106,7 @@ def test_costs_tell_the_gain_of_the_transport_from_that_of_its_temperature():
 
 
 def test_claims_show_the_numbers_of_their_tables(setting, monkeypatch):
-    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
+    monkeypatch.setattr(one_task, "PER_CLASS", 20)
     found = run("backbones", setting)
     assert found.claims[0].measured == f"as given {found.tables[0].rows[0][4]}"
     found = run("costs", setting)
@@ -136,7 +126,7 @@ def test_retrieved_and_generated_compare_the_ends_of_their_tables(setting, monke
     gain = rows["H-OT"][-1].mean - rows["H-OT"][1].mean
     assert found.claims[0].measured.startswith(f"H-OT {gain:+.2f} ± ")
     assert found.claims[1].measured.startswith(f"{rows['Free-Lunch'][2].mean - rows['Free-Lunch'][-1].mean:+.2f} ± ")
-    monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 50))
+    monkeypatch.setattr(ablations, "NUMBERS", (5, 50))
     found = run("generated", setting)
     hot, lunch = found.tables[0].rows
     assert found.claims[0].measured.startswith(f"H-OT {hot[2].mean - hot[1].mean:+.2f} ± ")

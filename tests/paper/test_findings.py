@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hotshot.errors import InputError
-from hotshot.paper.experiments import Findings, Number, Table, load_findings, save_findings
+from hotshot.evaluation.tables import Number, Table
+from hotshot.paper import Findings, load_findings, save_findings
 
 TABLE = Table(
     "accuracies",

@@ -11,16 +11,9 @@ from test_table_experiments import feature_set
 from conftest import make_bank
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.bank.embedded import load_bank
-from hotshot.paper.experiments import (
-    EXPERIMENTS,
-    FeatureSet,
-    Number,
-    Setting,
-    generated_features,
-    known_weights,
-    varied_numbers,
-)
-from hotshot.paper.experiments.one_task import effective_number
+from hotshot.evaluation.tables import Number
+from hotshot.paper import EXPERIMENTS, FeatureSet, Setting, ablations, known_weights, one_task
+from hotshot.paper.one_task import effective_number
 
 REQUEST = {"ways": 3, "queries": 4, "tasks": 6, "seed": 3, "n_jobs": 1}
 
@@ -88,8 +81,8 @@ def test_all_base_classes_retrieved_is_the_method_itself(setting):
 
 
 def test_generated_features_stand_beside_the_closed_form(setting, monkeypatch):
-    monkeypatch.setattr(varied_numbers, "NUMBERS", (5, 20000))
-    monkeypatch.setattr(varied_numbers, "FEW", 5)
+    monkeypatch.setattr(ablations, "NUMBERS", (5, 20000))
+    monkeypatch.setattr(ablations, "FEW", 5)
     found = run("generated", setting)
     for label in ("H-OT", "Free-Lunch"):
         many, limit = (column(found.tables[0], i)[label].mean for i in (2, 3))
@@ -179,9 +172,9 @@ def test_sample_weights_are_distributions_over_the_samples_of_the_largest_lender
 
 
 def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once(setting, monkeypatch):
-    monkeypatch.setattr(generated_features, "PER_CLASS", 100_000)
+    monkeypatch.setattr(one_task, "PER_CLASS", 100_000)
     model = FreeLunchClassifier(setting.features.base)
-    found = generated_features.generate(setting, model, 0)
+    found = one_task.generate(setting, model, 0)
     task = setting.task()
     model.fit(setting.features.X[task.support], task.support_labels)
     lent = np.einsum("nb,bvw->nvw", model.transfer_weights_, setting.features.base.covariances)
@@ -195,8 +188,8 @@ def test_generated_features_have_the_calibrated_covariance_with_alpha_in_it_once
 
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.05, 0.6, 1.0), (5.0, -0.2, 0.1)])
 def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, high, monkeypatch):
-    monkeypatch.setattr(generated_features, "MOST_TASKS", 2)
-    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
+    monkeypatch.setattr(one_task, "MOST_TASKS", 2)
+    monkeypatch.setattr(one_task, "PER_CLASS", 20)
     X, y = make_bank(12, 14, 6, spread=spread)
     features = FeatureSet("toys", BaseClasses.from_samples(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
     rows = run("tsne", Setting(features, **REQUEST)).tables[0].rows
@@ -205,8 +198,8 @@ def test_generated_classes_lie_apart_where_base_classes_are_narrow(spread, low, 
 
 
 def test_generated_features_stand_beside_the_accuracy_of_their_method(setting, monkeypatch):
-    monkeypatch.setattr(generated_features, "MOST_TASKS", 1)
-    monkeypatch.setattr(generated_features, "PER_CLASS", 20)
+    monkeypatch.setattr(one_task, "MOST_TASKS", 1)
+    monkeypatch.setattr(one_task, "PER_CLASS", 20)
     accuracy = run("tsne", setting).tables[0].rows[1][2].mean
     task = setting.task()
     predicted = setting.fitted_hot().predict(setting.features.X[task.query])

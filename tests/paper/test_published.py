@@ -92,7 +92,7 @@ def test_some_numbers_are_where_they_stand_in_the_paper():
 
 
 def test_nothing_is_published_for_what_is_not_in_the_paper():
-    assert published_systems("banking77") == ()
+    assert published_systems("banking77") == []
     assert published(3, "hot", "banking77") is published(3, "svm", "CUB") is None
     assert published(4, "", "hot") is published(4, "ResNet50", "hot") is None
     assert published(5, "banking77", "hot, 1") is published(5, "CUB", "hot, 2") is None
