@@ -79,7 +79,8 @@ def drawing(width: float, height: float, title: str) -> Iterator[tuple[Figure, d
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        figure, legend = Figure(figsize=(width, height), layout="constrained"), {}
+        figure = Figure(figsize=(width, height), layout="constrained")
+        legend: dict[str, Any] = {}
         FigureCanvasAgg(figure)
         yield figure, legend
         _add_header(figure, title, legend)

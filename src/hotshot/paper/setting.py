@@ -12,7 +12,7 @@ import numpy as np
 from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
-from hotshot.evaluation import Evaluation, evaluate
+from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.runner import Watcher, estimator_to_json
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 from hotshot.method.fit import FittedTasks, fit_tasks
@@ -112,8 +112,8 @@ class Setting:
         features = self.features if features is None else features
         tasks = self.tasks if tasks is None else tasks
         named = methods if isinstance(methods, Mapping) else {name: name for name in methods}
-        size = {"ways": self.ways, "queries": self.queries, "tasks": tasks, "seed": self.seed}
-        results = []
+        size: dict[str, Any] = {"ways": self.ways, "queries": self.queries, "tasks": tasks, "seed": self.seed}
+        results: list[MethodResult] = []
         for k in shots:
             for name, method in named.items():
                 estimator = named_method(method, features.base) if isinstance(method, str) else method
@@ -148,7 +148,7 @@ class Setting:
         )  # fmt: skip
         return FittedTask(task, prepared, support, labels, fitted)
 
-    def _folder(self, name: str, estimator: Any, shots: int, size: dict[str, int], features: FeatureSet) -> Path | None:
+    def _folder(self, name: str, estimator: Any, shots: int, size: dict[str, Any], features: FeatureSet) -> Path | None:
         """Where an evaluation is kept, by all that determines it."""
         if self.out is None:
             return None
