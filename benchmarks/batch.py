@@ -25,9 +25,8 @@ from joblib import Parallel, delayed
 from benchmarks.shared import SETS, DataFolder, Jobs, Methods, Seed, Sets, Tasks, load, show, ways_of
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
-from hotshot.evaluation.open_tasks import OpenEpisodes
 from hotshot.evaluation.tables import Cell, Number, Table, interval
-from hotshot.evaluation.tasks import Episodes, OpenTask, Task
+from hotshot.evaluation.tasks import Episodes, OpenEpisodes, OpenTask, Task
 
 SCENARIOS = "dirichlet:2,balanced,dirichlet:0.2,few:1,few:5,few:10,one-class,strangers"
 SHOTS, RESAMPLES, BINS = (1, 5), 1000, 15

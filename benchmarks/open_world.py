@@ -23,10 +23,9 @@ from benchmarks.shared import Data, DataFolder, Jobs, Methods, Out, Seed, Sets, 
 from hotshot import HOTClassifier
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import named_method
-from hotshot.evaluation.measures import accuracy_over_classes, beside_base, class_scores, harmonic_mean
-from hotshot.evaluation.open_tasks import JointEpisodes, joint_samples
+from hotshot.evaluation.methods import accuracy_over_classes, beside_base, class_scores, harmonic_mean
 from hotshot.evaluation.tables import Cell, Number, Table, interval, measure_table
-from hotshot.evaluation.tasks import OpenTask
+from hotshot.evaluation.tasks import JointEpisodes, OpenTask, joint_samples
 
 METHODS = "hot,centroid-cl2n,logistic-tuned,lda,plda,softmax-calibration"
 SETS = "banking77,miniimagenet,omniglot-small"

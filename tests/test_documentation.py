@@ -23,7 +23,7 @@ from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.classifiers import choosing, confidence, held_out
 from hotshot.encoders import texts
-from hotshot.evaluation import workers
+from hotshot.evaluation import runner
 from hotshot.features import write_features
 
 sys.path.insert(0, str(Path(__file__).parent / "inputs"))
@@ -157,7 +157,7 @@ def world(page, tmp_path, monkeypatch, quick_choices, one_encoder):
         HOTClassifier(base).fit(X_support, y_support).save(tmp_path / "intents.model")
 
     # Other processes would only be slower here.
-    monkeypatch.setattr(workers, "effective_n_jobs", lambda n_jobs: 1)
+    monkeypatch.setattr(runner.joblib, "effective_n_jobs", lambda n_jobs: 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield {

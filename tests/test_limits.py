@@ -13,8 +13,8 @@ from hotshot.arrays import LIMITS, check_numbers
 from hotshot.bank import BaseClasses
 from hotshot.errors import ParameterError
 from hotshot.evaluation import evaluate, tune
+from hotshot.evaluation.runner import MOST_PER_CORE, count_jobs
 from hotshot.evaluation.tasks import Episodes
-from hotshot.evaluation.workers import MOST_PER_CORE, count_jobs
 
 DIGITS = 10**23
 

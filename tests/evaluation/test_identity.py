@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from conftest import make_bank
 from hotshot import evaluate
 from hotshot.errors import ParameterError, RunError
-from hotshot.evaluation.runner import estimator_to_json
+from hotshot.evaluation.journal import estimator_to_json
 
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
 FACTOR = 2
@@ -136,7 +136,7 @@ def test_what_cannot_be_told_apart_is_refused_with_a_run_folder_only(tmp_path, n
 def test_descriptions_are_the_same_in_every_process(capsys):
     code = (
         "from sklearn.preprocessing import FunctionTransformer as F\n"
-        "from hotshot.evaluation.runner import estimator_to_json\n"
+        "from hotshot.evaluation.journal import estimator_to_json\n"
         "known = {'a', 'b', 'c'}\n"
         "print(estimator_to_json(F(lambda x: [z for z in x if z in {'d', 'e', 'f'} or z in known])))"
     )

@@ -14,13 +14,11 @@ from few_shot_problems import assert_same
 from hotshot import BaseClasses, HOTClassifier, evaluate
 from hotshot.classifiers import DiscriminantClassifier
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.evaluation.chunks import Record
-from hotshot.evaluation.journal import decode, encode
-from hotshot.evaluation.measures import auroc, harmonic_mean
-from hotshot.evaluation.open_tasks import JointEpisodes, OpenEpisodes, split_base
+from hotshot.evaluation.journal import Record, decode, encode
+from hotshot.evaluation.methods import auroc, harmonic_mean
 from hotshot.evaluation.stored import load_run
 from hotshot.evaluation.tables import measure_table
-from hotshot.evaluation.tasks import Episodes
+from hotshot.evaluation.tasks import Episodes, JointEpisodes, OpenEpisodes, split_base
 
 WIDTH, N_BASE, N_NOVEL = 10, 14, 6
 METHODS = ["hot", "centroid-cl2n", "logistic-tuned", "lda", "plda", "softmax-calibration"]

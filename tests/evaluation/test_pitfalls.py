@@ -16,9 +16,8 @@ from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.bank import BaseClasses
 from hotshot.errors import InputError, RunError
-from hotshot.evaluation.chunks import make_runner
-from hotshot.evaluation.journal import decode
-from hotshot.evaluation.runner import estimator_to_json
+from hotshot.evaluation.journal import decode, estimator_to_json
+from hotshot.evaluation.methods import make_runner
 from hotshot.evaluation.tasks import Episodes
 
 BASE = ragged_bank(spread=0.8)

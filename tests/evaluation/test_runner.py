@@ -20,9 +20,8 @@ from conftest import make_bank
 from few_shot_problems import assert_same, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier, evaluate, named_method
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.evaluation import chunks
-from hotshot.evaluation.chunks import CHUNK_TASKS
-from hotshot.evaluation.tasks import Episodes
+from hotshot.evaluation import methods as running
+from hotshot.evaluation.tasks import CHUNK_TASKS, Episodes
 
 BASE = ragged_bank(spread=0.8)
 X, Y = make_bank(5, 12, 6, seed=1, spread=0.9)
@@ -223,7 +222,7 @@ def test_a_task_does_not_depend_on_how_many_follow(tasks, mixed, alone):
 def test_results_do_not_depend_on_how_many_tasks_fit_into_memory(name, monkeypatch):
     together = few({name: ESTIMATORS[name]}, tasks=20)
     # A task has at most 6 targets and 6 axes: three tasks or more at once, and never twenty.
-    monkeypatch.setattr(chunks, "BATCH_ENTRIES", 3 * 6**3)
+    monkeypatch.setattr(running, "BATCH_ENTRIES", 3 * 6**3)
     apart = few({name: ESTIMATORS[name]}, tasks=20)
     assert np.array_equal(apart[name, 2].accuracies, together[name, 2].accuracies)
     assert apart[name, 2].statuses == together[name, 2].statuses

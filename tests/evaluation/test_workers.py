@@ -18,8 +18,8 @@ from hotshot.evaluation.tuning import tune
 SCRIPT = """
 import os, time
 from joblib import Parallel, delayed
-from hotshot.evaluation.chunks import Chunk
-from hotshot.evaluation.workers import _run_in_worker
+from hotshot.evaluation.journal import Chunk
+from hotshot.evaluation.runner import _run_in_worker
 
 class Endless:
     seed = 0

@@ -82,7 +82,7 @@ def evaluate(
         from hotshot.classifiers.named import resolve_methods
         from hotshot.evaluation.data import load_data
         from hotshot.evaluation.journal import JOURNAL, REQUEST
-        from hotshot.evaluation.stored import RESULTS
+        from hotshot.evaluation.results import RESULTS
         from hotshot.evaluation.tables import detail_table, unsolved
         from hotshot.evaluation.tasks import CLOSED, GENERALISED, check_setting, check_shots
         from hotshot.files import read_features

@@ -22,7 +22,7 @@ def number(text: str, *flags: str) -> Any:
 
 def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     from hotshot.arrays import check_numbers
-    from hotshot.evaluation.workers import count_jobs
+    from hotshot.evaluation.runner import count_jobs
 
     if value is not None and param.name == "jobs":
         count_jobs(value)

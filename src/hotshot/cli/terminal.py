@@ -31,7 +31,7 @@ from hotshot.formatting import count, percentage, printable, shortened, shots_in
 
 # These take seconds to import; their users have imported them.
 if TYPE_CHECKING:
-    from hotshot.evaluation.chunks import Record
+    from hotshot.evaluation.journal import Record
     from hotshot.evaluation.tables import Table
 
 # Characters of a name that a table does not break.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.evaluation.chunks import Record
+from hotshot.evaluation.journal import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
 from hotshot.formatting import did_you_mean, plus_minus, setting_in_words, with_interval
 from hotshot.intervals import Estimate, class_interval, mean_interval
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+RESULTS = "results.json"
 AHEAD, BEHIND, UNDECIDED = "ahead", "behind", "undecided"
 
 

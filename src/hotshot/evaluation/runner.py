@@ -1,47 +1,71 @@
 """`evaluate`: many methods on the same thousands of tasks, paired, resumable, on all cores or a cluster."""
 
+import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from functools import partial
+from functools import cache, partial
+from multiprocessing import current_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import joblib
 import numpy as np
 import scipy
 import sklearn
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from hotshot.arrays import array_hash, check_features, check_numbers, one_thread
+from hotshot.arrays import array_hash, check_features, check_numbers
 from hotshot.bank import BaseClasses
 from hotshot.bank.feature_space import warn_of_shared_classes
-from hotshot.classifiers.classifier import FewShotClassifier
 from hotshot.classifiers.named import joint_methods, resolve_methods, with_one_by_one
+from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.evaluation.chunks import Chunk, Record, Runner, Transformed, chunks_of, make_runner, task_seed
-from hotshot.evaluation.identity import identity, is_installed
-from hotshot.evaluation.journal import Journal
-from hotshot.evaluation.measures import MEASURES, Measure, bank_of, beside_base, check_outlier_scores
-from hotshot.evaluation.open_tasks import JointEpisodes, OpenEpisodes, joint_samples
-from hotshot.evaluation.results import Evaluation, check_reference, summarise
+from hotshot.evaluation.journal import Chunk, Journal, Record, estimator_to_json
+from hotshot.evaluation.methods import (
+    MEASURES,
+    Runner,
+    bank_of,
+    beside_base,
+    check_outlier_scores,
+    chunks_of,
+    make_runners,
+    run_chunk,
+)
+from hotshot.evaluation.results import RESULTS, Evaluation, check_reference, summarise
 from hotshot.evaluation.tasks import (
     CLOSED,
     GENERALISED,
     OPEN,
     QUERIES,
     Episodes,
+    JointEpisodes,
+    OpenEpisodes,
     Setting,
     check_setting,
     check_shots,
+    joint_samples,
     labels_hash,
 )
-from hotshot.evaluation.workers import count_jobs, run_chunks
 from hotshot.files.atomic import refuse_file, write_json
 from hotshot.labels import check_labels
 from hotshot.version import __version__
 
-# Called with every record, with whether it was found in the run folder, and with the total number of chunks.
+# Called with every record, with whether it was found in the run folder, and with the number of tasks of all chunks.
 Watcher = Callable[[Record, bool, int], None]
+# More processes per core only take memory: as many are started instead of what is asked for beyond.
+MOST_PER_CORE = 4
+# Seconds between two looks of a worker for its parent.
+LOOK_EVERY = 0.5
+# How often the chunks of workers of a cluster that were lost are handed out again.
+MOST_LOSSES = 5
+# Names of the errors of chunks that were lost with a worker; Dask, which has them, may not be installed.
+LOSSES = ("KilledWorker", "CancelledError", "FutureCancelledError", "FuturesCancelledError")
+
+Work = tuple[Mapping[str, Runner], Mapping[int | str, Episodes], Sequence[Chunk]]
 
 
 def evaluate(
@@ -102,7 +126,8 @@ def evaluate(
         Run folder, or a function that names it by what was asked, as JSON. After an interruption, repeat the call to
         resume.
     watch : callable, optional
-        Called with (record, was_known, total) for every finished chunk, for a progress bar.
+        Called with (record, was_known, total) for every finished chunk, for a progress bar; total is the number of
+        tasks over all methods and shots.
     about : dict, optional
         Further entries of ``run.json``, as JSON, such as the source of the data; a resumed run keeps those it was
         started with.
@@ -133,72 +158,51 @@ def evaluate(
     X = check_features(X_novel, "X_novel")
     names, labels = check_labels(y_novel, len(X), "y_novel")
     y = names[labels]
-    asked = check_setting(setting)
+    rules = check_setting(setting)
     estimators = resolve_methods(methods, base)
     reference = check_reference(reference, estimators)
     jointly = joint_methods(estimators, batch)
     estimators = with_one_by_one(estimators, reference, jointly)
     data = {"X_novel": array_hash(X), "y_novel": labels_hash(y)}
     draw: Callable[..., Episodes] = partial(Episodes, y)
-    if asked is OPEN:
+    if rules is OPEN:
         check_outlier_scores(estimators)
         draw = partial(OpenEpisodes, y)
-    elif asked is GENERALISED:
+    elif rules is GENERALISED:
         check_numbers(seed=seed)
         whole = bank_of(estimators, base)
         rest, X, y_base = joint_samples(whole, X, y, seed)
         estimators, data["base"] = beside_base(estimators, rest), whole.fingerprint
         draw = partial(JointEpisodes, y, y_base)
-    episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, asked)
+    episodes, tasks, request = draw_episodes(draw, ways, shots, queries, tasks, seed, rules)
     count_jobs(n_jobs)
     first = next(iter(episodes.values()))
     request.update(
-        methods={} if out is None else {name: estimator_to_json(own) for name, own in estimators.items()},
+        methods={} if out is None else {name: estimator_to_json(method) for name, method in estimators.items()},
         data=data,
         hotshot=__version__,
-        **({} if asked is CLOSED else {"setting": asked.name}),
+        **({} if rules is CLOSED else {"setting": rules.name}),
         **({"batch": list(jointly)} if jointly else {}),
     )
-    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, asked.chunk)]
-    banks = {id(bank): bank for bank in (base, *(getattr(own, "base", None) for own in estimators.values()))}
+    chunks = [chunk for k in episodes for chunk in chunks_of(estimators, k, 0, tasks, rules.chunk)]
+    banks = {id(bank): bank for bank in (base, *(getattr(method, "base", None) for method in estimators.values()))}
     for bank in banks.values():
         if isinstance(bank, BaseClasses) and names.dtype.kind in "UO":
             warn_of_shared_classes(bank, names)
     # The folder first: what is refused should be refused before any work.
     with open_journal(out(request) if callable(out) else out, request, about) as journal:
-        runners = make_runners(estimators, X, episodes, MEASURES.get(asked.name), jointly)
+        runners = make_runners(estimators, X, episodes, MEASURES.get(rules.name), jointly)
         records = collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch)
         results = tuple(
             summarise(name, k, [r for r in records if (r.chunk.method, r.chunk.shots) == (name, k)], first.names)
             for k in episodes
             for name in estimators
         )
-        found = Evaluation(results, first.ways, tasks, reference, asked, jointly)
+        found = Evaluation(results, first.ways, tasks, reference, rules, jointly)
         if journal is not None:
             journal.check_kept()
             write_results(journal.folder, found)
     return found
-
-
-@one_thread()
-def make_runners(
-    estimators: Mapping[str, Any],
-    X: np.ndarray,
-    episodes: Mapping[int | str, Episodes],
-    measure: Measure | None = None,
-    jointly: Sequence[str] = (),
-) -> dict[str, Runner]:
-    """The runner of each method, tried on tasks of each number of shots; those of one space share samples.
-
-    The methods named in `jointly` classify the queries of a task together.
-    """
-    transformed: list[Transformed] = []
-    trials = [task for drawn in episodes.values() for task in drawn.trials()]
-    seed = task_seed(next(iter(episodes.values())).seed, 0)
-    return {
-        name: make_runner(name, own, X, trials, seed, transformed, measure, name in jointly)
-        for name, own in estimators.items()
-    }
 
 
 def open_journal(
@@ -211,7 +215,7 @@ def open_journal(
 def write_results(folder: Path, found: Evaluation) -> None:
     """Write the statistics beside the journal they were made from."""
     try:
-        write_json(folder / "results.json", {"rows": found.rows()})
+        write_json(folder / RESULTS, {"rows": found.rows()})
     except InputError as error:
         raise RunError(f"The run is complete, but {error} Make room and rerun the command.") from None
 
@@ -226,25 +230,26 @@ def collect(
     watch: Watcher | None,
 ) -> list[Record]:
     """Records of all chunks: those in the journal, and the others computed and kept there."""
-    known: dict[Chunk, Record] = {}
+    records: dict[Chunk, Record] = {}
     for document in () if journal is None else journal:
         # What is no record is computed again.
         with suppress(TypeError, LookupError, ValueError, AttributeError):
             record = Record.from_json(document)
-            known[record.chunk] = record
-    known = {chunk: known[chunk] for chunk in chunks if chunk in known}
-    for record in known.values():
+            records[record.chunk] = record
+    records = {chunk: records[chunk] for chunk in chunks if chunk in records}
+    total = sum(chunk.stop - chunk.start for chunk in chunks)
+    for record in records.values():
         if watch is not None:
-            watch(record, True, len(chunks))
-    waiting = [chunk for chunk in chunks if chunk not in known]
-    with closing(run_chunks((runners, episodes, waiting), n_jobs, scheduler)) as records:
-        for record in records:
+            watch(record, True, total)
+    waiting = [chunk for chunk in chunks if chunk not in records]
+    with closing(run_chunks((runners, episodes, waiting), n_jobs, scheduler)) as new:
+        for record in new:
             if journal is not None:
                 journal.append(record.to_json())
-            known[record.chunk] = record
+            records[record.chunk] = record
             if watch is not None:
-                watch(record, False, len(chunks))
-    return [known[chunk] for chunk in chunks]
+                watch(record, False, total)
+    return [records[chunk] for chunk in chunks]
 
 
 def draw_episodes(
@@ -265,38 +270,120 @@ def draw_episodes(
     return {**drawn}, int(tasks), {"shots": list(drawn), **sizes, "chunk": setting.chunk}
 
 
-def estimator_to_json(estimator: Any) -> dict[str, Any]:
-    """Class and parameters of an estimator; banks, arrays, functions and objects go by their hashes."""
-    kind, name = type(estimator), "class"
-    described = f"{kind.__module__}.{kind.__qualname__}"
-    try:
-        if not described.startswith("hotshot.") and not is_installed(kind):
-            described += f" {identity(kind)}"
-        parameters = {}
-        for name, value in estimator.get_params(deep=True).items():
-            parameters[name] = _value_to_json(value)
-    except Exception as error:
-        raise ParameterError(
-            f"The {name} of {kind.__name__} cannot be identified after a restart "
-            f"({' '.join(str(error).split()) or type(error).__name__}): leave out the run folder, or pass what can be "
-            "pickled."
-        ) from None
-    chosen = estimator.choice().settings if isinstance(estimator, FewShotClassifier) else {}
-    return {"class": described, "parameters": parameters, "chosen": chosen}
-
-
-def _value_to_json(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str, type(None))):
-        return value
-    if isinstance(value, BaseClasses):
-        return f"{value!r} {value.fingerprint}"
-    if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-        return f"array {array_hash(np.atleast_1d(value))}"
-    return identity(value)
-
-
 def versions() -> dict[str, Any]:
     """What the run was made with."""
     libraries = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "joblib": joblib}
     own = {"hotshot": __version__, "python": platform.python_version()}
     return {"versions": own | {name: library.__version__ for name, library in libraries.items()}}
+
+
+# --- who computes the chunks: this process, processes of this machine (joblib), or a Dask cluster
+
+
+def run_chunks(work: Work, n_jobs: int = 1, scheduler: str | None = None) -> Generator[Record, None, None]:
+    """Records of all chunks, as they are ready; close the generator to end early.
+
+    By `n_jobs` processes of this machine (-1 is one per core), or by the workers of the Dask scheduler at an address.
+    """
+    if scheduler is not None and work[2]:
+        return _on_dask(work, scheduler)
+    n_jobs = min(count_jobs(n_jobs), len(work[2]))
+    if n_jobs > 1:
+        return _in_processes(work, n_jobs)
+    runners, episodes, chunks = work
+    return (run_chunk(runners[chunk.method], episodes[chunk.shots], chunk) for chunk in chunks)
+
+
+def count_jobs(n_jobs: int) -> int:
+    """The number of processes that `n_jobs` stands for, never more than a few per core."""
+    if not isinstance(n_jobs, int) or isinstance(n_jobs, bool) or n_jobs == 0:
+        raise ParameterError(f"n_jobs must be a positive integer, or -1 for one per core, got {n_jobs!r}.")
+    return min(int(joblib.effective_n_jobs(n_jobs)), MOST_PER_CORE * joblib.cpu_count())
+
+
+def _in_processes(work: Work, n_jobs: int) -> Generator[Record, None, None]:
+    runners, episodes, chunks = work
+    stopped = False
+
+    def calls() -> Generator[Any, None, None]:
+        for chunk in chunks:
+            if stopped:
+                return
+            yield joblib.delayed(_run_in_worker)(os.getpid(), runners[chunk.method], episodes[chunk.shots], chunk)
+
+    # joblib keeps every large array of the runners in one memory-mapped file that all processes share.
+    records = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")(calls())
+    try:
+        for record in records:  # noqa: UP028 - not "yield from", which would close it out of sight
+            yield record
+    except TerminatedWorkerError:
+        raise RunError("A worker process was killed, usually for lack of memory: use fewer jobs and rerun.") from None
+    finally:
+        stopped = True
+        _let_finish(records)
+
+
+def _run_in_worker(parent: int, *work: Any) -> Record:
+    _end_with(parent)
+    return run_chunk(*work)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, whatever ended that; joblib's own workers live on for minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_EVERY)
+        os._exit(1)
+
+    # Other backends of joblib, such as threads, have no such parent.
+    if current_process().name.startswith("LokyProcess"):
+        Thread(target=watch, daemon=True).start()
+
+
+def _let_finish(records: Generator[Record, None, None]) -> None:
+    """Wait for what is at work, so that no pool is torn down in the middle; if that fails, end it."""
+    with warnings.catch_warnings():
+        # joblib's advice about cancelled tasks is for those who did not mean to stop.
+        warnings.simplefilter("ignore")
+        try:
+            for _ in records:
+                pass
+        except BaseException:  # whatever it is, there is something worse to report already
+            records.close()
+
+
+def _on_dask(work: Work, scheduler: str) -> Generator[Record, None, None]:
+    """Scatter the runners once, hand out the chunks, and hand out again those that were lost with a worker.
+
+    Dask itself moves the chunks of a dead worker to others; only where the last copy of a runner died with it do the
+    chunks come back as cancelled (as results, by the Dask backend of joblib), and the runner is scattered anew.
+    """
+    runners, episodes, chunks = work
+    waiting = set(chunks)
+    with cluster_client(scheduler) as client:
+        from distributed import as_completed
+
+        def scatter(value: Any) -> Any:
+            return client.scatter(value, broadcast=True, hash=False, direct=False)
+
+        for _ in range(MOST_LOSSES):
+            wait_for_a_worker(client)
+            sent = {name: scatter(runners[name]) for name in dict.fromkeys(chunk.method for chunk in waiting)}
+            drawn = {shots: scatter(tasks) for shots, tasks in episodes.items()}
+            futures = {
+                client.submit(run_chunk, sent[chunk.method], drawn[chunk.shots], chunk, pure=False, retries=3): chunk
+                for chunk in chunks
+                if chunk in waiting
+            }
+            for future in as_completed(list(futures), loop=client.loop, raise_errors=False):
+                if future.status == "finished":
+                    waiting.discard(futures[future])
+                    yield future.result()
+                    future.release()
+                elif future.status == "error" and type(future.exception()).__name__ not in LOSSES:
+                    raise future.exception()
+            if not waiting:
+                return
+    raise RunError(f"Dask lost {len(waiting)} chunks {MOST_LOSSES} times: check the logs of its workers.")

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.evaluation.chunks import Chunk, Record
-from hotshot.evaluation.journal import JOURNAL, REQUEST, decode_lines
-from hotshot.evaluation.results import Evaluation, MethodResult, check_reference, summarise
+from hotshot.evaluation.journal import JOURNAL, REQUEST, Chunk, Record, decode_lines
+from hotshot.evaluation.results import RESULTS, Evaluation, MethodResult, check_reference, summarise
 from hotshot.evaluation.tasks import CLOSED, Setting, check_queries, check_setting, check_shots, check_size
 from hotshot.files.objects import read_object, refuse_damage
 
-RESULTS = "results.json"
 AGAIN = "rerun the command to resume"
 
 
@@ -97,113 +95,82 @@ def load_run(folder: str | Path) -> StoredRun:
         )
     rows = _read(folder / RESULTS).get("rows") if os.path.isfile(folder / RESULTS) else None
     with refuse_damage(folder, "run"):
-        documents, damaged = decode_lines((folder / JOURNAL).read_bytes())
-        records, faults = _sound_records(documents)
-        shots, tasks = check_shots(request["shots"]), int(request["tasks"])
-        known = [r.chunk for r in records if r.chunk.method in request["methods"] and r.chunk.shots in shots]
-        wanted = tasks * len(shots) * len(request["methods"])
-        if wanted < 1:
-            raise ValueError("it names no tasks")
-        missing = wanted - sum(chunk.stop - chunk.start for chunk in known)
-        if missing > 0 and faults:
-            raise faults[0]
-        if missing > 0:
-            lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
-            raise InputError(
-                f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: {AGAIN}."
-            )
+        methods, shots, tasks = list(request["methods"]), check_shots(request["shots"]), int(request["tasks"])
+        setting = check_setting(request.get("setting", CLOSED.name))
+        records = _records(folder, [(method, k) for k in shots for method in methods], tasks)
         if rows is None:
             raise InputError(f"{folder} has no {RESULTS}: rerun the command, which writes it.")
-        setting = check_setting(request.get("setting", CLOSED.name))
-        results = _results(records, request, rows, shots, tasks, setting)
-        ways = check_size("ways", request["ways"])
-        check_queries(request["queries"])
-        reference = check_reference(rows[0]["reference"], request["methods"])
+        stored_rows = {(row["method"], row["shots"]): row for row in rows}
+        for (method, k), own in records.items():
+            if [record.classes for record in own] != [record.classes for record in records[methods[0], k]]:
+                raise ValueError(f"{method} was not run on the tasks of the other methods")
+        results = tuple(_result(own, tasks, stored_rows[key], setting) for key, own in records.items())
         jointly = request.get("batch", [])
-        if not isinstance(jointly, list) or not all(name in request["methods"] for name in jointly):
+        if not isinstance(jointly, list) or not all(name in methods for name in jointly):
             raise ValueError("batch does not name its methods")
+        check_queries(request["queries"])
+        ways, reference = check_size("ways", request["ways"]), check_reference(rows[0]["reference"], methods)
         found = Evaluation(results, ways, tasks, reference, setting, tuple(jointly))
         return StoredRun(folder, request, about, found)
 
 
-def _sound_records(documents: list[dict[str, Any]]) -> tuple[list[Record], list[Exception]]:
-    """Each chunk once, the last record of it, and what is wrong with others: they may have been computed again."""
+def _read(path: Path) -> dict[str, Any]:
+    document = read_object(path)
+    if document is None:
+        raise InputError(f"{path} is damaged: copy it again, or {AGAIN}.")
+    return document
+
+
+def _records(folder: Path, keys: list[tuple[str, int | str]], tasks: int) -> dict[tuple[str, int | str], list[Record]]:
+    """Records of each method and number of shots in the order of their tasks; raise unless all are there."""
+    documents, damaged = decode_lines((folder / JOURNAL).read_bytes())
     records: dict[Chunk, Record] = {}
     faults: list[Exception] = []
     for document in documents:
         try:
+            # Of a chunk that was computed again the last record counts.
             record = Record.from_json(document)
             records[record.chunk] = record
         except (TypeError, LookupError, ValueError, AttributeError) as error:
             faults.append(error)
-    return list(records.values()), faults
+    chunks = sorted((chunk for chunk in records if (chunk.method, chunk.shots) in keys), key=lambda chunk: chunk.start)
+    wanted = tasks * len(keys)
+    if wanted < 1:
+        raise ValueError("it names no tasks")
+    missing = wanted - sum(chunk.stop - chunk.start for chunk in chunks)
+    if missing > 0 and faults:
+        raise faults[0]
+    if missing > 0:
+        lost = f" ({damaged} lines of its journal are damaged)" if damaged else ""
+        raise InputError(
+            f"The run in {folder} is not finished, {missing} of its {wanted} tasks are missing{lost}: {AGAIN}."
+        )
+    return {key: [records[chunk] for chunk in chunks if (chunk.method, chunk.shots) == key] for key in keys}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    found = read_object(path)
-    if found is None:
-        raise InputError(f"{path} is damaged: copy it again, or {AGAIN}.")
-    return found
-
-
-def _results(
-    records: list[Record],
-    request: dict[str, Any],
-    rows: list[dict[str, Any]],
-    shots: list[int | str],
-    tasks: int,
-    setting: Setting,
-) -> tuple[MethodResult, ...]:
-    results = []
-    kept = {(row["method"], row["shots"]): row for row in rows}
-    for k in shots:
-        paired: list[list[int]] | None = None
-        for method in request["methods"]:
-            own = [r for r in records if (r.chunk.method, r.chunk.shots) == (method, k)]
-            own.sort(key=lambda r: r.chunk.start)
-            classes = _checked_classes(own, tasks)
-            paired = paired or classes
-            if classes != paired:
-                raise ValueError(f"{method} was not run on the tasks of the other methods")
-            row = kept[method, k]
-            result = summarise(method, k, own, _names(own, row["recall"]))
-            # The names of the classes are in the file of results alone.
-            same = np.isclose(list(result.recall.values()), list(row["recall"].values()), rtol=0, atol=1e-9)
-            if not (abs(result.accuracy.mean - row["accuracy"]) < 1e-6 and same.all()):
-                raise ValueError(f"{RESULTS} and {JOURNAL} differ in {method}")
-            _check_measures(result, row, setting)
-            results.append(result)
-    return tuple(results)
-
-
-def _check_measures(result: MethodResult, row: dict[str, Any], setting: Setting) -> None:
-    """Raise unless a result has the measures of its setting, and those of its row."""
-    known = [name for name in setting.measures if name in result.measures]
-    if setting.compared not in [*known, ""] or len(known) < len(result.measures):
-        raise ValueError(f"the measures of {result.method} are not those of the {setting.name} setting")
-    if any(abs(result.measures[name].mean() - row[name]) >= 1e-6 for name in known):
-        raise ValueError(f"{RESULTS} and {JOURNAL} differ in {result.method}")
-
-
-def _checked_classes(records: list[Record], tasks: int) -> list[list[int]]:
-    """Classes of all tasks of one method; raises unless its records are in order and about these tasks."""
-    ends = [0, *(r.chunk.stop for r in records)]
-    if [r.chunk.start for r in records] != ends[:-1] or ends[-1] != tasks:
+def _result(records: list[Record], tasks: int, row: dict[str, Any], setting: Setting) -> MethodResult:
+    """The result of a method, whose classes are named in the file of results alone; both must say the same."""
+    ends = [0, *(record.chunk.stop for record in records)]
+    if [record.chunk.start for record in records] != ends[:-1] or ends[-1] != tasks:
         raise ValueError("its records are not those of its tasks")
-    return [row for record in records for row in record.classes]
+    result = summarise(row["method"], row["shots"], records, _names(records, row["recall"]))
+    names = [name for name in setting.measures if name in result.measures]
+    if setting.compared not in [*names, ""] or len(names) < len(result.measures):
+        raise ValueError(f"the measures of {result.method} are not those of the {setting.name} setting")
+    numbers = [result.accuracy.mean, *(result.measures[name].mean() for name in names), *result.recall.values()]
+    written = [row["accuracy"], *(row[name] for name in names), *row["recall"].values()]
+    if not np.allclose(numbers, written, rtol=0, atol=1e-9):
+        raise ValueError(f"{RESULTS} and {JOURNAL} differ in {result.method}")
+    return result
 
 
 def _names(records: list[Record], recall: dict[str, float]) -> np.ndarray:
     """Names of the classes by index: recall is listed in their order, those without a query left out."""
-    pairs = [
-        (c, number)
-        for record in records
-        for row, asked in zip(record.classes, record.queries, strict=True)
-        for c, number in zip(row, asked, strict=True)
-    ]
-    known = np.unique([c for c, number in pairs if number])
-    if len(known) != len(recall):
-        raise ValueError(f"{RESULTS} has {len(recall)} classes where {len(known)} were drawn")
-    names = np.full(1 + max(c for c, _ in pairs), "", dtype=f"U{max(map(len, recall))}")
-    names[known] = list(recall)
+    drawn = np.array([c for record in records for row in record.classes for c in row])
+    queries = np.array([number for record in records for row in record.queries for number in row])
+    present = np.unique(drawn[queries > 0])
+    if len(present) != len(recall):
+        raise ValueError(f"{RESULTS} has {len(recall)} classes where {len(present)} were drawn")
+    names = np.full(1 + drawn.max(), "", dtype=f"U{max(map(len, recall))}")
+    names[present] = list(recall)
     return names

@@ -23,10 +23,11 @@ from hotshot.bank.feature_space import warn_of_shared_classes
 from hotshot.classifiers import HOTClassifier
 from hotshot.classifiers.parameters import save_parameters
 from hotshot.errors import ParameterError
-from hotshot.evaluation.chunks import CHUNK_TASKS, Record, chunks_of
+from hotshot.evaluation.journal import Record
+from hotshot.evaluation.methods import chunks_of, make_runners
 from hotshot.evaluation.results import AHEAD, paired_difference, summarise, verdicts
-from hotshot.evaluation.runner import Watcher, collect, draw_episodes, make_runners, open_journal
-from hotshot.evaluation.tasks import QUERIES, Episodes, labels_hash
+from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
+from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
 from hotshot.intervals import Estimate, mean_interval
 from hotshot.labels import check_labels

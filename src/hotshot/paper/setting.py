@@ -13,7 +13,8 @@ from hotshot.arrays import array_hash
 from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier, named_method, parameter_set
 from hotshot.evaluation import Evaluation, MethodResult, evaluate
-from hotshot.evaluation.runner import Watcher, estimator_to_json
+from hotshot.evaluation.journal import estimator_to_json
+from hotshot.evaluation.runner import Watcher
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
 from hotshot.method.fit import FittedTasks, fit_tasks
 from hotshot.paper.published import POWERS, published_dataset

@@ -13,7 +13,7 @@ from hotshot.classifiers import METHOD_NAMES, FreeLunchClassifier, HOTClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.errors import HotshotError, InputError
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.evaluation.runner import estimator_to_json
+from hotshot.evaluation.journal import estimator_to_json
 from hotshot.evaluation.stored import StoredRun, load_run
 from hotshot.evaluation.tasks import Episodes, labels_hash
 from hotshot.report.explored_task import explore

@@ -1,0 +1,455 @@
+"""One method on one chunk of tasks: how it is run, what is measured, and the record of the result.
+
+Chunks have a fixed size, whoever computes them, so that a task's numbers never depend on the workers. A runner holds
+all of a method that depends on the data alone: the prepared bank, the novel samples in its space. It is made once and
+sent to the workers, so it carries no more than its method needs.
+"""
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from hotshot.arrays import cast, one_thread, slices
+from hotshot.bank import BaseClasses, PreparedBase
+from hotshot.classifiers.calibrated import CalibratedClassifier, head_seed
+from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.confidence import Confidence
+from hotshot.errors import (
+    HotshotError,
+    HotshotWarning,
+    InputError,
+    OpenWorldWarning,
+    ParameterError,
+    SharedClassWarning,
+)
+from hotshot.evaluation.journal import CALIBRATION_BINS, Chunk, Record
+from hotshot.evaluation.tasks import CHUNK_TASKS, GENERALISED, OPEN, Episodes, OpenTask, Task
+from hotshot.method.fit import fit_tasks
+from hotshot.method.heads import HEADS
+from hotshot.method.hierarchy import COSTS
+from hotshot.method.parameters import Method
+from hotshot.transport import count_statuses
+
+# Entries of the dense covariances of the tasks that are fitted together.
+BATCH_ENTRIES = 2**25
+# Share of the queries of a task's own classes that may be rejected, for those of other classes to be detected.
+REJECT = 0.05
+
+# Measures of a task from a fitted model, all samples, the task, and the predictions for its queries and the others.
+Measure = Callable[[Any, np.ndarray, OpenTask, np.ndarray], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of a method for the queries of some tasks.
+
+    Which are `correct`, and the probability (`confidence`) of the class predicted, None without probabilities, are
+    arrays (queries,) for each task. `statuses` counts transport problems by `Status`, `stopped_early` the heads that
+    stopped before their minimum, and `measures` are what else is measured in each task.
+    """
+
+    correct: list[np.ndarray]
+    confidence: list[np.ndarray] | None
+    statuses: dict[int, int]
+    stopped_early: int = 0
+    measures: dict[str, list[float]] | None = None
+
+
+@dataclass(frozen=True)
+class BatchedRunner:
+    """A calibrated classifier, fitted to many tasks at once by the functions that the estimator calls with one."""
+
+    base: PreparedBase
+    novel: np.ndarray
+    method: Method
+    random_state: int | None
+    confidence: Confidence | None = None
+
+    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
+        """Fit and predict, tasks of one size together; a task's numbers do not depend on the number of workers."""
+        groups: dict[tuple[int, int, int], list[int]] = {}
+        for place, task in enumerate(tasks):
+            sizes = len(np.unique(task.support_labels)), len(task.support), len(task.query)
+            groups.setdefault(sizes, []).append(place)
+        correct, confidence = [np.empty(0)] * len(tasks), [np.empty(0)] * len(tasks)
+        counts: Counter[int] = Counter()
+        stopped_early = 0
+        for (ways, support, _), members in groups.items():
+            targets = ways if self.method.per == "class" else support
+            size = max(1, BATCH_ENTRIES // (targets * self.novel.shape[1] ** 2))
+            for some in slices(len(members), size if HEADS[self.method.head].in_batches else 1):
+                places = members[some]
+                batch = self._run_batch([tasks[i] for i in places], [seeds[i] for i in places], ways)
+                for place, right, sure in zip(places, batch.correct, batch.confidence or (), strict=True):
+                    correct[place], confidence[place] = right, sure
+                counts.update(batch.statuses)
+                stopped_early += batch.stopped_early
+        return Predictions(correct, confidence, counts, stopped_early)
+
+    def _run_batch(self, tasks: Sequence[Task], seeds: Sequence[int], ways: int) -> Predictions:
+        """Tasks of the same size, together; their classes in sorted order, as the estimator has them."""
+        numbered = [np.unique(task.support_labels, return_inverse=True) for task in tasks]
+        labels = np.stack([members for _, members in numbered])
+        answers = np.stack(
+            [np.searchsorted(names, task.query_labels) for (names, _), task in zip(numbered, tasks, strict=True)]
+        )
+        if self.random_state is not None:
+            seeds = [head_seed(self.random_state)] * len(tasks)
+        support = self.novel[np.stack([task.support for task in tasks])]
+        fitted = fit_tasks(self.base, support, labels, self.method, n_classes=ways, seeds=seeds)
+        logits = fitted.decision(self.novel[np.stack([task.query for task in tasks])])
+        tempered = logits.astype(np.float64)
+        if self.confidence is not None:
+            tempered /= self.confidence.temperatures_of(self.base, support, labels)[:, None, None]
+        transfer = fitted.transfer
+        statuses = [np.ravel(s) for s in (transfer.low_status, transfer.high_status) if s is not None]
+        return Predictions(
+            list(np.argmax(logits, axis=2) == answers),
+            list(np.max(softmax(tempered, axis=2), axis=2)),
+            {int(s): n for s, n in count_statuses(np.concatenate(statuses)).items()} if statuses else {},
+            int(np.sum(~fitted.converged)),
+        )
+
+
+@dataclass(frozen=True)
+class EstimatorRunner:
+    """Any scikit-learn classifier, cloned, fitted and asked task by task, for all queries jointly if `batch`."""
+
+    estimator: Any
+    novel: np.ndarray
+    # Spaces of its bank that it uses, which a copy of the bank in another process would prepare again.
+    spaces: Mapping[Any, PreparedBase] = field(default_factory=dict)
+    measure: Measure | None = None
+    batch: bool = False
+
+    def run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
+        """Fit and predict each task; parameters called random_state that are None are seeded by the task."""
+        with warnings.catch_warnings():
+            # They were heard once, when the method was tried.
+            warnings.simplefilter("ignore", HotshotWarning)
+            return self._run(tasks, seeds)
+
+    def _run(self, tasks: Sequence[Task], seeds: Sequence[int]) -> Predictions:
+        correct, confidence, stopped_early = [], [], 0
+        measured: list[dict[str, float]] = []
+        if self.spaces:
+            self.estimator.base.adopt(self.spaces)
+        for task, seed in zip(tasks, seeds, strict=True):
+            model = _seeded(clone(self.estimator), seed)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", ConvergenceWarning)
+                model.fit(self.novel[task.support], task.support_labels)
+            stopped_early += any(issubclass(w.category, ConvergenceWarning) for w in caught)
+            answers, probabilities = predict_queries(model, self.novel, task, self.batch)
+            if self.measure is not None and isinstance(task, OpenTask):
+                measured.append(self.measure(model, self.novel, task, answers))
+            predicted = answers[: len(task.query)]
+            correct.append(predicted == task.query_labels)
+            if probabilities is not None:
+                place = np.searchsorted(model.classes_, predicted)
+                confidence.append(probabilities[np.arange(len(predicted)), place])
+        measures = {name: [one[name] for one in measured] for name in measured[0]} if measured else None
+        return Predictions(correct, confidence or None, {}, stopped_early, measures)
+
+
+def predict_queries(model: Any, X: np.ndarray, task: Task, batch: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Predictions of a fitted model for the queries of a task, and probabilities of each class if it has them.
+
+    Queries of other classes come after those of the task, if it has them; in a batch all are classified jointly.
+    """
+    rows = np.concatenate([task.query, task.others]) if isinstance(task, OpenTask) else task.query
+    suffix = "_batch" if batch else ""
+    if batch and hasattr(model, "predict_proba_batch"):
+        probabilities = model.predict_proba_batch(X[rows])
+        return model.classes_[probabilities.argmax(axis=1)], probabilities
+    predicted = getattr(model, f"predict{suffix}")(X[rows])
+    proba = getattr(model, f"predict_proba{suffix}", None)
+    return predicted, None if proba is None else proba(X[rows])
+
+
+Runner = BatchedRunner | EstimatorRunner
+
+
+@one_thread()
+def make_runners(
+    estimators: Mapping[str, Any],
+    X: np.ndarray,
+    episodes: Mapping[int | str, Episodes],
+    measure: Measure | None = None,
+    jointly: Sequence[str] = (),
+) -> dict[str, Runner]:
+    """The runner of each method, tried on tasks of each number of shots; those of one space share samples.
+
+    The methods named in `jointly` classify the queries of a task together.
+    """
+    transformed: list[tuple[PreparedBase, np.ndarray]] = []
+    trials = [task for drawn in episodes.values() for task in drawn.trials()]
+    seed = task_seed(next(iter(episodes.values())).seed, 0)
+    return {
+        name: make_runner(name, estimator, X, trials, seed, transformed, measure, name in jointly)
+        for name, estimator in estimators.items()
+    }
+
+
+def make_runner(
+    name: str,
+    estimator: Any,
+    X: np.ndarray,
+    trials: Sequence[Task],
+    seed: int,
+    transformed: list[tuple[PreparedBase, np.ndarray]],
+    measure: Measure | None = None,
+    batch: bool = False,
+) -> Runner:
+    """The runner of one method, tried on some tasks so that what cannot work fails now and in one sentence.
+
+    `transformed` keeps the novel samples in each space for the runners that follow. Models are fitted one by one if
+    something is measured with them, or if they classify the queries of a task jointly (`batch`).
+    """
+    model = _tried(name, estimator, X, trials, seed, measure, batch)
+    batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
+    if not batched or batch or measure is not None or getattr(estimator, "include_base", False):
+        has_bank = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
+        spaces = model.base.prepared_by(getattr(model, "transform_", None)) if has_bank else {}
+        return EstimatorRunner(estimator, X, spaces, measure, batch)
+    X = cast(X, estimator.base.dtype, "X_novel")
+    base, method = estimator.parts()
+    novel = next((samples for bank, samples in transformed if bank is base), None)
+    if novel is None:
+        novel = base.transform(X, "X_novel")
+        transformed.append((base, novel))
+    if method.cost not in COSTS or not COSTS[method.cost].needs_samples:
+        # Factored covariances keep their own hold on the samples.
+        base = replace(base, buckets=())
+    return BatchedRunner(base, novel, method, estimator.random_state, estimator.confidence())
+
+
+def _tried(
+    name: str, estimator: Any, X: np.ndarray, trials: Sequence[Task], seed: int, measure: Measure | None, batch: bool
+) -> Any:
+    """A model fitted to the last of the trials; errors and warnings of all name the method."""
+    if isinstance(getattr(estimator, "random_state", None), np.random.RandomState):
+        raise ParameterError(f"random_state of method '{name}' must be an integer or None to be repeatable.")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HotshotWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            # One shot of each of many classes is what was asked for.
+            warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+            # Of all classes, not of those in a trial, where a run begins.
+            warnings.simplefilter("ignore", SharedClassWarning)
+            for trial in trials:
+                model = _seeded(clone(estimator), seed).fit(X[trial.support], trial.support_labels)
+                answers = predict_queries(model, X, trial, batch)[0]
+                if measure is not None and isinstance(trial, OpenTask):
+                    measure(model, X, trial, answers)
+            if isinstance(model, FewShotClassifier):
+                # A sample that no task may hold is better named now.
+                model.predict(X)
+    except HotshotError as error:
+        raise type(error)(f"Method '{name}': {error}") from None
+    except (ValueError, TypeError, MemoryError) as error:
+        raise InputError(f"Method '{name}' cannot be fitted to a task: {' '.join(str(error).split())}") from None
+    for kind, message in {warning.category: warning.message for warning in reversed(caught)}.items():
+        warnings.warn(str(message), kind, stacklevel=2)
+    return model
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    missing = {
+        name: seed
+        for name, value in estimator.get_params(deep=True).items()
+        if (name == "random_state" or name.endswith("__random_state")) and value is None
+    }
+    return estimator.set_params(**missing) if missing else estimator
+
+
+def chunks_of(methods: Iterable[str], shots: int | str, start: int, stop: int, size: int = CHUNK_TASKS) -> list[Chunk]:
+    """All chunks of tasks [start, stop), chunk by chunk so that the methods stay level."""
+    starts = range(start - start % size, stop, size)
+    return [Chunk(shots, s, min(s + size, stop), method) for s in starts for method in methods]
+
+
+def run_chunk(runner: Runner, episodes: Episodes, chunk: Chunk) -> Record:
+    """Draw the tasks, fit, predict, count; on one thread, whose order of sums is always the same."""
+    begin = time.perf_counter()
+    tasks = [episodes[i] for i in range(chunk.start, chunk.stop)]
+    seeds = [task_seed(episodes.seed, i) for i in range(chunk.start, chunk.stop)]
+    with one_thread():
+        predictions = runner.run(tasks, seeds)
+    for task, confidence in zip(tasks, predictions.confidence or (), strict=False):
+        if not np.isfinite(confidence).all():
+            row = task.query[~np.isfinite(confidence)][0]
+            raise InputError(
+                f"Method '{chunk.method}' has no finite probabilities for row {row} of X_novel: rescale it."
+            )
+    classes, queries, correct = [], [], []
+    for task, right in zip(tasks, predictions.correct, strict=True):
+        names = np.unique(task.support_labels)
+        answers = np.searchsorted(names, task.query_labels)
+        classes.append(np.searchsorted(episodes.names, names).tolist())
+        queries.append(np.bincount(answers, minlength=len(names)).tolist())
+        correct.append(np.bincount(answers[right], minlength=len(names)).tolist())
+    return Record(
+        chunk=chunk,
+        classes=classes,
+        queries=queries,
+        correct=correct,
+        bins=None if predictions.confidence is None else confidence_bins(predictions),
+        statuses={str(status): count for status, count in predictions.statuses.items()},
+        stopped_early=predictions.stopped_early,
+        seconds=round(time.perf_counter() - begin, 6),
+        measures=predictions.measures,
+    )
+
+
+def task_seed(seed: int, index: int) -> int:
+    """Seed of whatever a method draws in a task, apart from the draw of the task itself."""
+    return int(np.random.default_rng([seed, index, 1]).integers(2**31 - 1))
+
+
+# --- what is measured beside the accuracy
+
+
+def confidence_bins(predictions: Predictions) -> list[list[float]]:
+    """Number of predictions, sum of confidence and number correct, in equal bins of confidence."""
+    sure = np.concatenate(predictions.confidence or [])
+    right = np.concatenate(predictions.correct).astype(float)
+    place = np.minimum((sure * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    sums = [np.bincount(place, weights, CALIBRATION_BINS) for weights in (None, sure, right)]
+    return np.stack(sums, axis=1).astype(float).round(9).tolist()
+
+
+def joint_measures(model: Any, X: np.ndarray, task: OpenTask, answers: np.ndarray) -> dict[str, float]:
+    """Accuracy on base and on novel classes, each the mean over its classes, and their harmonic mean.
+
+    If the model has scores, also what the accuracy on base classes would be alone, one by one and with new classes left
+    out of the answers, and what is lost to them.
+    """
+    n_queries = len(task.query)
+    novel = accuracy_over_classes(answers[:n_queries] == task.query_labels, task.query_labels)
+    base = accuracy_over_classes(answers[n_queries:] == task.other_labels, task.other_labels)
+    measures = {"base_accuracy": base, "novel_accuracy": novel, "harmonic_mean": harmonic_mean(base, novel)}
+    scores = class_scores(model, X[task.others])
+    if scores is not None:
+        is_base = ~np.isin(model.classes_, task.support_labels)
+        of_base = model.classes_[is_base][scores[:, is_base].argmax(axis=1)]
+        alone = accuracy_over_classes(of_base == task.other_labels, task.other_labels)
+        measures.update(base_alone=alone, base_loss=alone - base)
+    return measures
+
+
+def open_measures(model: Any, X: np.ndarray, task: OpenTask, answers: np.ndarray) -> dict[str, float]:
+    """How well the outlier score separates queries of other classes, and what is rejected at 5% false alarms."""
+    n_queries, rows = len(task.query), X[np.concatenate([task.query, task.others])]
+    scores = np.asarray(model.outlier_score(rows), dtype=np.float64)
+    if scores.shape != (len(rows),) or np.isnan(scores).any():
+        raise InputError(
+            f"outlier_score must return one number per sample, got shape {scores.shape} with "
+            f"{np.isnan(scores).sum()} NaN: return one number per sample, without NaN."
+        )
+    measures = {"auroc": auroc(scores[:n_queries], scores[n_queries:])}
+    if {"reject", "unknown"} <= signature(model.predict).parameters.keys():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OpenWorldWarning)
+            try:
+                rejected = np.array([answer is None for answer in model.predict(rows, reject=REJECT, unknown=None)])
+            except ParameterError:
+                # It has too few base classes to learn from.
+                return measures
+        measures.update(false_alarms=float(rejected[:n_queries].mean()), found=float(rejected[n_queries:].mean()))
+    return measures
+
+
+MEASURES: dict[str, Measure] = {GENERALISED.name: joint_measures, OPEN.name: open_measures}
+
+
+def accuracy_over_classes(right: np.ndarray, labels: np.ndarray) -> float:
+    """Share of the answers (n,) that are right in each class, and the mean of these shares.
+
+    Examples
+    --------
+    >>> accuracy_over_classes(np.array([True, True, True, False]), np.array(["a", "a", "a", "b"]))
+    0.5
+    """
+    members = np.unique(labels, return_inverse=True)[1]
+    return float(np.mean(np.bincount(members, right) / np.bincount(members)))
+
+
+def harmonic_mean(one: float, other: float) -> float:
+    """2ab / (a + b): 0 where one of them is."""
+    return 2 * one * other / (one + other) if one + other else 0.0
+
+
+def auroc(own: np.ndarray, others: np.ndarray) -> float:
+    """The chance that a score of `others` (m,) is above one of `own` (n,); a tie counts half.
+
+    Examples
+    --------
+    >>> auroc(np.array([0.0, 1.0]), np.array([2.0, 3.0])), auroc(np.zeros(2), np.zeros(3))
+    (1.0, 0.5)
+    """
+    ranks = rankdata(np.concatenate([own, others]))[len(own) :]
+    return float((ranks.mean() - (len(others) + 1) / 2) / len(own))
+
+
+def class_scores(model: Any, X: np.ndarray) -> np.ndarray | None:
+    """Scores (samples, classes) by which a model chooses; None if it has none."""
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(model, name):
+            scores = np.asarray(getattr(model, name)(X))
+            scores = np.stack([-scores, scores], axis=1) if scores.ndim == 1 else scores
+            if scores.shape == (len(X), len(model.classes_)):
+                return scores
+    return None
+
+
+# --- which methods an open or a generalised setting takes
+
+
+def bank_of(estimators: Mapping[str, Any], base: BaseClasses | None) -> BaseClasses:
+    """The bank that all methods share, whose classes they are to answer too; raise where one of them cannot."""
+    banks = {} if base is None else {base.fingerprint: base}
+    for name, estimator in estimators.items():
+        parameters = estimator.get_params(deep=False)
+        if not {"base", "include_base"} <= parameters.keys():
+            raise ParameterError(
+                f"Method '{name}' cannot answer base classes too: setting='generalised' needs methods with the "
+                "parameters base and include_base, such as hot, lda or centroid-cl2n."
+            )
+        bank = parameters["base"]
+        if not isinstance(bank, BaseClasses):
+            raise ParameterError(
+                f"Method '{name}' has no base classes to answer in setting='generalised': pass base to it."
+            )
+        banks[bank.fingerprint] = bank
+    if len(banks) > 1:
+        raise ParameterError(
+            f"setting='generalised' needs one bank for all methods, got {len(banks)}: pass the same base to all."
+        )
+    return next(iter(banks.values()))
+
+
+def beside_base(estimators: Mapping[str, Any], rest: BaseClasses) -> dict[str, Any]:
+    """The methods with the rest of their bank, whose classes they answer too."""
+    return {name: clone(estimator).set_params(base=rest, include_base=True) for name, estimator in estimators.items()}
+
+
+def check_outlier_scores(estimators: Mapping[str, Any]) -> None:
+    """Raise where a method has no score for outliers."""
+    for name, estimator in estimators.items():
+        if not hasattr(estimator, "outlier_score"):
+            raise ParameterError(
+                f"Method '{name}' has no outlier_score: setting='open' needs methods with one, such as hot, lda or "
+                "centroid-cl2n."
+            )
