@@ -24,7 +24,7 @@ from hotshot import BaseClasses, HOTClassifier
 from hotshot.classifiers import choosing, confidence, held_out
 from hotshot.encoders import texts
 from hotshot.evaluation import runner
-from hotshot.features import write_features
+from hotshot.files import write_features
 
 sys.path.insert(0, str(Path(__file__).parent / "inputs"))
 from sentences import ENCODER, sentences, write_table

@@ -19,10 +19,10 @@ from hotshot.classifiers.named import METHODS
 from hotshot.cli.app import app
 from hotshot.errors import ParameterError
 from hotshot.evaluation.tables import Table
-from hotshot.features import read_features, write_features
-from hotshot.files.named import features_from_arrays
+from hotshot.files import read_features, write_features
 from hotshot.files.objects import read_object
 from hotshot.files.reading import FORMATS, Format
+from hotshot.files.roles import features_from_arrays
 from hotshot.method.calibration import MEAN_RULES, Joint
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.heads.problem import FittedHeads

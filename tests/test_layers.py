@@ -27,7 +27,7 @@ PACKAGES = [
     "paper",
     "report",
 ]
-PUBLIC_NAMES = ["features", "backbones", "training", "extraction", "__init__"]
+PUBLIC_NAMES = ["backbones", "training", "extraction", "__init__"]
 ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
 # Inputs become features without the method; only the validation of backbones draws few-shot tasks.
 METHOD = {"transport", "bank", "model", "method", "classifiers"}

@@ -14,7 +14,7 @@ import pytest
 from hotshot import BaseClasses, __version__
 from hotshot.cli.convert import convert
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import FeatureFile, Kept, open_features, read_features, write_features
+from hotshot.files import Samples, open_features, read_features, write_features
 
 X = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
 Y = np.repeat(["wren", "kite"], 10)
@@ -71,8 +71,8 @@ def test_provenance_is_kept_in_the_header(features, tmp_path, suffix):
 )
 def test_columns_beside_the_features_are_copied_or_reported_as_lost(tmp_path, capsys, suffix, lost):
     ids = [f"bird {i}" for i in range(20)]
-    kept = Kept(ids, texts=ids[::-1], thumbnails=[b"x"] * 20, columns={"file": ids})
-    write_features(tmp_path / "birds.safetensors", FeatureFile(X, Y, kept=kept))
+    columns = {"id": ids, "text": ids[::-1], "thumbnail": [b"x"] * 20, "file": ids}
+    write_features(tmp_path / "birds.safetensors", Samples(X, Y, columns))
     out = tmp_path / f"out{suffix}"
     convert(tmp_path / "birds.safetensors", out)
     said = capsys.readouterr().out

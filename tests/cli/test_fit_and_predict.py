@@ -15,7 +15,7 @@ sys.path.insert(0, str(__import__("pathlib").Path(__file__).parents[1] / "inputs
 from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, write_table
 
 from hotshot import InputClassifier
-from hotshot.files import FeatureFile, write_features
+from hotshot.files import Samples, write_features
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_a_mistake_is_one_sentence(hotshot, here, line, said):
     content = json.loads(description.read_text(encoding="utf-8"))
     description.write_text(json.dumps({**content, "version": 99}), encoding="utf-8")
     X = np.ones((3, 64), np.float32)
-    write_features(here / "other.safetensors", FeatureFile(X, None, {"extractor": "another"}))
+    write_features(here / "other.safetensors", Samples(X, about={"extractor": "another"}))
     np.savez(here / "wide.npz", X=np.ones((3, 65)), y=["a", "b", "c"])
     before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
     found = hotshot(*line.split())

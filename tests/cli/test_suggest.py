@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "inputs"))
 from sentences import NEW, labelled, read_table, write_problem, write_table
 
 from hotshot import InputClassifier
-from hotshot.features import write_features
-from hotshot.files import FeatureFile, Kept
+from hotshot.files import Samples, write_features
 
 
 def fill_in(path, names):
@@ -76,8 +75,9 @@ def test_features_are_suggested_labelled_and_added(hotshot, tmp_path, texts, suf
     write_features(tmp_path / "old.npz", (X[old], names[old]))
     write_features(tmp_path / "new.npz", (X[first], names[first]))
     pool = X[new & ~first]
-    kept = Kept(list(map(str, range(len(pool)))), [f"text, {i}" for i in range(len(pool))] if texts else None)
-    write_features(tmp_path / "pool.npz", FeatureFile(pool, None, kept=kept))
+    columns = {"text": [f"text, {i}" for i in range(len(pool))]} if texts else {}
+    columns |= {"id": list(map(str, range(len(pool))))}
+    write_features(tmp_path / "pool.npz", Samples(pool, None, columns))
     fitted = hotshot("fit", "--base", "old.npz", "--support", "new.npz", "--new-only", "-o", "birds.model")
     assert fitted.returncode == 0, fitted.stderr
     run = hotshot("suggest", "birds.model", "pool.npz", "-n", "3", "-o", f"next{suffix}")

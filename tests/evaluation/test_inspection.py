@@ -27,20 +27,19 @@ from hotshot.evaluation.inspection import (
     row_norms,
 )
 from hotshot.evaluation.tasks import Episodes
-from hotshot.files import Kept
-from hotshot.files.source import FeatureSource
+from hotshot.files.samples import FeatureSource
 
 
-def source(X, y, about=None, rows=None, kept=None):
+def source(X, y, about=None, rows=None, columns=None):
     """A source of arrays, in batches of `rows` whatever is asked for."""
     X, y = np.asarray(X), np.asarray(y)
 
-    def batches(asked):
+    def pieces(asked):
         step = rows or asked
         for start in range(0, len(X), step):
             yield X[start : start + step], y[start : start + step]
 
-    return FeatureSource(Path("made-up"), len(X), X.shape[1], X.dtype, batches, about or {}, True, kept)
+    return FeatureSource(Path("made-up"), len(X), X.shape[1], X.dtype, pieces, about or {}, columns or {})
 
 
 def classes(n_classes=12, per_class=30, width=20, seed=0, name="class"):
@@ -357,13 +356,13 @@ def test_samples_go_by_their_ids():
     X, y = classes()
     X[[11, 50]], X[8], X[300], X[40, 3] = 0, X[2], X[5], np.nan
     ids = [f"birds/{i}\n{'x' * (i == 8) * 99}.png" for i in range(len(X))]
-    words = {finding.code: finding.sentence for finding in inspected({"X": X, "y": y, "kept": Kept(ids)}).findings}
+    words = {finding.code: finding.sentence for finding in inspected({"X": X, "y": y, "columns": {"id": ids}}).findings}
     assert r"the first in 'birds/40\n.png', column 3" in words["nan"]
     assert r"such as 'birds/11\n.png'," in words["zero-vectors"]
     assert r"'birds/5\n.png' ('class 0') and 'birds/300\n.png'" in words["conflicting-duplicates"]
     assert f"such as '…{'x' * 35}.png' (equal to 'birds/2\\n.png')" in words["duplicates"]
     assert "row " not in " ".join(words.values()).replace("earlier row", "").replace("1 row", "")
-    base, novel = ({"X": X[:9], "y": y[:9], "kept": kept} for kept in (None, Kept(ids[:9])))
+    base, novel = ({"X": X[:9], "y": y[:9], "columns": columns} for columns in (None, {"id": ids[:9]}))
     shared = next(f for f in inspected(base, novel).findings if f.code == "row-overlap")
     assert r"such as 'birds/0\n.png' (row 0 there)" in shared.sentence
 

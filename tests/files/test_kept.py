@@ -11,42 +11,44 @@ import pytest
 from bounded import at_most
 from children import no_child  # noqa: F401
 from hotshot.errors import InputError
-from hotshot.files import FeatureFile, open_features, read_features, write_features
-from hotshot.files.kept import LONGEST, Kept, bare, is_kept, kept_of
+from hotshot.files import Samples, open_features, read_features, write_features
+from hotshot.files.native import LONGEST
+from hotshot.files.roles import bare, columns_of, is_beside
 from hotshot.files.tensors import map_tensors, write_tensors
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 Y = ["b", "a", "b", "b"]
 TEXTS = ["", 'so, a "quote"\n', "über 类 😀", "7"]
-KEPT = Kept(["a/1.png", "b/2.png", "ü", "0"], TEXTS, [b"\xff\xd8", b"", b"RIFF", b"\0"], {"Start (s)": list("0369")})
+IDS = ["a/1.png", "b/2.png", "ü", "0"]
+COLUMNS = {"id": IDS, "text": TEXTS, "thumbnail": [b"\xff\xd8", b"", b"RIFF", b"\0"], "Start (s)": list("0369")}
 ALL = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet"]
 
 
-def as_lists(kept):
-    thumbnails = None if kept.thumbnails is None else list(kept.thumbnails)
-    columns = {name: list(values) for name, values in kept.columns.items()}
-    return list(kept.ids), None if kept.texts is None else list(kept.texts), thumbnails, columns
+def as_lists(samples):
+    return {name: list(values) for name, values in samples.columns.items()}
 
 
 def test_the_native_format_stores_all_columns(tmp_path):
     path = tmp_path / "a.safetensors"
-    write_features(path, FeatureFile(X, Y, kept=KEPT))
+    write_features(path, Samples(X, Y, COLUMNS))
     found = read_features(path)
-    assert as_lists(found.kept) == as_lists(KEPT)
-    assert (list(found.ids), list(found.texts)) == (KEPT.ids, TEXTS)
+    assert as_lists(found) == COLUMNS
+    assert (list(found.ids), list(found.texts)) == (IDS, TEXTS)
     features, labels = found
     assert (features.tolist(), labels.tolist()) == (X.tolist(), Y)
     write_features(tmp_path / "b.safetensors", open_features(path))
     assert (tmp_path / "b.safetensors").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("rows", [slice(1, 3), slice(None), slice(3, 9), [3, 1], np.array([0, 0])])
+@pytest.mark.parametrize("rows", [slice(1, 3), slice(3, 9), [3, 1], np.array([1, 1]), [True, True, False, False]])
 def test_some_rows_are_those_of_every_field(rows):
-    kept = kept_of({"id": KEPT.ids, "text": TEXTS, "file": list("wxyz")}, 4)
+    samples = Samples(X, np.array(Y), columns_of({"id": IDS, "text": TEXTS, "file": list("wxyz")}, 4), {}, {1: "bad"})
     chosen = np.arange(4)[rows]
-    found = kept[rows]
+    found = samples[rows]
     assert len(found) == len(chosen)
-    assert list(found.ids) == [KEPT.ids[i] for i in chosen]
+    assert (found.X.tolist(), found.y.tolist()) == (X[rows].tolist(), [Y[i] for i in chosen])
+    assert found.errors == {place: "bad" for place, row in enumerate(chosen) if row == 1}
+    assert list(found.ids) == [IDS[i] for i in chosen]
     assert list(found.texts) == [TEXTS[i] for i in chosen]
     assert list(found.columns["file"]) == ["wxyz"[i] for i in chosen]
 
@@ -57,21 +59,20 @@ def test_without_ids_rows_are_numbered_and_nothing_is_written(tmp_path, suffix):
     write_features(path, (X, Y))
     found = read_features(path)
     assert list(found.ids) == ["0", "1", "2", "3"]
-    assert found.kept.is_numbered
     assert found.texts is None
-    assert not found.kept.stored()
+    assert not found.columns
 
 
 def test_some_numbered_rows_keep_their_numbers(tmp_path):
-    some = Kept.numbered(9)[5:7]
-    write_features(tmp_path / "a.safetensors", FeatureFile(X[:2], Y[:2], kept=some))
-    assert list(read_features(tmp_path / "a.safetensors").ids) == ["5", "6"]
+    write_features(tmp_path / "a.safetensors", Samples(X, np.array(Y))[2:])
+    assert list(read_features(tmp_path / "a.safetensors").ids) == ["2", "3"]
+    assert [list(batch.ids) for batch in open_features(tmp_path / "a.safetensors").batches(1)] == [["2"], ["3"]]
 
 
 def test_features_that_were_read_can_be_pickled(tmp_path):
-    write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
+    write_features(tmp_path / "a.safetensors", Samples(X, Y, COLUMNS))
     found = pickle.loads(pickle.dumps(read_features(tmp_path / "a.safetensors")))
-    assert as_lists(found.kept) == as_lists(KEPT)
+    assert as_lists(found) == COLUMNS
 
 
 def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):
@@ -82,11 +83,11 @@ def test_a_million_ids_take_memory_only_when_they_are_asked_for(tmp_path):
     tensors = {"kept.id.offsets": offsets, "X": np.zeros((n, 1), np.int8), "kept.id.data": np.full(n, 97, np.uint8)}
     write_tensors(path, tensors, {"hotshot": json.dumps(header)})
     with at_most(2**24):
-        ids = open_features(path, labelled=False).kept.ids
+        ids = open_features(path, labelled=False).columns["id"]
         assert len(ids) == n
         assert (ids[7], ids[-1], list(ids[5:7])) == ("a", "a", ["a", "a"])
     with at_most(2**20):
-        assert Kept.numbered(n).ids[-1] == str(n - 1)
+        assert Samples(range(n)).ids[-1] == str(n - 1)
 
 
 # --- files without labels
@@ -175,17 +176,16 @@ def test_ids_that_do_not_fit_their_file_are_one_sentence(tmp_path, changes, mess
 
 
 @pytest.mark.parametrize(
-    "kept",
-    [Kept(["a"] * 3), Kept(["a"] * 4, ["t"] * 5), Kept(["a"] * 4, columns={"file": ["f"]}), Kept(["\ud800"] * 4)],
+    "columns", [{"id": ["a"] * 3}, {"id": ["a"] * 4, "text": ["t"] * 5}, {"file": ["f"]}, {"id": ["\ud800"] * 4}]
 )
-def test_columns_that_do_not_match_the_samples_are_not_written(tmp_path, kept):
+def test_columns_that_do_not_match_the_samples_are_not_written(tmp_path, columns):
     with pytest.raises(InputError, match=r"another number of ids|that is not valid text"):
-        write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=kept))
+        write_features(tmp_path / "a.safetensors", Samples(X, Y, columns))
     assert not list(tmp_path.iterdir())
 
 
 def test_an_older_reader_finds_features_and_labels_where_they_were(tmp_path):
-    write_features(tmp_path / "a.safetensors", FeatureFile(X, Y, kept=KEPT))
+    write_features(tmp_path / "a.safetensors", Samples(X, Y, COLUMNS))
     file = map_tensors(tmp_path / "a.safetensors")
     assert json.loads(file.metadata["hotshot"])["format"] == "hotshot features 1"
     np.testing.assert_array_equal(file.tensors["X"], X)
@@ -193,7 +193,7 @@ def test_an_older_reader_finds_features_and_labels_where_they_were(tmp_path):
 
 def test_names_are_compared_without_case_signs_and_units():
     assert bare("Begin Time (s)") == "begintime"
-    assert is_kept("Start (s)")
-    assert is_kept("source_id")
-    assert not is_kept("f0")
-    assert not is_kept("starting")
+    assert is_beside("Start (s)")
+    assert is_beside("source_id")
+    assert not is_beside("f0")
+    assert not is_beside("starting")

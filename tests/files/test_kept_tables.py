@@ -7,8 +7,7 @@ import pytest
 
 from children import no_child  # noqa: F401
 from hotshot.errors import InputError
-from hotshot.files import FeatureFile, open_features, read_features, write_features
-from hotshot.files.kept import Kept
+from hotshot.files import Samples, open_features, read_features, write_features
 
 X = np.array([[0.5, 1.5], [2.5, -3.0], [0.25, 7.0]], np.float32)
 IDS = ["XC1.wav 0.0-3.0", "XC1.wav 3.0-6.0", "b/XC 2.wav 0.0-3.0"]
@@ -50,8 +49,8 @@ def test_files_and_times_make_the_id(save, head, columns, name):
     assert found.y is None
     assert list(found.ids) == IDS
     kept = {values for values, column in zip(head, columns, strict=True) if column in (FILES, STARTS, ENDS)}
-    assert set(found.kept.columns) == kept
-    assert [list(v) for n, v in found.kept.columns.items() if n.lower().startswith("start")] in ([STARTS], [])
+    assert set(found.columns) == kept | {"id"}
+    assert [list(v) for n, v in found.columns.items() if n.lower().startswith("start")] in ([STARTS], [])
     with pytest.raises(InputError, match="must have one column of labels and has none"):
         read_features(path)
 
@@ -60,7 +59,7 @@ def test_an_id_is_the_id_and_the_rest_stays_by_name(save):
     path = save(table(("ID", "file", "label", "a", "b"), list("xyz"), FILES, ["u", "v", "u"], *FEATURES))
     found = read_features(path)
     assert list(found.ids) == ["x", "y", "z"]
-    assert {name: list(values) for name, values in found.kept.columns.items()} == {"file": FILES}
+    assert {name: list(values) for name, values in found.columns.items()} == {"id": list("xyz"), "file": FILES}
     assert found.y.tolist() == ["u", "v", "u"]
     assert found.X.shape == (3, 2)
 
@@ -69,7 +68,7 @@ def test_an_id_is_the_id_and_the_rest_stays_by_name(save):
 def test_another_column_of_text_is_kept_beside_labels_with_a_name(save, name, role):
     path = save(table(("label", name, "a", "b"), list("uvu"), ["so", '"a, b"', "ü"], *FEATURES))
     found = read_features(path)
-    values = found.kept.texts if role else found.kept.columns[name]
+    values = found.texts if role else found.columns[name]
     assert list(values) == ["so", "a, b", "ü"]
     np.testing.assert_array_equal(found.X, X)
 
@@ -101,27 +100,24 @@ def test_numbers_without_labels_are_features(save, head):
     assert list(found.ids) == ["0", "1"]
 
 
-KEPT = Kept(["a", "", "ü"], ['so "b"', "7", "x\ny"], [b"\xff", b"", b"a"], {"file": FILES, "start": STARTS})
-WEATHER = Kept(KEPT.ids, KEPT.texts, KEPT.thumbnails, {"file": FILES, "weather": ["1", "2", "3"]})
+USUAL = {"id": ["a", "", "ü"], "text": ['so "b"', "7", "x\ny"], "thumbnail": [b"\xff", b"", b"a"], "file": FILES}
+TIMES, WEATHER = {**USUAL, "start": STARTS}, {**USUAL, "weather": ["1", "2", "3"]}
 
 
-@pytest.mark.parametrize(("y", "given"), [(["u", "v", "u"], KEPT), ([2, 7, 2], WEATHER), (None, KEPT)])
+@pytest.mark.parametrize(("y", "given"), [(["u", "v", "u"], TIMES), ([2, 7, 2], WEATHER), (None, TIMES)])
 @pytest.mark.parametrize("suffix", [".safetensors", ".npz", ".parquet", ".csv", ".tsv"])
 def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suffix, y, given):
     path = tmp_path / f"a{suffix}"
-    write_features(path, FeatureFile(X, y, kept=given))
+    write_features(path, Samples(X, y, given))
     found = read_features(path, labelled=False)
     np.testing.assert_array_equal(found.X, X)
     assert (None if found.y is None else found.y.tolist()) == y
-    assert list(found.ids) == KEPT.ids
-    assert list(found.texts) == KEPT.texts
-    columns = {} if suffix == ".npz" else given.columns
-    assert {name: list(values) for name, values in found.kept.columns.items()} == columns
-    thumbnails = list(KEPT.thumbnails) if suffix in (".safetensors", ".parquet") else None
-    assert (None if found.kept.thumbnails is None else list(found.kept.thumbnails)) == thumbnails
+    stored = {".npz": ("id", "text"), ".safetensors": given, ".parquet": given}
+    wanted = stored.get(suffix, [name for name in given if name != "thumbnail"])
+    assert {name: list(values) for name, values in found.columns.items()} == {name: given[name] for name in wanted}
     again = tmp_path / f"again{suffix}"
     write_features(again, open_features(path, labelled=False))
-    assert list(read_features(again, labelled=False).ids) == KEPT.ids
+    assert list(read_features(again, labelled=False).ids) == given["id"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +126,7 @@ def test_columns_are_read_again_from_every_format_that_stores_them(tmp_path, suf
 )
 def test_what_a_table_would_give_another_meaning_is_not_written(tmp_path, y, columns):
     with pytest.raises(InputError, match="cannot hold"):
-        write_features(tmp_path / "a.csv", FeatureFile(X, y, kept=Kept(list("abc"), columns=columns)))
+        write_features(tmp_path / "a.csv", Samples(X, y, columns))
     assert not list(tmp_path.iterdir())
 
 
@@ -148,7 +144,7 @@ def test_what_a_table_would_give_another_meaning_is_not_written(tmp_path, y, col
 )  # fmt: skip
 def test_texts_that_a_format_cannot_hold_are_refused(tmp_path, suffix, text, message):
     with pytest.raises(InputError, match=message) as caught:
-        write_features(tmp_path / f"a{suffix}", FeatureFile(X, [1, 2, 1], kept=Kept(list("abc"), [text, "", ""])))
+        write_features(tmp_path / f"a{suffix}", Samples(X, [1, 2, 1], {"id": list("abc"), "text": [text, "", ""]}))
     assert len(str(caught.value)) < 500
     assert not list(tmp_path.iterdir())
 

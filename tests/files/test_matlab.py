@@ -18,7 +18,7 @@ from scipy.io import savemat
 from children import crashes, forked_child, no_child, real_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError
 from hotshot.files import child, open_features, read_features
-from hotshot.files.matlab import open_matlab
+from hotshot.files.arrays_files import open_matlab
 
 X = np.random.default_rng(0).normal(size=(6, 4))
 CODES = np.array([0, 0, 1, 1, 1, 2])

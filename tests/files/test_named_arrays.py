@@ -9,8 +9,8 @@ import pytest
 
 from conftest import real_data
 from hotshot.errors import InputError, ParameterError
-from hotshot.files import named, open_features, read_features
-from hotshot.files.named import features_from_classes
+from hotshot.files import open_features, read_features, roles
+from hotshot.files.roles import features_from_classes
 
 X = np.arange(12.0).reshape(4, 3)
 WORDS = np.array(["b", "a", "b", "c"])
@@ -207,7 +207,7 @@ def test_the_embeddings_of_bank_questions():
 def test_the_stack_of_miniimagenet_is_read_as_it_is_stored():
     path = real_data("miniimagenet/features.npz")
     source = open_features(f"{path}:base")
-    assert (source.n_samples, source.n_features, source.dtype, source.streams) == (38400, 640, np.uint8, True)
+    assert (source.n_samples, source.n_features, source.dtype) == (38400, 640, np.uint8)
     X, y = next(source.batches(1000))
     with np.load(path) as arrays:
         np.testing.assert_array_equal(X, arrays["base"].reshape(-1, 640)[:1000])
@@ -225,9 +225,9 @@ def test_a_long_name_is_looked_through_once(save, tmp_path, monkeypatch):
             asked.append(len(word))
             return super().__contains__(word)
 
-    monkeypatch.setattr("hotshot.files.named._ROLES", {role: Words(w) for role, w in named._ROLES.items()})
+    monkeypatch.setattr("hotshot.files.roles._ROLES", {role: Words(w) for role, w in roles._ROLES.items()})
     name = "_".join(["a"] * 20_000)
-    assert list(named._roles(f"{name}_X")) == [("features", name)]
-    assert list(named._roles(f"labels/{name}")) == [("labels", name)]
-    assert list(named._roles(name)) == []
-    assert len(asked) < 100 * len(named._ROLES)
+    assert list(roles._roles(f"{name}_X")) == [("features", name)]
+    assert list(roles._roles(f"labels/{name}")) == [("labels", name)]
+    assert list(roles._roles(name)) == []
+    assert len(asked) < 100 * len(roles._ROLES)

@@ -44,7 +44,6 @@ def test_numbers_are_mapped_and_not_read(path):
     with at_most(2**22):
         source = open_features(path)
         X, y = source.read()
-    assert source.streams
     assert X.shape == (200_000, 8)
     assert len(y) == 200_000
     assert not X.flags.writeable

@@ -59,7 +59,6 @@ GOOD = [("X.npy", npy(X)), ("y.npy", npy(Y))]
 def test_arrays_are_read_in_batches(path, save, order):
     save(path, X=np.asarray(X, order=order), y=Y)
     source = open_features(path)
-    assert source.streams == (order == "C")
     np.testing.assert_array_equal(np.concatenate([part for part, _ in source.batches(3)]), X)
 
 
@@ -309,7 +308,6 @@ def test_features_are_mapped_and_not_read(tmp_path):
     with at_most(2**21):
         source = open_features(tmp_path / "a.npy")
         X, _ = source.read()
-    assert source.streams
     assert not X.flags.writeable
 
 

@@ -65,7 +65,7 @@ def lists(kind, X=X):
 def test_layouts_of_columns(path, columns, options):
     pq.write_table(pa.table(columns), path, **options)
     source = open_features(path)
-    assert (source.n_samples, source.n_features, source.dtype, source.streams) == (7, 3, np.float32, True)
+    assert (source.n_samples, source.n_features, source.dtype) == (7, 3, np.float32)
     found = read_features(path)
     np.testing.assert_array_equal(found.X, X)
     assert found.y.tolist() == Y
@@ -146,9 +146,9 @@ def test_columns_of_files_and_times_are_kept_whatever_their_type(path):
     found = read_features(path)
     np.testing.assert_array_equal(found.X, X)
     assert list(found.ids)[-3:] == ["XC1.wav 10", "XC1.wav 12.5", "15"]
-    assert set(found.kept.columns) == {"filename", "offset", "recorded", "score"}
-    assert list(found.kept.columns["score"]) == list("0123456")
-    assert found.kept.columns["recorded"][1] == "1970-01-01 00:00:01.000"
+    assert set(found.columns) == {"filename", "offset", "recorded", "score", "id"}
+    assert list(found.columns["score"]) == list("0123456")
+    assert found.columns["recorded"][1] == "1970-01-01 00:00:01.000"
 
 
 def test_times_beside_numbered_columns_are_no_features(path):
@@ -157,7 +157,7 @@ def test_times_beside_numbered_columns_are_no_features(path):
     found = read_features(path)
     np.testing.assert_array_equal(found.X, X[:, :2])
     assert (found.y.tolist(), list(found.texts), list(found.ids)) == (Y, Y, list("0123456"))
-    assert set(found.kept.columns) == {"Start (s)", "note"}
+    assert set(found.columns) == {"Start (s)", "note", "id", "text"}
     pq.write_table(pa.table({"id": range(7), "time": X[:, 0], "y": Y, "height": X[:, 1]}), path)
     np.testing.assert_array_equal(read_features(path).X, X[:, :2])
 
@@ -281,8 +281,7 @@ def test_any_changed_byte_is_an_error_or_as_large_as_announced(path, version):
             found, _ = source.read()
             assert found.shape == (source.n_samples, source.n_features)
             assert found.nbytes < 1000
-            assert len(list(source.kept.ids)) == source.n_samples
-            assert all(len(list(values)) == source.n_samples for values in source.kept.stored().values())
+            assert all(len(list(values)) == source.n_samples for values in source.columns.values())
 
     changes = [(at, int(rng.integers(256))) for at in range(0, len(whole), 8)]
     assert crashes(changes, check) == []

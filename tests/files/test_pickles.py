@@ -282,7 +282,6 @@ def test_rows_come_in_batches_without_reading_the_file_at_once(tmp_path):
     wide = np.tile(X, 10)
     path.write_bytes(pickle.dumps(by_class(list, features=wide)))
     source = open_pickle(path)
-    assert source.streams
     parts = list(source.batches(3))
     assert [len(part) for part, _ in parts] == [3, 3, 1]
     check((np.concatenate([part for part, _ in parts]), np.concatenate([y for _, y in parts])), wide)

@@ -156,5 +156,4 @@ def test_files_of_the_library_are_read(tmp_path):
         {"embeddings": X, "labels": np.array([3, 1, 3, 2, 1])}, path, {"format": "np"}
     )
     source = open_features(path)
-    assert source.streams
     assert_same(source.read(), X, np.array([3, 1, 3, 2, 1]))

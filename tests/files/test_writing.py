@@ -11,7 +11,7 @@ from bounded import at_most
 from children import no_child, use_real_child  # noqa: F401
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import open_features, read_features, write_features, writing
-from hotshot.files.source import FeatureSource
+from hotshot.files.samples import FeatureSource
 
 FORMATS = [".safetensors", ".npz", ".npy", ".csv", ".tsv", ".parquet"]
 X = np.array([[1.0, -2.5], [0.1, 3.0], [1e-9, 4.0]])
@@ -122,18 +122,18 @@ def test_a_file_may_be_written_over_itself(tmp_path):
 
 
 def source_of(n, width, batch):
-    """A source without end in sight: it makes its rows as it goes and says nothing of their number."""
+    """A source that makes its rows as it goes."""
 
     def batches(rows):
         for start in range(0, n, batch):
             some = np.arange(start, min(start + batch, n))
             yield np.outer(some, np.ones(width)), np.array(list("abcdefg"))[some % 7]
 
-    return FeatureSource("made up", None, width, np.dtype(float), batches, streams=True)
+    return FeatureSource("made up", n, width, np.dtype(float), batches)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_a_source_that_does_not_know_its_length_can_be_written(tmp_path, suffix):
+def test_a_source_with_batches_of_its_own_size_can_be_written(tmp_path, suffix):
     path = tmp_path / f"features{suffix}"
     write_features(path, source_of(100, 3, 33))
     found, y = read_features(path)

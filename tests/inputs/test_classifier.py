@@ -14,7 +14,7 @@ from sentences import NEW, OLD, labelled, read_table, sentences, write_problem, 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
 from hotshot.encoders import Encoder
 from hotshot.errors import HotshotError, InputError, ParameterError
-from hotshot.files import FeatureFile, Kept, write_features
+from hotshot.files import Samples, write_features
 
 
 @pytest.fixture(scope="module")
@@ -179,13 +179,13 @@ def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp
     rows = read_table(folder / "new.csv")
     texts = [row["text"] for row in rows]
     about = {"extractor": fitted.about["extractor"]}
-    kept = Kept([f"row {i}" for i in range(len(texts))], texts)
+    columns = {"id": [f"row {i}" for i in range(len(texts))], "text": texts}
     X = fitted.features(texts)
-    write_features(tmp_path / "new.safetensors", FeatureFile(X, np.array([r["label"] for r in rows]), about, kept))
+    write_features(tmp_path / "new.safetensors", Samples(X, np.array([r["label"] for r in rows]), columns, about))
     found = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "new.safetensors")
     np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
     assert found.support.texts == tuple(texts)
-    other = FeatureFile(X, None, {"extractor": "another"})
+    other = Samples(X, about={"extractor": "another"})
     write_features(tmp_path / "other.safetensors", other)
     with pytest.raises(InputError, match="features from 'another', but this model needs those of"):
         found.predict(tmp_path / "other.safetensors")

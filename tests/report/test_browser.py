@@ -9,7 +9,7 @@ import pytest
 from browser import Browser, find_browser
 from reported_runs import IMAGE, NOVEL, SCRIPT, TASKS, make_reproduction, make_run, read, write_features
 
-from hotshot.files import Kept, read_features
+from hotshot.files import Samples, read_features
 from hotshot.report import make_report, write_report
 
 
@@ -182,7 +182,8 @@ def test_the_inputs_of_a_mistake_can_be_judged(browser, path):
     y = read_features(path.parent / "novel.npz").y
     texts = [f"{IMAGE} {SCRIPT} {i}{' word' * 100}" for i in range(len(y))]
     ids = [f"{SCRIPT}/{i}.png" for i in range(len(y))]
-    kept = Kept(ids, texts, [DOT, b"<svg onload=alert(1)>"] * (len(y) // 2))
+    images = [DOT, b"<svg onload=alert(1)>"] * (len(y) // 2)
+    kept = Samples(y, None, {"id": ids, "text": texts, "thumbnail": images})
     out, run = path.with_name("inputs.html"), make_run(path.parent, methods=("hot",), out="inputs", tasks=4, shots=1)
     write_report(out, make_report([run], lambda source: (*read(source), kept), tasks=4))
     page = browser.open(out, width=390, dark=True)

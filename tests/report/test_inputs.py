@@ -10,12 +10,18 @@ import pytest
 from reported_runs import IMAGE, SCRIPT, make_run, read, write_features
 
 from hotshot.cli.report import report
-from hotshot.files import FeatureFile, Kept, read_features
+from hotshot.files import Samples, read_features
 from hotshot.files import write_features as write_file
 from hotshot.report import make_report
 from hotshot.report.inputs import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageInputs
 
 WEBP, JPEG, PNG = b"RIFF\x10\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"
+
+
+def columns(n, ids=None, texts=None, thumbnails=None):
+    """Samples of which only ids, texts and thumbnails matter."""
+    given = {"id": ids, "text": texts, "thumbnail": thumbnails}
+    return Samples(range(n), None, {name: values for name, values in given.items() if values is not None})
 
 
 def settings(support, queries):
@@ -32,7 +38,7 @@ def shown(kept, rows=None):
 
 @pytest.mark.parametrize(("content", "kind"), [(WEBP, "webp"), (JPEG, "jpeg"), (PNG, "png")])
 def test_images_are_embedded_under_their_own_type(content, kind):
-    values, found = shown(Kept(["a"], thumbnails=[content]))
+    values, found = shown(columns(1, ["a"], thumbnails=[content]))
     assert values[0].startswith(f"data:image/{kind};base64,")
     assert found == {"rows": {0: ["a", None, 0]}, "left_out": 0}
 
@@ -41,8 +47,8 @@ def test_images_are_embedded_under_their_own_type(content, kind):
     "content", [b"", b"<svg onload=alert(1)>", b"GIF89a", b"RIFF\0\0\0\0WAVE", b" " + PNG, b"%PDF", b"\xff\xd8"]
 )
 def test_what_is_no_such_image_is_left_out(content):
-    assert shown(Kept.numbered(1)) == shown(Kept(Kept.numbered(1).ids, thumbnails=[content]))
-    assert shown(Kept.numbered(1)) == ([], {"rows": {}, "left_out": 0})
+    assert shown(columns(1)) == shown(columns(1, thumbnails=[content]))
+    assert shown(columns(1)) == ([], {"rows": {}, "left_out": 0})
 
 
 @pytest.mark.parametrize(
@@ -59,13 +65,13 @@ def test_what_is_no_such_image_is_left_out(content):
     ],
 )
 def test_texts_stand_on_one_line_of_bounded_length(text, expected):
-    values, found = shown(Kept(["a"], [text]))
+    values, found = shown(columns(1, ["a"], [text]))
     assert values == [expected] * (expected is not None)
     assert found["rows"] == {0: ["a", None if expected is None else 0, None]}
 
 
 def test_of_a_long_id_the_end_stays():
-    _, found = shown(Kept([f"{'folder/' * 10**5}\x07name.png"]))
+    _, found = shown(columns(1, [f"{'folder/' * 10**5}\x07name.png"]))
     name = found["rows"][0][0]
     assert len(name) == LONGEST_ID
     assert name.startswith("…")
@@ -74,7 +80,7 @@ def test_of_a_long_id_the_end_stays():
 
 def test_what_is_the_same_is_embedded_once_for_all_parts():
     inputs = PageInputs()
-    kept = Kept(["a", "b", "c"], ["same", "same", "other"], [PNG, JPEG, PNG])
+    kept = columns(3, ["a", "b", "c"], ["same", "same", "other"], [PNG, JPEG, PNG])
     first, second = (inputs.add(kept, settings([0, 1], [(0, 0, 2), (0, 1, 1)])) for _ in range(2))
     assert first == second
     assert first["rows"] == {0: ["a", 0, 1], 1: ["b", 0, 2], 2: ["c", 3, 1]}
@@ -84,14 +90,14 @@ def test_what_is_the_same_is_embedded_once_for_all_parts():
 def test_room_goes_to_support_then_to_mistakes_and_the_rest_is_counted():
     contents = [PNG + bytes([i]) * 400_000 for i in range(6)]
     inputs = PageInputs()
-    found = inputs.add(Kept.numbered(6), settings([5], [(0, 0, 0)]))
+    found = inputs.add(columns(6), settings([5], [(0, 0, 0)]))
     assert found == {"rows": {}, "left_out": 0}
-    kept = Kept(list("abcdef"), thumbnails=contents)
+    kept = columns(6, list("abcdef"), thumbnails=contents)
     found = inputs.add(kept, settings([5], [(0, 0, 0), (1, 0, 3), (0, 0, 1), (1, 0, 4)]))
     assert found["left_out"] == 2
     assert {row: entry[2] for row, entry in found["rows"].items()} == {5: 0, 3: 1, 4: 2, 0: None, 1: None}
     # A small one still fits.
-    assert inputs.add(Kept(["g"], ["text"]), settings([0], []))["rows"] == {0: ["g", 3, None]}
+    assert inputs.add(columns(1, ["g"], ["text"]), settings([0], []))["rows"] == {0: ["g", 3, None]}
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +115,7 @@ def embedded(page):
 def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
     n = len(read_features(folder / "novel.npz").X)
     # Each takes six times its length on the page.
-    kept = Kept(
-        Kept.numbered(n).ids, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)]
-    )
+    kept = columns(n, None, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)])
     page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept), tasks=6)
     size = len(re.search(r'id="inputs">(.*?)</script>', page)[1])
     assert 0.98 * MOST_BYTES < size <= MOST_BYTES + 2
@@ -130,15 +134,16 @@ def test_without_inputs_the_page_has_none_and_says_nothing(folder):
 
 
 def test_ids_of_other_samples_leave_the_explorer_out(folder):
-    page = make_report([folder / "run"], lambda source: (*read(source), Kept(["a"])), tasks=3)
+    page = make_report([folder / "run"], lambda source: (*read(source), columns(1, ["a"])), tasks=3)
     assert "returned 90 novel samples and 1 ids" in page
 
 
 def test_the_command_shows_what_the_file_keeps(folder, tmp_path):
     X, y = read_features(folder / "novel.npz")
-    kept = Kept([f"{IMAGE}{i}" for i in range(len(X))], [f"{SCRIPT} {i}" for i in range(len(X))], [PNG] * len(X))
+    n = len(X)
+    kept = columns(n, [f"{IMAGE}{i}" for i in range(n)], [f"{SCRIPT} {i}" for i in range(n)], [PNG] * n)
     novel = tmp_path / "novel.safetensors"
-    write_file(novel, FeatureFile(np.asarray(X), y, kept=kept))
+    write_file(novel, Samples(np.asarray(X), y, kept.columns))
     out = tmp_path / "report.html"
     report([folder / "run"], out, novel=novel, base=folder / "base.npz", tasks=3)
     page = out.read_text()

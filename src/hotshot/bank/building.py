@@ -24,7 +24,7 @@ from hotshot.bank.store import SAMPLES
 from hotshot.bank.streaming import FORMS, ClassStatistics, label_kind, merge_all
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.files import open_features
+from hotshot.files import Samples, open_features
 from hotshot.files.tensors import Stream, map_tensors, write_tensors
 from hotshot.labels import check_labels
 
@@ -70,6 +70,8 @@ def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
     """Batches as they arrive; errors in reading them are not reported as errors in writing the bank."""
     try:
         for batch in batches:
+            if isinstance(batch, Samples):
+                batch = tuple(batch)
             if not isinstance(batch, (tuple, list)) or len(batch) != 2:
                 raise InputError(
                     f"Batches must be pairs of features and labels, got {type(batch).__name__}: yield (X, y)."
@@ -129,7 +131,7 @@ def _statistics_of(partition: Partition, form: str, transform: FeatureTransform 
     return found
 
 
-def _batches(partition: Partition) -> Iterator[tuple[Any, Any]]:
+def _batches(partition: Partition) -> Iterator[Any]:
     if not callable(partition):
         yield from open_features(partition).batches(ROWS_AT_ONCE)
         return

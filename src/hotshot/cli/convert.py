@@ -75,7 +75,7 @@ def convert(
     from hotshot.evaluation.data import open_samples
     from hotshot.files import write_features
     from hotshot.files.reading import split_part
-    from hotshot.files.source import ROWS_AT_ONCE
+    from hotshot.files.samples import ROWS_AT_ONCE
 
     to_bank = out.suffix == BANK_SUFFIX
     if to_bank and dtype is not None:
@@ -96,7 +96,7 @@ def convert(
     with reading(Console(stderr=True)) as begin:
         watched = _watched(given, begin, per_class)
         if to_bank:
-            batches = watched.batches(ROWS_AT_ONCE)
+            batches = ((X, y) for X, y in watched.batches(ROWS_AT_ONCE))
             BaseClasses.from_batches(batches, out, samples=samples, covariance=covariance, about=about, overwrite=force)
         else:
             write_features(out, watched, dtype=dtype, about=about)
@@ -114,7 +114,7 @@ def convert(
     print(printable(f"Wrote {out}: {summary}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
     if out.suffix.lower() in _WITHOUT_HEADER:
         print(f"A {out.suffix.lower()} file has no header: source, extractor and transform were not written.")
-    dropped = _dropped(list(given.kept.stored()), out)
+    dropped = _dropped(list(given.columns), out)
     if dropped:
         columns = f"the column{'s' * (len(dropped) > 1)} {listed(dropped)}"
         print(printable(f"{out} cannot hold {columns}: write .safetensors to keep them."))
@@ -122,7 +122,7 @@ def convert(
 
 def _dropped(kept: list[str], out: Path) -> list[str]:
     """Columns beside the features that the source has and the output cannot hold."""
-    from hotshot.files.kept import THUMBNAIL
+    from hotshot.files.samples import THUMBNAIL
 
     suffix = out.suffix.lower()
     if suffix in _TEXT:
@@ -185,7 +185,7 @@ def _size(path: Path) -> int:
 
 
 def _sha256(path: Path) -> str:
-    from hotshot.files.source import opened
+    from hotshot.files.opening import opened
 
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -198,13 +198,13 @@ def _watched(source: FeatureSource, begin: Callable[..., Watch], samples: Counte
     """
     passes = iter(("reading", "writing"))
 
-    def batches(rows: int) -> Iterator[Any]:
+    def pieces(rows: int) -> Iterator[Any]:
         watch = begin(source.path.name, next(passes, "writing"))
         seen: Counter[Any] = Counter()
-        for X, y in source.batches(rows):
+        for X, y in source.pieces(rows):
             seen.update(y.tolist())
             samples.update(seen - samples)
             watch(seen.total(), source.n_samples)
             yield X, y
 
-    return replace(source, batches=batches)
+    return replace(source, pieces=pieces)

@@ -87,7 +87,7 @@ def settings_of(base: Path, console: Console) -> Choice | None:
     """Settings that `HOTClassifier` chooses on these base classes; None if it cannot, or if the file is too large."""
     from hotshot.classifiers import HOTClassifier
     from hotshot.evaluation.data import load_base, open_samples
-    from hotshot.files.source import SeveralPartsError
+    from hotshot.files.samples import SeveralPartsError
 
     try:
         source = open_samples(base)
@@ -105,7 +105,7 @@ def settings_of(base: Path, console: Console) -> Choice | None:
 def open_parts(path: Path) -> list[tuple[str, FeatureSource]]:
     """The file, or each of its parts if it has several, base classes first, with their names."""
     from hotshot.evaluation.data import open_samples
-    from hotshot.files.source import SeveralPartsError
+    from hotshot.files.samples import SeveralPartsError
 
     try:
         return [(str(path), open_samples(path))]

@@ -63,4 +63,4 @@ def read_source(source: Source) -> Data:
     from hotshot.evaluation.data import load_data
 
     base, novel = load_data(source.base, source.novel, source.bank)
-    return base, novel.X, novel.y, novel.kept
+    return base, novel.X, novel.y, novel

@@ -12,7 +12,7 @@ from hotshot.encoders.encoder import Encoder, image_encoder
 from hotshot.encoders.hubs import absolute, cached_weights, loading, model_folder
 from hotshot.encoders.texts import INSTALL, ON_DISK, auto_model
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.source import json_object, opened
+from hotshot.files.opening import json_object, opened
 from hotshot.formatting import did_you_mean, listing
 
 # Of transformers, beside the weights of a vision model: how images enter it.

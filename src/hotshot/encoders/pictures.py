@@ -43,7 +43,7 @@ def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
     >>> pixels.shape
     (1, 32, 32, 3)
     """
-    from hotshot.files.source import opened
+    from hotshot.files.opening import opened
     from hotshot.images.datasets.entries import LONGEST
     from hotshot.images.datasets.pixels import CorruptImageError, centre_square, decoded, pillow
 

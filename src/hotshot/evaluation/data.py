@@ -10,19 +10,19 @@ from hotshot.bank import BaseClasses, is_bank
 from hotshot.bank.embedded import load_bank
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.inspection import refuse_mixed
-from hotshot.files import FeatureFile, FeatureSource, open_features, read_features
-from hotshot.files.source import in_memory
+from hotshot.files import FeatureSource, Samples, open_features, read_features
+from hotshot.files.samples import in_memory
 
 
 def load_data(
     base: Path | None, novel: Path | None, bank: str | None = None, flag: str = "--novel"
-) -> tuple[BaseClasses, FeatureFile]:
+) -> tuple[BaseClasses, Samples]:
     """Base classes, and samples of the classes that tasks are drawn from; what is wrong with the pair is raised."""
     if bank is not None:
         if base is not None or novel is not None:
             raise ParameterError(f"Pass either --bank or --base and {flag}, not both.")
         embedded = load_bank(bank)
-        return embedded.base, FeatureFile(embedded.X_novel, embedded.y_novel)
+        return embedded.base, Samples(embedded.X_novel, embedded.y_novel)
     if base is None or novel is None:
         raise ParameterError(f"Pass --base FILE and {flag} FILE, or --bank NAME for an embedded bank.")
     classes = load_base(base)

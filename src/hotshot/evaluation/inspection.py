@@ -17,8 +17,8 @@ from hotshot.bank.space import choose_power
 from hotshot.classifiers.calibrated import USUAL_DEVIATION
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import QUERIES
-from hotshot.files import FeatureSource, Kept
-from hotshot.files.source import ROWS_AT_ONCE
+from hotshot.files import FeatureSource
+from hotshot.files.samples import ID, ROWS_AT_ONCE
 from hotshot.formatting import bounded_percentage, count, listed, shortened, significant
 
 FORMAT = "hotshot inspection 2"
@@ -81,11 +81,11 @@ class InspectedFile:
     labels: np.ndarray
     hashes: np.ndarray
     comparable: np.ndarray
-    kept: Kept
+    ids: Sequence[str] | None
 
     def row(self, row: int) -> str:
         """What a sample is called: its id in quotes, or `row 17` where the file has none."""
-        return f"row {row}" if self.kept.is_numbered else f"'{shortened(self.kept.ids[row], keep='end')}'"
+        return f"row {row}" if self.ids is None else f"'{shortened(self.ids[row], keep='end')}'"
 
     @property
     def smallest(self) -> float:
@@ -205,7 +205,7 @@ def measure(source: FeatureSource, name: str, role: str | None, watch: Watch | N
         "norms": _norms(norms),
         "deviation_within_classes": deviation_within_classes(*map(np.concatenate, zip(*sample, strict=True))),
     }
-    return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, source.kept)
+    return InspectedFile(name, role, values, names, counts, labels, hashes, comparable, source.columns.get(ID))
 
 
 class Entries:

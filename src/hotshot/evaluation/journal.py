@@ -31,7 +31,7 @@ from hotshot.classifiers.classifier import FewShotClassifier
 from hotshot.errors import ParameterError, RunError
 from hotshot.files.atomic import has_its_name, locked, write_json
 from hotshot.files.objects import read_object
-from hotshot.files.source import json_object
+from hotshot.files.opening import json_object
 
 REQUEST, JOURNAL = "run.json", "journal.jsonl"
 CALIBRATION_BINS = 15

@@ -1,7 +1,7 @@
 """Formats whose parsers can be attacked or crash are read in a child process with limits of memory, time and disk.
 
-The child calls a function on the file and stores its result as JSON and a safetensors file in a temporary folder; the
-parent maps these. If the child crashes, hangs or takes too much memory, that is an error.
+The child calls a function on the file and stores what that packed as JSON and a safetensors file in a temporary folder;
+the parent maps these. If the child crashes, hangs or takes too much memory, that is an error.
 """
 
 import importlib
@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.flat import TYPES, as_python
-from hotshot.files.objects import from_json, to_json
-from hotshot.files.source import map_bytes
+from hotshot.files.opening import map_bytes
+from hotshot.files.packing import unpacked
 from hotshot.files.tensors import map_tensors, write_tensors_to
 from hotshot.formatting import on_one_line, readable_size
 
@@ -36,7 +35,7 @@ GROWTH_OF_COMPRESSED = 400
 _LONGEST_ANSWER = 2**28
 # How the system ends a process that has used up its time, where it has limits.
 _HANG = -getattr(signal, "SIGXCPU", 24)
-_LIBRARIES = ("numpy", "scipy", "torch", "array_api_compat")
+_LIBRARIES = ("numpy", "scipy", "torch", "h5py", "array_api_compat")
 # `import hotshot` takes seconds, so its packages are entered here without running their __init__. In isolated mode (-I)
 # the current folder and PYTHONPATH are not searched: a numpy.py beside the data is never imported.
 _START = """
@@ -68,26 +67,28 @@ class Request:
 def read_in_child(
     function: Callable[[Path, str], Any], path: Path, growth: int = GROWTH, name: str | None = None, library: str = ""
 ) -> Any:
-    """What `function` returns on a file, an answer of `flat`, as Python values; its arrays are mapped, read-only.
+    """What `function` makes of a file in a child process, with mapped, read-only arrays.
 
-    The child may use `MEMORY` bytes plus `growth` times the size of the file. Error messages call the file `name`. A
-    `library` that the function needs is imported first, and its memory does not count.
+    It returns a value packed as JSON, and the arrays in it. The child may use `MEMORY` bytes plus `growth` times the
+    size of the file. Messages call the file `name`. A `library` that the function needs is imported first, and its
+    memory does not count.
     """
-    size, called = len(map_bytes(path)), str(path) if name is None else name
-    memory, seconds = MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND
+    size = len(map_bytes(path))
     # What is mapped stays readable after the folder is gone.
     with tempfile.TemporaryDirectory(prefix="hotshot-", ignore_cleanup_errors=True) as folder:
-        module = function.__module__
-        request = Request(module, function.__name__, str(path), called, folder, library, memory, seconds)
-        code, answer = run(request), Path(folder) / "answer.json"
-        if code or not answer.exists():
+        request = Request(
+            function.__module__, function.__name__, str(path), name or str(path), folder, library,
+            MEMORY + growth * size, SECONDS + size // BYTES_PER_SECOND,
+        )  # fmt: skip
+        code, place = run(request), Path(folder) / "answer.json"
+        if code or not place.exists():
             raise InputError(_sentence(request, code))
-        if answer.stat().st_size > _LONGEST_ANSWER + size:
+        if place.stat().st_size > _LONGEST_ANSWER + size:
             raise _too_much_memory(request)
-        found = json.loads(answer.read_text())
+        found = json.loads(place.read_text())
         if "error" in found:
             raise InputError(found["error"])
-        return as_python(from_json(found["value"], map_tensors(Path(folder) / "tensors").tensors, TYPES), path)
+        return unpacked(found["value"], map_tensors(Path(folder) / "tensors").tensors, path)
 
 
 def run(request: Request) -> int:
@@ -99,13 +100,12 @@ def run(request: Request) -> int:
     command = [sys.executable or "python3", "-I", "-c", _START, package, json.dumps(vars(request)), *libraries]
     # One thread, and no memory pools that take address space in advance.
     settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    # Twice the limit of processor time, for a busy machine.
-    patience = 2 * request.seconds + SECONDS
     with (Path(request.folder) / "errors").open("wb") as errors:
         try:
             return subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, env=os.environ | settings,
-                timeout=patience, check=False,
+                # Twice the limit of processor time, for a busy machine.
+                timeout=2 * request.seconds + SECONDS, check=False,
             ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             return _HANG
@@ -175,12 +175,12 @@ def limit(request: Request) -> None:
 def answer(request: Request) -> None:
     """Read the file, and store the result or the error message."""
     folder = Path(request.folder)
-    tensors: dict[str, Any] = {}
     try:
         read = getattr(importlib.import_module(request.module), request.function)
-        found = {"value": to_json(read(Path(request.path), request.name), "value", tensors)}
+        value, arrays = read(Path(request.path), request.name)
         with (folder / "tensors").open("wb") as file:
-            write_tensors_to(file, tensors, {})
+            write_tensors_to(file, arrays, {})
+        found = {"value": value}
     except MemoryError:
         found = {"error": str(_too_much_memory(request))}
     except InputError as error:

@@ -13,7 +13,7 @@ import numpy as np
 
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import recover, write_json
-from hotshot.files.source import json_object, opened
+from hotshot.files.opening import json_object, opened
 
 # A JSON document of more bytes, or with an integer of more digits, is none of ours.
 LONGEST_DOCUMENT, MOST_DIGITS = 2**28, 300

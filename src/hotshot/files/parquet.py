@@ -14,9 +14,10 @@ import numpy as np
 
 from hotshot.errors import HotshotError, InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.kept import THUMBNAIL, are_numbered, is_kept, kept_of, unpacked
-from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES, parsed_about
-from hotshot.files.source import ROWS_AT_ONCE, Batch, FeatureSource, check_size, damaged, label_array, rebatch
+from hotshot.files.native import unpacked
+from hotshot.files.opening import check_size, damaged, json_object
+from hotshot.files.roles import FEATURE_NAMES, LABEL_NAMES, are_numbered, columns_of, is_beside, label_array
+from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL, Batch, FeatureSource
 from hotshot.formatting import listing, on_one_line, quoted
 
 if TYPE_CHECKING:
@@ -44,26 +45,23 @@ def open_parquet(path: Path, part: str | None = None) -> FeatureSource:
         n_samples, width = file.n_samples, first.shape[1]
         # As long as the longest numbers: features are converted to these.
         check_size(path, 8 * n_samples * (width + 1), "columns")
-        codes, classes, columns = file.labels_and_kept()
+        codes, classes, beside = file.labels_and_kept()
     labels = None
     if codes is not None:
         labels = label_array(classes, "its labels", path)
         check_size(path, n_samples * labels.itemsize, "labels")
-    texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in columns.items()}
-    about = parsed_about((file.schema.metadata or {}).get(_KEY, b"").decode(errors="replace"))
+    texts = {name: unpacked(data, offsets, n_samples, name, path) for name, (data, offsets) in beside.items()}
+    about = json_object((file.schema.metadata or {}).get(_KEY, b"")) or {}
 
-    def pieces() -> Iterator[Batch]:
+    def pieces(_: int) -> Iterator[Batch]:
         start = 0
         with _readable_errors(path):
             for X in file.features():
                 yield X, None if labels is None else labels[codes[start : start + len(X)]]
                 start += len(X)
 
-    def batches(rows: int) -> Iterator[Batch]:
-        return rebatch(pieces(), rows)
-
-    kept = kept_of(texts, n_samples)
-    return FeatureSource(path, n_samples, width, first.dtype, batches, about, True, kept, file.columns.missing)
+    columns = columns_of(texts, n_samples)
+    return FeatureSource(path, n_samples, width, first.dtype, pieces, about, columns, file.columns.missing)
 
 
 @dataclass(frozen=True)
@@ -221,7 +219,7 @@ def _columns(pa: Any, schema: Any, path: Path) -> _Columns:
     if own:
         labels = [name for name in labels if name == _LABEL]
     elif not labels:
-        labels = [name for name in names if _is_text(pa, kinds[name]) and not is_kept(name) and name != THUMBNAIL]
+        labels = [name for name in names if _is_text(pa, kinds[name]) and not is_beside(name) and name != THUMBNAIL]
     label, missing = labels[0] if len(labels) == 1 else None, ""
     if label is None:
         missing = (
@@ -237,7 +235,7 @@ def _columns(pa: Any, schema: Any, path: Path) -> _Columns:
         for name in others
         if _can_be_kept(pa, kinds[name], name)
         # Beside a column of vectors, numbers are identifiers and the like.
-        and (lists or is_kept(name, not numbered) or name in possible or not _is_numeric(pa, kinds[name]))
+        and (lists or is_beside(name, not numbered) or name in possible or not _is_numeric(pa, kinds[name]))
     )
     if lists:
         lists = [name for name in lists if name.lower() in FEATURE_NAMES] or lists
@@ -296,7 +294,7 @@ def write_parquet(path: Path, content: Content) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    kept = content.kept.stored()
+    kept = content.columns
     taken = [name for name in kept if name in (_LABEL, _FEATURES)]
     if taken:
         raise InputError(f"{path} already has a column {quoted(taken[0])} of its own: rename the other.")

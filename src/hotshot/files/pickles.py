@@ -16,10 +16,11 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import read_in_child
-from hotshot.files.flat import Flattener, Other
-from hotshot.files.named import FEATURE_NAMES, choose_part, class_vectors, features_from_arrays, features_from_classes
-from hotshot.files.source import FeatureSource, check_size
-from hotshot.files.unpickling import Unpickler, as_text, refuse_invalid
+from hotshot.files.opening import check_size
+from hotshot.files.packing import Other, Packer, as_text
+from hotshot.files.roles import FEATURE_NAMES, choose_part, class_vectors, features_from_arrays, features_from_classes
+from hotshot.files.samples import FeatureSource
+from hotshot.files.unpickling import Unpickler, refuse_invalid
 from hotshot.formatting import quoted
 
 # A list of one small integer takes four bytes in a pickle and, with what NumPy needs, 32 in memory; vectors that
@@ -50,7 +51,7 @@ def load_pickle(path: Path, name: str | None = None) -> Any:
 
 
 def read_raw(path: Path, name: str) -> Any:
-    """The value of a pickle, as few arrays; runs in the child."""
+    """The value of a pickle, packed; runs in the child."""
     with path.open("rb") as file:
         start = file.read(12)
         if start[:1] not in _STARTS:
@@ -64,11 +65,12 @@ def read_raw(path: Path, name: str) -> Any:
                     f"{name} holds {rest} bytes after its first pickle: store all vectors in one dictionary of label "
                     "to vectors, in one pickle."
                 )
-            return Flattener(name, MOST_GROWTH * path.stat().st_size + GROWTH_ALWAYS).flat(value)
+            packer = Packer(name, MOST_GROWTH * path.stat().st_size + GROWTH_ALWAYS)
+            return packer.pack(value), packer.arrays
 
 
 def features_from_value(value: Any, path: Path, part: str | None) -> FeatureSource:
-    """The features and labels in a value from `as_python`."""
+    """The features and labels in a value from a child."""
     if isinstance(value, dict):
         return _from_dictionary(value, path, part)
     if isinstance(value, list) and len(value) == 2 and _axes(value[0]) in (2, 3) and _axes(value[1]) == 1:

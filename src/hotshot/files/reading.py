@@ -2,22 +2,28 @@
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hotshot.arrays import check_features
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.kept import Kept
-from hotshot.files.matlab import open_matlab
+from hotshot.files.arrays_files import (
+    HDF5_MAGIC,
+    NPY_MAGIC,
+    open_hdf5,
+    open_matlab,
+    open_npy,
+    open_npz,
+    write_npy,
+    write_npz,
+)
 from hotshot.files.native import open_safetensors, write_native
-from hotshot.files.numpy_files import open_npy, open_npz, write_npy, write_npz
+from hotshot.files.opening import check_size, damaged, opened
 from hotshot.files.parquet import open_parquet, write_parquet
 from hotshot.files.pickles import open_pickle
-from hotshot.files.source import FeatureSource, check_size, damaged, opened
+from hotshot.files.samples import FeatureSource, Samples
 from hotshot.files.tensors import LONGEST_HEADER
 from hotshot.files.text import open_text, shortest_floats, write_table
 from hotshot.files.torch_files import TORCH_MAGIC, open_torch
@@ -45,12 +51,13 @@ class Format:
 FORMATS = {
     "safetensors": Format("safetensors file", (".safetensors",), open_safetensors, write_native),
     "npz": Format(".npz file", (".npz",), open_npz, write_npz),
-    "npy": Format(".npy file", (".npy",), open_npy, write_npy, b"\x93NUMPY", has_parts=False),
+    "npy": Format(".npy file", (".npy",), open_npy, write_npy, NPY_MAGIC, has_parts=False),
     "csv": Format("CSV file", (".csv",), open_text, write_table, has_parts=False),
     "tsv": Format("TSV file", (".tsv", ".txt"), open_text, write_table, has_parts=False),
     "parquet": Format("Parquet file", (".parquet",), open_parquet, write_parquet, b"PAR1", has_parts=False),
     "torch": Format("torch file", (".pt", ".pth"), open_torch, None, TORCH_MAGIC),
     "matlab": Format("MATLAB file", (".mat",), open_matlab, None, b"MATLAB 5.0 MAT-file"),
+    "hdf5": Format("HDF5 file", (".h5", ".hdf5"), open_hdf5, None, HDF5_MAGIC),
     "pickle": Format("pickle", (".plk", ".pkl", ".pickle", ".p"), open_pickle),
 }
 
@@ -63,69 +70,22 @@ def by_suffix(path: Path) -> Format | None:
 # Wherever these are found instead of features, this is what to say.
 _REFUSED = (
     (b"\x1f\x8b", "is compressed with gzip", "unpack it with gunzip"),
-    (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "read it with h5py and save its arrays with numpy.savez(path, X=X, y=y)"),
     (b"MATLAB 7.3 MAT-file", "is a MATLAB 7.3 file (HDF5)", "save it with save(…, '-v7') in MATLAB"),
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "fetch the data with git lfs pull"),
 )
 _START = 2048
 
 
-@dataclass(frozen=True)
-class FeatureFile:
-    """Features and labels of a file, as ``read_features`` returns them; ``X, y = file`` works.
-
-    Attributes
-    ----------
-    X : array (samples, V)
-        Features.
-    y : array (samples,) or None
-        Labels; None if there are none.
-    about : dict
-        What the file states about its features, such as their extractor.
-    kept : Kept
-        Ids, texts, thumbnails and other columns of the samples.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = FeatureFile(np.eye(2), np.array(["wren", "kite"]))
-    >>> y.tolist()
-    ['wren', 'kite']
-    """
-
-    X: np.ndarray
-    y: Any
-    about: dict[str, Any] = field(default_factory=dict)
-    kept: Kept = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        if self.kept is None:
-            object.__setattr__(self, "kept", Kept.numbered(len(self.X)))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.X, self.y))
-
-    @property
-    def ids(self) -> Sequence[str]:
-        """Path, id or number of each sample."""
-        return self.kept.ids
-
-    @property
-    def texts(self) -> Sequence[str] | None:
-        """Text of each sample, if the features are of texts."""
-        return self.kept.texts
-
-
 def read_features(
     path: str | Path, *, part: str | None = None, labels: str | Path | None = None, labelled: bool = True
-) -> FeatureFile:
+) -> Samples:
     """Read and check the features and labels of a file; no code in the file is ever run.
 
     Parameters
     ----------
     path : path
-        A ``.safetensors``, ``.npz``, ``.npy``, ``.csv``, ``.tsv``, ``.parquet``, ``.pt`` or ``.mat`` file or a pickle;
-        ``file.npz:part`` selects one of several sets of samples.
+        A ``.safetensors``, ``.npz``, ``.npy``, ``.csv``, ``.tsv``, ``.parquet``, ``.pt``, ``.mat`` or ``.h5`` file or a
+        pickle; ``file.npz:part`` selects one of several sets of samples.
     part : str, optional
         The part, if it is not in the path.
     labels : path, optional
@@ -135,13 +95,13 @@ def read_features(
 
     Returns
     -------
-    FeatureFile
+    Samples
         Features in float32 or float64: shorter floats become float32, integers float64. It unpacks as ``X, y``.
 
     See Also
     --------
-    hotshot.features.open_features : Open a file that does not fit in memory.
-    hotshot.features.write_features : Write a file.
+    hotshot.files.open_features : Open a file that does not fit in memory.
+    hotshot.files.write_features : Write a file.
 
     Examples
     --------
@@ -166,7 +126,7 @@ def read_features(
     if y is not None:
         names, members = check_labels(y, len(X), f"y of {path}")
         y = names[members]
-    return FeatureFile(X, y, source.about, source.kept)
+    return Samples(X, y, source.columns, source.about)
 
 
 def open_features(
@@ -220,7 +180,7 @@ def open_features(
         raise InputError(source.unlabelled)
     width = 4 if source.dtype.kind == "f" and source.dtype.itemsize < 8 else 8
     # As floats, which few consumers do without.
-    check_size(source.path, (source.n_samples or 0) * source.n_features * width, "features, as floats,")
+    check_size(source.path, source.n_samples * source.n_features * width, "features, as floats,")
     return source
 
 

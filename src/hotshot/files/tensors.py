@@ -17,7 +17,7 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.source import damaged, map_bytes
+from hotshot.files.opening import damaged, map_bytes
 
 DTYPES = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1"}
 DTYPES |= {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "UIF" for size in (2, 4, 8)}

@@ -19,9 +19,9 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file
-from hotshot.files.kept import THUMBNAIL, Kept, are_numbered, is_kept, kept_of
-from hotshot.files.named import FEATURE_NAMES, LABEL_NAMES
-from hotshot.files.source import Batch, FeatureSource, check_size, labels_from_text, opened
+from hotshot.files.opening import check_size, opened
+from hotshot.files.roles import FEATURE_NAMES, LABEL_NAMES, are_numbered, columns_of, is_beside, labels_from_text
+from hotshot.files.samples import THUMBNAIL, Batch, Columns, FeatureSource
 from hotshot.formatting import listing, quoted
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> 
     """
     delimiter = _delimiter(path)
     layout, width = _layout(list(islice(_rows(path, delimiter), 2)), path)
-    n_samples, codes, classes, kept = _scan(path, delimiter, layout, lenient)
+    n_samples, codes, classes, columns = _scan(path, delimiter, layout, lenient)
     labels = None if layout.label is None else labels_from_text(classes, path)
     if labels is not None:
         check_size(path, n_samples * labels.itemsize, "labels")
 
-    def batches(rows: int) -> Iterator[Batch]:
+    def pieces(rows: int) -> Iterator[Batch]:
         read = _data(path, delimiter, layout, lenient)
         for some in slices(n_samples, rows):
             X = np.empty((some.stop - some.start, width))
@@ -117,7 +117,7 @@ def open_text(path: Path, part: str | None = None, *, lenient: bool = False) -> 
             yield X, None if labels is None else labels[codes[some]]
 
     dtype = np.dtype(np.float64)
-    return FeatureSource(path, n_samples, width, dtype, batches, {}, True, kept, layout.missing)
+    return FeatureSource(path, n_samples, width, dtype, pieces, {}, columns, layout.missing)
 
 
 def _delimiter(path: Path) -> str:
@@ -191,7 +191,7 @@ def _layout(first: list[list[str]], path: Path) -> tuple[Layout, int]:
     numbered = are_numbered([columns[i] for i in others if numeric[i]])
     possible = set(labels)
     kept = {
-        i for i in others if vector is not None or i in possible or is_kept(columns[i], numeric[i] and not numbered)
+        i for i in others if vector is not None or i in possible or is_beside(columns[i], numeric[i] and not numbered)
     }
     # Other columns of text are stored beside the features.
     texts = {i for i in others if i not in kept and has_names and sample[i].strip() and not numeric[i]}
@@ -216,7 +216,7 @@ def _is_line_of_names(cells: list[str]) -> bool:
     counted = counts in [[str(i) for i in range(first, first + len(counts))] for first in (0, 1)]
     if not words:
         return counted and len(counts) > 2
-    return counted and (not words[0] or is_kept(words[0]) or words[0].lower() in LABEL_NAMES)
+    return counted and (not words[0] or is_beside(words[0]) or words[0].lower() in LABEL_NAMES)
 
 
 def _label_columns(
@@ -227,7 +227,7 @@ def _label_columns(
     if not labels:
         # Without a known name, the only column of text is the label.
         words = [i for i, cell in enumerate(sample) if not _is_number(cell) and i != vector]
-        labels = [i for i in words if not is_kept(columns[i])]
+        labels = [i for i in words if not is_beside(columns[i])]
     if len(labels) == 1:
         return labels, ""
     found = listing(quoted(columns[i]) for i in labels) if labels else "none"
@@ -237,7 +237,7 @@ def _label_columns(
     )
 
 
-def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[int, np.ndarray, list[str], Kept]:
+def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[int, np.ndarray, list[str], Columns]:
     """The number of rows, the index of the label of each, the distinct labels, and the other stored columns."""
     codes: dict[str, int] = {}
     found, number = array("q"), 0
@@ -261,7 +261,7 @@ def _scan(path: Path, delimiter: str, layout: Layout, lenient: bool) -> tuple[in
                 raise InputError(f"{path} has no label in row {number} of the data: give every sample a label.")
             found.append(codes.setdefault(label, len(codes)))
     columns = {layout.columns[column]: values for column, values in kept.items()}
-    return number, np.array(found, dtype=np.int64), list(codes), kept_of(columns, number)
+    return number, np.array(found, dtype=np.int64), list(codes), columns_of(columns, number)
 
 
 def _is_vector(cell: str) -> bool:
@@ -336,8 +336,8 @@ def write_table(path: Path, content: Content) -> None:
     If not all other columns can be told from features by their names, one column holds all features.
     """
     content.refuse_nul(path)
-    kept = {name: values for name, values in content.kept.stored().items() if name != THUMBNAIL}
-    others = [name for name in kept if not is_kept(name)]
+    kept = {name: values for name, values in content.columns.items() if name != THUMBNAIL}
+    others = [name for name in kept if not is_beside(name)]
     taken = [name for name in kept if name.lower() in (*LABEL_NAMES, *FEATURE_NAMES)]
     if taken or (others and not content.classes):
         raise InputError(

@@ -6,6 +6,7 @@ those that arrays of NumPy need.
 
 import importlib.metadata
 import re
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import numpy as np
 
 from hotshot.errors import InputError
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
-from hotshot.files.flat import Flattener, Items
+from hotshot.files.opening import check_size, damaged, most_bytes
+from hotshot.files.packing import Packer, as_text
 from hotshot.files.pickles import features_from_value
-from hotshot.files.source import FeatureSource, check_size, damaged, most_bytes
-from hotshot.files.unpickling import InvalidPickleError, as_text, refuse_invalid, refused_name
+from hotshot.files.samples import FeatureSource
+from hotshot.files.unpickling import InvalidPickleError, refuse_invalid, refused_name
 from hotshot.formatting import quoted
 
 # A pickle that begins with it, as torch before 1.6 wrote.
@@ -67,12 +69,13 @@ def check_torch(path: Path) -> None:
 
 
 def read_values(path: Path, name: str) -> Any:
-    """The value of a torch file; runs in the child."""
+    """The value of a torch file, packed; runs in the child."""
     with path.open("rb") as file, refuse_invalid(file, name, "torch file"):
-        return Flattener(name, most_bytes(path), _as_array).flat(_loaded(file, name))
+        packer = Packer(name, most_bytes(path), _as_array)
+        return packer.pack(_loaded(file, name)), packer.arrays
 
 
-def read_state(path: Path, name: str) -> Items:
+def read_state(path: Path, name: str) -> Any:
     """The weights in a torch file; runs in the child."""
     import torch
 
@@ -88,9 +91,9 @@ def read_state(path: Path, name: str) -> Items:
         # A tensor may be one number, expanded.
         check_size(path, sum(4 * x.numel() for x in tensors.values()), "weights")
         arrays = {key: _as_array(x) for key, x in tensors.items()}
+        packer = Packer(name, sys.maxsize)
         real = {key: x for key, x in arrays.items() if isinstance(x, np.ndarray) and x.dtype.kind in "biuf"}
-        weights = {key: np.asarray(x, order="C") for key, x in real.items()}
-        return Items(tuple(weights), tuple(weights.values()))
+        return packer.pack(real), packer.arrays
 
 
 def _loaded(file: Any, name: str) -> Any:

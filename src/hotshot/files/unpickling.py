@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.source import is_text
+from hotshot.files.packing import as_text
+from hotshot.files.roles import is_text
 from hotshot.formatting import on_one_line
 
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -46,7 +47,7 @@ class Known:
 
 
 class Dictionary(dict[Any, Any]):
-    """A dictionary of any kind; its attributes, such as the metadata of torch's weights, are ignored."""
+    """A dictionary of any kind; its attributes are ignored."""
 
     def __setstate__(self, state: Any) -> None:
         pass
@@ -83,16 +84,6 @@ class Array(np.ndarray):
         _, shape, dtype, fortran, data = state
         view = _view(data, dtype, shape, "F" if fortran else "C")
         super().__setstate__((1, shape, view.dtype, bool(fortran), bytes(data)))  # type: ignore[arg-type]
-
-
-def as_text(value: Any) -> str | None:
-    """Text; bytes from Python 2 are decoded as UTF-8, or else as Latin-1, in which every byte is valid."""
-    if not isinstance(value, (bytes, bytearray, memoryview)):
-        return value if type(value) is str else None
-    try:
-        return bytes(value).decode()
-    except UnicodeDecodeError:
-        return bytes(value).decode("latin-1")
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

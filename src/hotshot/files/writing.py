@@ -1,7 +1,7 @@
 """Writing feature files in every format that is not a pickle."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ import numpy as np
 from hotshot.arrays import as_array, to_numpy
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import check_writable
-from hotshot.files.kept import Kept
-from hotshot.files.reading import FORMATS, FeatureFile, by_suffix
-from hotshot.files.source import ROWS_AT_ONCE, FeatureSource, in_memory, integer_array, is_text
+from hotshot.files.reading import FORMATS, by_suffix
+from hotshot.files.roles import integer_array, is_text
+from hotshot.files.samples import ROWS_AT_ONCE, FeatureSource, Samples, in_memory
 from hotshot.formatting import quoted
 from hotshot.labels import check_labels
 
@@ -24,7 +24,7 @@ FLOATS = ("float16", "float32", "float64")
 
 def write_features(
     path: str | Path,
-    source: FeatureSource | FeatureFile | tuple[Any, Any],
+    source: FeatureSource | Samples | tuple[Any, Any],
     *,
     dtype: str | np.dtype | None = None,
     about: dict[str, Any] | None = None,
@@ -39,7 +39,7 @@ def write_features(
     path : path
         A ``.safetensors``, ``.npz``, ``.npy`` (labels go to ``name.labels.npy``), ``.csv``, ``.tsv`` or ``.parquet``
         file.
-    source : FeatureSource, FeatureFile or pair
+    source : FeatureSource, Samples or pair
         A pair is features (samples, V) and labels (samples,) or None. Ids, texts and other columns of the samples are
         written to all formats except ``.npy``; thumbnails to ``.safetensors`` and ``.parquet``.
     dtype : {"float16", "float32", "float64"}, optional
@@ -71,19 +71,17 @@ def write_features(
         raise ParameterError(f"Features are written as {written}; {why}: choose one of these suffixes.")
     check_writable(path)
     if not isinstance(source, FeatureSource):
-        X, y = source
-        said, kept = (source.about, source.kept) if isinstance(source, FeatureFile) else ({}, None)
-        source = _source(X, y, said, kept)
+        source = _source(source if isinstance(source, Samples) else Samples(*source))
     kind.write(path, check_content(source, dtype, about))
 
 
-def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> FeatureSource:
-    """Arrays in memory as a source; they must have the form of features and labels, but may hold NaN."""
-    features = to_numpy(as_array(X, "X"))
+def _source(samples: Samples) -> FeatureSource:
+    """Samples in memory as a source; they must have the form of features and labels, but may hold NaN."""
+    features, y, path = to_numpy(as_array(samples.X, "X")), samples.y, Path("features")
     if features.ndim != 2 or 0 in features.shape or features.dtype.kind not in "fiub":
         raise InputError(f"X must be a real (samples, features) array, got shape {features.shape} {features.dtype}.")
     if y is None:
-        return in_memory(Path("features"), features, lambda some: None, about, kept=kept, unlabelled=_UNLABELLED)
+        return in_memory(path, features, None, samples.about, samples.columns, _UNLABELLED)
     if isinstance(y, (list, tuple)) and all(type(label) is int for label in y):
         # NumPy would make floats of integers of which one needs all of 64 bits.
         y = integer_array(y, Path("y"))
@@ -93,7 +91,7 @@ def _source(X: Any, y: Any, about: dict[str, Any], kept: Kept | None) -> Feature
         raise InputError(f"y must hold strings, integers, booleans or floats, got {classes.dtype}.")
     if not is_text(labels):
         raise InputError("y holds labels with invalid characters: rename them.")
-    return in_memory(Path("features"), features, lambda some: labels[some], about, kept=kept)
+    return in_memory(path, features, labels, samples.about, samples.columns)
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Content:
     classes: list[Any]
     label_type: str
     about: dict[str, Any]
-    kept: Kept
+    columns: Mapping[str, Sequence[Any]]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -165,8 +163,7 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
         codes.append(np.array([known.setdefault(label, len(known)) for label in y.tolist()], dtype=np.int64))
     if first == 0 or len(types) > 1:
         raise InputError(f"{source.path} has no samples, or labels of several types: use one type.")
-    kept = Kept.numbered(first) if source.n_samples is None else source.kept
-    if {len(values) for values in (kept.ids, *kept.stored().values())} != {first}:
+    if any(len(values) != first for values in source.columns.values()):
         raise InputError(
             f"{source.path} has {first} samples and another number of ids, texts or other columns: write it again."
         )
@@ -174,7 +171,7 @@ def check_content(source: FeatureSource, dtype: str | np.dtype | None, about: di
     header = dict(source.about if about is None else about)
     # Of older files: it was that of the source.
     header.pop("hash", None)
-    return Content(source, first, target, all_codes, classes, "".join(types), header, kept)
+    return Content(source, first, target, all_codes, classes, "".join(types), header, source.columns)
 
 
 def converted(X: np.ndarray, dtype: np.dtype, first: int) -> np.ndarray:

@@ -18,7 +18,8 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.encoders import thumbnails
 from hotshot.errors import InputError, LeftOutWarning
-from hotshot.files import Kept, open_features
+from hotshot.files import Samples, open_features
+from hotshot.files.samples import ID, THUMBNAIL
 from hotshot.formatting import count, listing, quoted
 from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
@@ -104,7 +105,7 @@ class Rows:
     ids: Sequence[str]
     labels: list[str] | None
     columns: dict[str, list[Any]]
-    kept: Kept | None = None
+    kept: Samples | None = None
     errors: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -123,7 +124,7 @@ class Rows:
             return Previews(ids, thumbnails=tuple(made.get(i, b"") for i in range(len(ids))))
         if content and isinstance(content[0], str):
             return Previews(ids, tuple(content))
-        kept = Kept(ids) if self.kept is None else self.kept[some]
+        kept = Samples(ids) if self.kept is None else self.kept[some]
         stored = zip(kept.thumbnails or (), small, strict=False)
         return Previews(ids, tuple(kept.texts or ()), tuple(image if wanted else b"" for image, wanted in stored))
 
@@ -194,20 +195,15 @@ def _features(path: Path) -> Inputs:
     label = None if source.unlabelled else LABEL
 
     def batches(size: int) -> Iterator[Rows]:
-        first = 0
-        for X, y in source.batches(size):
-            kept = source.kept[first : first + len(X)]
-            labels = None if y is None else [as_text(one) for one in y.tolist()]
-            texts = {} if kept.texts is None else {TEXT: list(kept.texts)}
-            columns = {name: list(values) for name, values in kept.columns.items()}
-            # An id that is made of columns is redundant beside them.
-            ids = {} if columns else {"id": list(kept.ids)}
-            yield Rows(X, kept.ids, labels, {**ids, **texts, **columns, **({LABEL: labels} if labels else {})}, kept)
-            first += len(X)
+        for batch in source.batches(size):
+            labels = None if batch.y is None else [as_text(one) for one in batch.y.tolist()]
+            columns = {name: list(batch.columns[name]) for name in names}
+            yield Rows(batch.X, batch.ids, labels, {**columns, **({LABEL: labels} if labels else {})}, batch)
 
-    kept = source.kept
-    texts = [] if kept.texts is None else [TEXT]
-    known = [*([] if kept.columns else ["id"]), *texts, *kept.columns, *([label] if label else [])]
+    names = [name for name in source.columns if name not in (ID, THUMBNAIL)]
+    # An id that is made of columns is redundant beside them.
+    names = [*([] if set(names) - {TEXT} else [ID]), *names]
+    known = [*names, *([label] if label else [])]
     return Inputs(str(path), FEATURES, tuple(known), label, source.n_samples, batches, source.about)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.named import LABEL_NAMES
-from hotshot.files.source import json_object
+from hotshot.files.opening import json_object
+from hotshot.files.roles import LABEL_NAMES
 from hotshot.files.text import cell_reader, checked_lines, opened_lines
 from hotshot.formatting import did_you_mean, listing, quoted
 

@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from hotshot.files import Kept
+from hotshot.files import Samples
 
 # Bytes of texts and thumbnails on one page.
 MOST_BYTES = 2_000_000
@@ -30,7 +30,7 @@ class PageInputs:
         self._places: dict[str, int] = {}
         self._room = MOST_BYTES
 
-    def add(self, kept: Kept, settings: list[dict[str, Any]]) -> dict[str, Any]:
+    def add(self, kept: Samples, settings: list[dict[str, Any]]) -> dict[str, Any]:
         """What the page says of the samples in the tasks of an explorer, as JSON.
 
         `rows` has, for each row of which more is known than its number, the id, or None, and the places in `values` of
@@ -41,7 +41,7 @@ class PageInputs:
             found = [_text(kept, row), _thumbnail(kept, row)]
             places = [None if value is None else self._place(value) for value in found]
             left_out += any(place is None for value, place in zip(found, places, strict=True) if value is not None)
-            name = None if kept.is_numbered else _shown(kept.ids[row], LONGEST_ID, end=True)
+            name = None if "id" not in kept.columns else _shown(kept.ids[row], LONGEST_ID, end=True)
             if (name, *places) != (None, None, None):
                 rows[row] = [name, *places]
         return {"rows": rows, "left_out": left_out}
@@ -70,11 +70,11 @@ def _rows(settings: list[dict[str, Any]]) -> Iterator[int]:
         yield from (row for *_, row in task["queries"])
 
 
-def _text(kept: Kept, row: int) -> str | None:
+def _text(kept: Samples, row: int) -> str | None:
     return _shown(kept.texts[row], LONGEST_TEXT) or None if kept.texts is not None else None
 
 
-def _thumbnail(kept: Kept, row: int) -> str | None:
+def _thumbnail(kept: Samples, row: int) -> str | None:
     content = b"" if kept.thumbnails is None else kept.thumbnails[row]
     kind = next((kind for kind, start in IMAGES.items() if start.match(content)), None)
     return None if kind is None else f"data:{kind};base64,{b64encode(content).decode()}"

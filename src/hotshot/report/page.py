@@ -17,7 +17,7 @@ from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
-from hotshot.files.source import opened
+from hotshot.files.opening import opened
 from hotshot.report.inputs import PageInputs
 from hotshot.report.reproduction import is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
@@ -48,7 +48,7 @@ def make_report(
         Run folders and folders of reproductions.
     read : callable
         Called with a ``Source``, returns base classes, features and labels of the novel classes and, if known, their
-        ids, texts and thumbnails (``Kept``).
+        ids, texts and thumbnails (``Samples``).
     data : Source, optional
         Where the data are now, if they have moved since the run.
     reference : str, optional

@@ -8,7 +8,7 @@ from typing import Any
 from hotshot.errors import InputError
 from hotshot.evaluation.tables import PUBLISHED, Number, Table
 from hotshot.files.objects import LONGEST_DOCUMENT, read_object, refuse_damage
-from hotshot.files.source import opened
+from hotshot.files.opening import opened
 from hotshot.formatting import count, listed
 from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED

@@ -10,7 +10,7 @@ import numpy as np
 from hotshot.arrays import check_features
 from hotshot.bank import BaseClasses
 from hotshot.errors import InputError
-from hotshot.files import Kept
+from hotshot.files import Samples
 from hotshot.report.inputs import PageInputs
 
 
@@ -45,7 +45,7 @@ class Source:
 
 
 # Base classes, features and labels of the novel classes, and what these were taken of, which a reader may leave out.
-Data = tuple[BaseClasses, np.ndarray, np.ndarray, Kept]
+Data = tuple[BaseClasses, np.ndarray, np.ndarray, Samples]
 Reader = Callable[[Source], Data | tuple[BaseClasses, np.ndarray, np.ndarray]]
 
 
@@ -90,7 +90,7 @@ def read_source(source: Source, read: Reader) -> Data:
     except InputError as error:
         raise InputError(f"{error} Pass the files of the run with --base and --novel.") from None
     X = check_features(X, "X_novel")
-    kept = rest[0] if rest else Kept.numbered(len(X))
+    kept = rest[0] if rest else Samples(X)
     if len(kept) != len(X):
         raise InputError(
             f"`read` returned {len(X)} novel samples and {len(kept)} ids: it must return one id per sample."

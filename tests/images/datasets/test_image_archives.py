@@ -76,7 +76,7 @@ def test_a_file_twice_is_refused(tmp_path, pack):
 
 
 def test_a_bomb_is_refused_before_it_fills_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("hotshot.files.source.ALWAYS_ALLOWED", 2**20)
+    monkeypatch.setattr("hotshot.files.opening.ALWAYS_ALLOWED", 2**20)
     path = tmp_path / "bomb.tar.gz"
     path.write_bytes(gzip.compress(bytes(2**24)))
     with pytest.raises(InputError, match=r"bomb.tar.gz holds data of .* may unpack to .* damaged or hostile"):

@@ -51,7 +51,7 @@ def test_the_path_and_a_thumbnail_of_each_image_are_kept(tmp_path, side, shown):
     split = split_of(count=9, side=side)
     split.images[4] = (255, 0, 0)
     extract_split(mean_colour(), split, tmp_path / "a.safetensors", about={})
-    kept = read_features(tmp_path / "a.safetensors").kept
+    kept = read_features(tmp_path / "a.safetensors")
     assert list(kept.ids) == split.ids
     found = [np.asarray(Image.open(BytesIO(data))) for data in kept.thumbnails]
     assert {image.shape for image in found} == {(shown, shown, 3)}
@@ -89,7 +89,7 @@ def test_an_interrupted_extraction_resumes_and_writes_the_same_file(tmp_path, st
     found = read_features(tmp_path / "a.safetensors")
     np.testing.assert_allclose(found.X, split.images.mean(axis=(1, 2)), rtol=1e-5)
     assert list(found.ids) == split.ids
-    assert len(found.kept.thumbnails) == 30
+    assert len(found.thumbnails) == 30
 
 
 def test_leftovers_of_another_extraction_are_not_used(tmp_path):

@@ -8,7 +8,7 @@ same lists, which are included here.
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.source import damaged
+from hotshot.files.opening import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.dataset import DISK_NAMES, Classes, Found, text_lines

@@ -7,7 +7,7 @@ Counting classes from 0, even numbers are base classes, 1, 5, 9… validation an
 import re
 
 from hotshot.errors import InputError
-from hotshot.files.source import damaged
+from hotshot.files.opening import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets.dataset import Found, listed_images, missing_splits, text_lines
 from hotshot.images.datasets.entries import Entry, Tree

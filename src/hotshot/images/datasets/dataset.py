@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.source import damaged
+from hotshot.files.opening import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets.entries import Entry, Tree
 from hotshot.images.datasets.pixels import EncodedImage, ImageReference

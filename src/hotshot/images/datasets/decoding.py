@@ -18,10 +18,10 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.arrays_files import map_npy, write_array
 from hotshot.files.atomic import replace_file, replace_folder, write_json
-from hotshot.files.kept import Rows
-from hotshot.files.numpy_files import map_npy, write_array
 from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.files.samples import Lazy
 from hotshot.formatting import count, listing
 from hotshot.images.datasets.dataset import ImageSplit
 from hotshot.images.datasets.pixels import CorruptImageError, ImageReference, pillow
@@ -143,7 +143,7 @@ def _cached(place: Path, header: dict[str, Any], split: ImageSplit) -> DecodedSp
     if images.shape != shape or images.dtype != np.uint8 or len(kept) != len(images):
         return None
     # Names that are not valid text are escaped.
-    ids = Rows(lambda row: split.images[row].name.encode(errors="backslashreplace").decode(), kept.tolist())
+    ids = Lazy(lambda row: split.images[row].name.encode(errors="backslashreplace").decode(), kept.tolist())
     return DecodedSplit(images, split.labels[kept], split.names, kept, corrupt, header["fingerprint"], place, ids)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.source import map_bytes, opened
+from hotshot.files.opening import map_bytes, opened
 from hotshot.formatting import quoted
 from hotshot.images.datasets.pixels import SUFFIXES
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.source import damaged
+from hotshot.files.opening import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from hotshot.files.opening import damaged
 from hotshot.files.pickles import load_pickle
-from hotshot.files.source import damaged
 from hotshot.files.unpickling import as_text
 from hotshot.images.datasets.entries import Entry, FileEntry
 

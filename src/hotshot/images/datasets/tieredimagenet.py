@@ -11,8 +11,8 @@ from io import BytesIO
 import numpy as np
 
 from hotshot.errors import InputError
-from hotshot.files.numpy_files import read_npy_header
-from hotshot.files.source import damaged
+from hotshot.files.arrays_files import read_npy_header
+from hotshot.files.opening import damaged
 from hotshot.formatting import quoted
 from hotshot.images.datasets import pickled
 from hotshot.images.datasets.class_folders import split_trees, splits_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hotshot.errors import InputError
-from hotshot.files.source import check_size, damaged, map_bytes
+from hotshot.files.opening import check_size, damaged, map_bytes
 from hotshot.formatting import quoted
 from hotshot.images.datasets.entries import Entry, FileEntry, Members, SliceEntry, Tree, is_system_file, make_tree
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hotshot.errors import InputError, ParameterError, RunError
-from hotshot.files.source import map_bytes
+from hotshot.files.opening import map_bytes
 from hotshot.formatting import readable_size, reason
 from hotshot.images.backbones import require_device
 from hotshot.images.extraction.extractor import Extractor, side_of, tried

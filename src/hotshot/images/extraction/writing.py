@@ -14,8 +14,9 @@ import torch
 
 from hotshot.arrays import slices
 from hotshot.errors import InputError
-from hotshot.files import FeatureFile, Kept, write_features
+from hotshot.files import Samples, write_features
 from hotshot.files.atomic import hold
+from hotshot.files.samples import ID, TEXT, THUMBNAIL
 from hotshot.images.datasets import DecodedSplit
 from hotshot.images.datasets.pixels import pillow
 from hotshot.images.extraction.extractor import Extractor
@@ -76,8 +77,8 @@ def extract_split(
                 watch(done, len(split))
         seconds = time.perf_counter() - start
         X = np.memmap(part, dtype=np.float32, mode="r", offset=first, shape=(len(split), int(width or 0)))
-        kept = Kept(split.ids or Kept.numbered(len(split)).ids, thumbnails=_thumbnails(split))
-        write_features(out, FeatureFile(X, np.array(split.names)[split.labels], kept=kept), about=about)
+        columns = {**({ID: split.ids} if split.ids else {}), THUMBNAIL: _thumbnails(split)}
+        write_features(out, Samples(X, np.array(split.names)[split.labels], columns), about=about)
         del X
         # Under the lock. Windows removes no open file: there, whoever finds the features complete does.
         with suppress(PermissionError):
@@ -151,6 +152,6 @@ def extract_texts(
         found.append(embed(texts[rows]))
         if watch is not None:
             watch(rows.stop, len(texts))
-    kept = Kept(Kept.numbered(len(texts)).ids if ids is None else ids, texts)
+    columns = {**({} if ids is None else {ID: ids}), TEXT: texts}
     y = None if labels is None else np.array(labels)
-    write_features(out, FeatureFile(np.concatenate(found), y, kept=kept), about=about)
+    write_features(out, Samples(np.concatenate(found), y, columns), about=about)

@@ -1,11 +1,14 @@
-"""`.npy` and `.npz`: features mapped or read a few rows at a time, without trusting headers or archives."""
+"""Files of named arrays: `.npy` and `.npz`, mapped or read a few rows at a time, MATLAB's `.mat`, and HDF5."""
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import math
 import os
+import re
+import sys
 import warnings
 import zipfile
 import zlib
@@ -20,27 +23,21 @@ import numpy as np
 from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
-from hotshot.files.named import features_from_arrays
-from hotshot.files.source import (
-    ALWAYS_ALLOWED,
-    ROWS_AT_ONCE,
-    FeatureSource,
-    blocks,
-    check_size,
-    damaged,
-    is_text,
-    label_array,
-    opened,
-)
+from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
+from hotshot.files.opening import ALWAYS_ALLOWED, check_size, damaged, opened
+from hotshot.files.packing import Packer
+from hotshot.files.roles import FEATURE_NAMES, LABEL_NAMES, features_from_arrays, is_text, label_array
+from hotshot.files.samples import ID, ROWS_AT_ONCE, TEXT, FeatureSource, blocks
 from hotshot.files.text import read_label_lines
-from hotshot.formatting import on_one_line, quoted, readable_size
+from hotshot.formatting import listing, on_one_line, quoted, readable_size
 
 if TYPE_CHECKING:
     from hotshot.files.writing import Content
 
+NPY_MAGIC, HDF5_MAGIC = b"\x93NUMPY", b"\x89HDF\r\n\x1a\n"
 _MOST_DIMENSIONS = 32
 # A header of plain numbers is far shorter.
-_LONGEST = 2**14
+_LONGEST_HEADER = 2**14
 # What the labels of `name.npy` may be called.
 _BESIDE = ("{}.labels.npy", "{}_labels.npy", "{}.labels.txt", "{}.labels.csv")
 _PAIRS = {"X": "y", "x": "y", "features": "labels"}
@@ -50,6 +47,9 @@ _ENCRYPTED = 0x1
 # What zipfile says of damage, of encrypted members, of methods it lacks and of sizes that no file has.
 _FAULTS = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, OverflowError)
 _LOCAL_HEADER = 30
+
+
+# --- .npy
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def read_npy_header(file: IO[bytes], what: str, path: Path) -> NpyHeader:
     """The header at the current position of a file; error messages call the array `what`."""
     form = np.lib.format
     # No header may ask for more.
-    text = io.BytesIO(file.read(_LONGEST))
+    text = io.BytesIO(file.read(_LONGEST_HEADER))
     try:
         with warnings.catch_warnings():
             # NumPy warns of headers of Python 2.
@@ -147,10 +147,40 @@ def find_labels(path: Path) -> Path | None:
     return next((path.parent / name for name in _beside(path) if (path.parent / name).exists()), None)
 
 
+def write_npy(path: Path, content: Content) -> None:
+    """Write the features, and beside them `name.labels.npy` with the labels."""
+    if not content.classes:
+        beside = find_labels(path)
+        if beside is not None:
+            raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
+        with replace_file(path) as file:
+            write_array(file, content.shape, content.dtype, content.blocks())
+        return
+    with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
+        write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
+        write_array(features, content.shape, content.dtype, content.blocks())
+
+
+def _labels(content: Content) -> Iterable[np.ndarray]:
+    classes = content.class_array
+    return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
+
+
+def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray] = ()) -> None:
+    """Write an `.npy` header, whose length is the same for any number of rows, and blocks of numbers."""
+    dtype = dtype.newbyteorder("<")
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, dtype=dtype).data)
+
+
+# --- .npz
+
+
 def open_npz(path: Path, part: str | None) -> FeatureSource:
     """Features and labels of an `.npz` file; only the needed arrays are unpacked."""
     arrays: dict[str, Member] = {}
-    with _opened(path) as archive:
+    with _archive(path) as archive:
         _check_members(archive, path)
         for info in archive.infolist():
             if info.filename.endswith(".npy"):
@@ -180,18 +210,13 @@ class Member:
         """Type in the file."""
         return self.header.dtype
 
-    @property
-    def streams(self) -> bool:
-        """Whether `blocks` needs memory for one block only: not in Fortran order, where rows are scattered."""
-        return not self.header.fortran or len(self.header.shape) < 2
-
     def reshape(self, *shape: int) -> Member:
         """The same numbers in another shape; its first size may be -1."""
         first = math.prod(self.shape) // math.prod(shape[1:]) if shape[0] == -1 else shape[0]
         return replace(self, shape=(first, *shape[1:]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        with _opened(self.path) as archive, archive.open(self.name) as file:
+        with _archive(self.path) as archive, archive.open(self.name) as file:
             file.read(self.header.start)
             flat = self._read(file, math.prod(self.header.shape))
         order = "F" if self.header.fortran else "C"
@@ -199,12 +224,12 @@ class Member:
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """Yield so many rows at a time."""
-        if not self.streams:
+        """Yield so many rows at a time; in Fortran's order, which scatters rows, the array is read whole."""
+        if self.header.fortran and len(self.header.shape) > 1:
             yield from blocks(np.asarray(self), rows)
             return
         width = math.prod(self.shape[1:])
-        with _opened(self.path) as archive, archive.open(self.name) as file:
+        with _archive(self.path) as archive, archive.open(self.name) as file:
             file.read(self.header.start)
             for some in slices(self.shape[0], rows):
                 count = some.stop - some.start
@@ -218,7 +243,7 @@ class Member:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """An open archive; its errors are raised as one sentence."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -262,7 +287,7 @@ def write_npz(path: Path, content: Content) -> None:
     arrays: list[tuple[str, Any, np.dtype, Iterable[np.ndarray]]] = [
         ("X", content.shape, content.dtype, content.blocks()),
         ("y", content.codes.shape, content.class_array.dtype, _labels(content)),
-        *(_texts(path, f"{name}s", kept) for name, kept in content.kept.stored().items() if name in ("id", "text")),
+        *(_texts(path, f"{name}s", content.columns[name]) for name in (ID, TEXT) if name in content.columns),
         ("about", about.shape, about.dtype, [about]),
     ]
     with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
@@ -272,20 +297,6 @@ def write_npz(path: Path, content: Content) -> None:
             # Without a date, the same features make the same file.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 write_array(member, shape, dtype, blocks)
-
-
-def write_npy(path: Path, content: Content) -> None:
-    """Write the features, and beside them `name.labels.npy` with the labels."""
-    if not content.classes:
-        beside = find_labels(path)
-        if beside is not None:
-            raise InputError(f"{beside} would be taken for the labels of {path}, which has none: remove it.")
-        with replace_file(path) as file:
-            write_array(file, content.shape, content.dtype, content.blocks())
-        return
-    with replace_files(path, path.with_suffix(".labels.npy")) as (features, labels):
-        write_array(labels, content.codes.shape, content.class_array.dtype, _labels(content))
-        write_array(features, content.shape, content.dtype, content.blocks())
 
 
 def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.dtype, Iterable[np.ndarray]]:
@@ -307,14 +318,137 @@ def _texts(path: Path, name: str, values: Sequence[str]) -> tuple[str, Any, np.d
     return name, (len(values),), dtype, blocks()
 
 
-def _labels(content: Content) -> Iterable[np.ndarray]:
-    classes = content.class_array
-    return (classes[content.codes[some]] for some in slices(len(content.codes), ROWS_AT_ONCE))
+# --- .mat
 
 
-def write_array(file: IO[bytes], shape: tuple[int, ...], dtype: np.dtype, blocks: Iterable[np.ndarray] = ()) -> None:
-    """Write an `.npy` header, whose length is the same for any number of rows, and blocks of numbers."""
-    dtype = dtype.newbyteorder("<")
-    np.lib.format.write_array_header_1_0(file, {"descr": dtype.str, "fortran_order": False, "shape": shape})
-    for block in blocks:
-        file.write(np.ascontiguousarray(block, dtype=dtype).data)
+def open_matlab(path: Path, part: str | None = None) -> FeatureSource:
+    """Features in a `.mat` file up to version 7: a matrix X (samples, V) and labels y, or one matrix per class.
+
+    Labels may be a row or a column of numbers, a matrix of characters or a cell array of text. MATLAB's numbers are
+    floats by default: labels without a fractional part are read as integers. Variables that are neither numbers
+    nor text are ignored. `part` chooses one of several sets, such as `X_base` with `y_base`.
+    """
+    return features_from_arrays(read_in_child(read_matlab, path, GROWTH_OF_COMPRESSED), path, part=part)
+
+
+def read_matlab(path: Path, name: str) -> Any:
+    """The variables that are numbers or text, by name, packed; runs in the child."""
+    with path.open("rb") as file:
+        start = file.read(520)
+    if start[:10] == b"MATLAB 7.3" or HDF5_MAGIC in (start[:8], start[512:]):
+        raise InputError(f"{name} is a MATLAB 7.3 file (HDF5): save it with save(…, '-v7') in MATLAB.")
+    try:
+        values = _variables(path)
+        converted = {key: _matlab_array(value, key, path) for key, value in values.items()}
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Any error of SciPy is due to the file.
+        reason = on_one_line(str(error) or type(error).__name__).rstrip(".")
+        raise InputError(f"{name} is not a valid MATLAB file ({reason}): copy or save it again.") from None
+    arrays = {key: value for key, value in converted.items() if value is not None}
+    if not arrays:
+        raise InputError(
+            f"{name} holds no real numbers and no text, only {listing(map(quoted, values)) or 'nothing'}: save X and y "
+            "as plain variables."
+        )
+    packer = Packer(name, sys.maxsize)
+    return packer.pack(arrays), packer.arrays
+
+
+def _variables(path: Path) -> dict[str, Any]:
+    """All variables, with numbers in the type they have in MATLAB; complex ones that are not features are left out."""
+    from scipy.io import loadmat
+
+    with warnings.catch_warnings():
+        # SciPy goes on after a warning, with a text in place of the numbers or without their imaginary part.
+        warnings.simplefilter("error")
+        try:
+            values = loadmat(path, appendmat=False, mat_dtype=True)
+        except np.exceptions.ComplexWarning:
+            as_stored = loadmat(path, appendmat=False)
+            real = [key for key, value in as_stored.items() if getattr(value, "dtype", np.dtype(bool)).kind != "c"]
+            for key in as_stored.keys() - set(real):
+                if _words(key) & FEATURE_NAMES:
+                    raise InputError(
+                        f"{path} holds complex numbers in {quoted(key)}: take their real part or their modulus."
+                    ) from None
+            values = loadmat(path, appendmat=False, mat_dtype=True, variable_names=real)
+    return {key: value for key, value in values.items() if not key.startswith("__")}
+
+
+def _matlab_array(value: Any, key: str, path: Path) -> np.ndarray | None:
+    """A variable as an array of numbers or text; None if it is neither."""
+    if hasattr(value, "toarray"):
+        check_size(path, 8 * math.prod(value.shape), f"the sparse matrix {quoted(key)}")
+        if hasattr(value, "check_format"):
+            # SciPy writes to wherever the indices point.
+            value.check_format(full_check=True)
+        value = value.toarray()
+    if value.dtype.kind == "O":
+        cells = [str(cell.item()) if cell.size else "" for cell in value.flat if _is_matlab_text(cell)]
+        return np.array(cells, dtype=object).reshape(value.shape) if len(cells) == value.size else None
+    if value.dtype.kind == "U":
+        # MATLAB fills the rows of a matrix of characters with blanks.
+        return np.char.rstrip(value) if value.size > 1 else value
+    if value.dtype.kind not in "fiub":
+        return None
+    value = value.astype(value.dtype.newbyteorder("="), copy=False)
+    is_label = bool(_words(key) & LABEL_NAMES) and not _words(key) & FEATURE_NAMES
+    integral = value.dtype.kind == "f" and bool(((value == np.floor(value)) & (np.abs(value) < 2**53)).all())
+    return value.astype(np.int64) if is_label and integral else value
+
+
+def _is_matlab_text(cell: Any) -> bool:
+    return isinstance(cell, np.ndarray) and (cell.dtype.kind == "U" or not cell.size) and cell.size <= 1
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[_./\- ]+", name.lower()))
+
+
+# --- HDF5
+
+
+def open_hdf5(path: Path, part: str | None = None) -> FeatureSource:
+    """Features in an HDF5 file: named datasets, or those of Chen et al. 2019, `all_feats`, `all_labels` and `count`."""
+    if importlib.util.find_spec("h5py") is None:
+        raise InputError(
+            f"{path} is an HDF5 file: pip install 'hotshot[hdf5]', or read it with h5py and save its arrays with "
+            "numpy.savez(path, X=X, y=y)."
+        )
+    arrays = read_in_child(read_hdf5, path, GROWTH_OF_COMPRESSED, library="h5py")
+    if {"all_feats", "all_labels", "count"} <= set(arrays):
+        # The datasets have room for whole batches; so many rows are filled.
+        X, y, count = arrays["all_feats"], arrays["all_labels"], int(arrays["count"].reshape(-1)[0])
+        if not 0 < count <= min(len(X), len(y)):
+            raise damaged(f"{path} has room for {len(X)} samples and a count of {count}")
+        arrays = {"X": X[:count], "y": y[:count]}
+    return features_from_arrays(arrays, path, part=part)
+
+
+def read_hdf5(path: Path, name: str) -> Any:
+    """The datasets of numbers or text, by name, packed; runs in the child."""
+    import h5py
+
+    arrays = {}
+    try:
+        with h5py.File(path, "r") as file:
+            # Other links and virtual datasets lead to other files.
+            for key in [key for key in file if isinstance(file.get(key, getlink=True), h5py.HardLink)]:
+                item = file[key]
+                if not isinstance(item, h5py.Dataset) or item.external is not None or item.is_virtual:
+                    continue
+                check_size(path, item.size * item.dtype.itemsize, f"dataset {quoted(key)}")
+                if h5py.check_string_dtype(item.dtype) is not None:
+                    arrays[key] = np.asarray(item.asstr()[...], dtype=object)
+                elif item.dtype.kind in "fiubc":
+                    arrays[key] = np.asarray(item[...])
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        # Errors of h5py are of every type.
+        reason = on_one_line(str(error) or type(error).__name__, 100).rstrip(".")
+        raise damaged(f"{name} is not a valid HDF5 file, {reason}") from None
+    packer = Packer(name, sys.maxsize)
+    return packer.pack(arrays), packer.arrays

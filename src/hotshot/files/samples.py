@@ -1,0 +1,254 @@
+"""Samples: features or raw inputs with labels and other columns, in memory or read from a file in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.errors import InputError
+
+# Rows that a stream takes from a file at once.
+ROWS_AT_ONCE = 2**13
+# Columns with a meaning; all others keep the names that they have in the file.
+ID, TEXT, THUMBNAIL = "id", "text", "thumbnail"
+
+# Features (rows, V) and labels (rows,), which are None where a file has none.
+Batch = tuple[np.ndarray, Any]
+Columns = Mapping[str, Sequence[Any]]
+
+
+class SeveralPartsError(InputError):
+    """A file holds several sets of samples and none was selected; `parts` are their names."""
+
+    def __init__(self, message: str, parts: Iterable[str]) -> None:
+        super().__init__(message)
+        self.parts = tuple(parts)
+
+
+class Lazy(Sequence[Any]):
+    """One value per row, made when it is used: a million of them take no memory before."""
+
+    def __init__(self, make: Callable[[int], Any], rows: Sequence[int]) -> None:
+        self.make, self.rows = make, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return Lazy(self.make, self.rows[row])
+        return self.make(self.rows[row])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.make, self.rows)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy in another process cannot refer to the file.
+        return list, (list(self),)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Features, or texts or images, with labels and other columns; ``X, y = samples`` works.
+
+    ``samples[rows]`` are some of them: a slice, row numbers or a boolean mask.
+
+    Attributes
+    ----------
+    X : array (samples, V) or sequence
+        Features, or the raw inputs.
+    y : array (samples,) or None
+        Labels; None if there are none.
+    columns : dict of str to sequence
+        Other columns by name: ``"id"`` and ``"text"``, ``"thumbnail"`` (bytes of a small WebP or JPEG image), and those
+        that a table of features has beside them, such as "file", "start" and "end".
+    about : dict
+        What a file states about its features, such as their extractor.
+    errors : dict of int to str
+        Why a row cannot be read, by its number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples = Samples(np.eye(2), np.array(["wren", "kite"]), {"text": ["a wren", "a kite"]})
+    >>> X, y = samples[[1]]
+    >>> y.tolist(), samples[[1]].texts, samples.ids[1]
+    (['kite'], ['a kite'], '1')
+    """
+
+    X: Any
+    y: Any = None
+    columns: Columns = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.X, self.y))
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: Any) -> Samples:
+        numbers = np.arange(len(self))[rows]
+        errors = {place: self.errors[row] for place, row in enumerate(numbers.tolist()) if row in self.errors}
+        y = None if self.y is None else some_of(self.y, rows, numbers)
+        # Rows keep their numbers.
+        columns = {ID: self.ids, **self.columns}
+        columns = {name: some_of(values, rows, numbers) for name, values in columns.items()}
+        return Samples(some_of(self.X, rows, numbers), y, columns, self.about, errors)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Path, id or number of each sample, from 0."""
+        return self.columns.get(ID, Lazy(str, range(len(self))))
+
+    @property
+    def texts(self) -> Sequence[str] | None:
+        """Text of each sample, if the features are of texts."""
+        return self.columns.get(TEXT)
+
+    @property
+    def thumbnails(self) -> Sequence[bytes] | None:
+        """Small image of each sample, if there is one."""
+        return self.columns.get(THUMBNAIL)
+
+
+def some_of(values: Any, rows: Any, numbers: np.ndarray) -> Any:
+    """Some values: `rows` of an array or, if it is a slice, of a sequence; else those with these numbers."""
+    if isinstance(rows, slice) or isinstance(values, np.ndarray):
+        return values[rows]
+    return [values[row] for row in numbers.tolist()]
+
+
+@dataclass(frozen=True)
+class FeatureSource:
+    """Features and labels in a file, as they are stored; ``open_features`` returns it.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    n_samples : int
+        Number of samples.
+    n_features : int
+        Width of the features, V.
+    dtype : dtype
+        Type of the features in the file; they are not converted.
+    pieces : callable
+        Called with a number of rows, iterates over pairs of features (rows, V) and labels (rows,), or None, in the
+        order of the file, about so many rows at a time.
+    about : dict
+        What the file states about its features: extractor, transform, source and so on.
+    columns : dict of str to sequence
+        Ids, texts, thumbnails and other columns, as in ``Samples``.
+    unlabelled : str
+        The error for missing labels; empty if the file has labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from hotshot.files import open_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/birds.npz", X=np.eye(3), y=["wren", "wren", "kite"])
+    ...     X, y = open_features(f"{folder}/birds.npz").read()
+    >>> X.shape
+    (3, 3)
+    """
+
+    path: Path
+    n_samples: int
+    n_features: int
+    dtype: np.dtype
+    pieces: Callable[[int], Iterator[Batch]]
+    about: dict[str, Any] = field(default_factory=dict)
+    columns: Columns = field(default_factory=dict)
+    unlabelled: str = ""
+
+    def batches(self, rows: int) -> Iterator[Samples]:
+        """Samples in the order of the file.
+
+        Parameters
+        ----------
+        rows : int
+            Number of samples in each batch; the last one may have fewer.
+
+        Yields
+        ------
+        Samples
+            A batch, which unpacks as ``X, y``.
+        """
+        first, whole = 0, {ID: Lazy(str, range(self.n_samples)), **self.columns}
+        for X, y in _batches_of(self.pieces(rows), rows):
+            columns = {name: values[first : first + len(X)] for name, values in whole.items()}
+            yield Samples(X, y, columns, self.about)
+            first += len(X)
+
+    def read(self) -> Batch:
+        """Read all features and labels; they are views of the file if it can be mapped.
+
+        Returns
+        -------
+        X : array (samples, V)
+            Features, unchecked.
+        y : array (samples,) or None
+            Labels; None if there are none.
+        """
+        return _joined(list(self.pieces(self.n_samples)))
+
+
+def _batches_of(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
+    """Pieces of any sizes as batches of exactly `rows`, the last one shorter."""
+    waiting: list[Batch] = []
+    held = 0
+    for X, y in pieces:
+        start = 0
+        while start < len(X):
+            stop = min(len(X), start + rows - held)
+            waiting.append((X[start:stop], None if y is None else y[start:stop]))
+            held, start = held + stop - start, stop
+            if held == rows:
+                yield _joined(waiting)
+                waiting, held = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    if len(parts) == 1:
+        return parts[0]
+    labels = [y for _, y in parts if y is not None]
+    return np.concatenate([X for X, _ in parts]), np.concatenate(labels) if labels else None
+
+
+def in_memory(
+    path: Path,
+    X: Any,
+    y: np.ndarray | Callable[[slice], np.ndarray] | None,
+    about: dict[str, Any],
+    columns: Columns | None = None,
+    unlabelled: str = "",
+) -> FeatureSource:
+    """Features (samples, V), in memory or read on demand, as a source; `y` may be a function from rows to labels."""
+    n_samples, n_features = X.shape
+    dtype = X.dtype.newbyteorder("=")
+
+    def pieces(rows: int) -> Iterator[Batch]:
+        for some, block in zip(slices(n_samples, rows), blocks(X, rows), strict=True):
+            yield block.astype(dtype, copy=False), y(some) if callable(y) else None if y is None else y[some]
+
+    return FeatureSource(path, n_samples, n_features, dtype, pieces, about, columns or {}, unlabelled)
+
+
+def blocks(array: Any, rows: int) -> Iterator[np.ndarray]:
+    """An array, so many rows at a time; arrays that must be read in order have their own method."""
+    if hasattr(array, "blocks"):
+        yield from array.blocks(rows)
+        return
+    for some in slices(len(array), rows):
+        yield np.stack(array[some]) if isinstance(array, list) else np.asarray(array[some])
