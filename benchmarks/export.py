@@ -20,8 +20,8 @@ from benchmarks.shared import Tasks, evaluated, show, size_on_disk, timed
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.arrays import one_thread
 from hotshot.bank.embedded import BANK_NAMES, load_bank
-from hotshot.classifiers.compacting import save_compact
 from hotshot.classifiers.export import export_model
+from hotshot.classifiers.hot import save_compact
 from hotshot.evaluation.tables import Cell, Number, Table, interval
 from hotshot.evaluation.tasks import Episodes
 from hotshot.formatting import readable_size

@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from children import use_forks
 from hotshot import report
-from hotshot.classifiers import HOTClassifier, choosing, confidence, held_out
+from hotshot.classifiers import HOTClassifier, confidence, held_out
 from hotshot.cli import main
 
 # The suite repeats the same examples on every machine; `make fuzz` takes new and more ones.
@@ -123,8 +123,7 @@ def few_held_out_tasks():
     """Settings, temperatures and thresholds are learned from a tenth of the held-out tasks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held_out, "TASKS", 8)
-        patch.setattr(choosing, "TASKS", 8)
-        patch.setattr(choosing, "FIRST_TASKS", 4)
+        patch.setattr(held_out, "FIRST_TASKS", 4)
         patch.setattr(confidence, "SCORED_QUERIES", 480)
         yield
 

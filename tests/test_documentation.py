@@ -21,7 +21,7 @@ from PIL import Image
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers import choosing, confidence, held_out
+from hotshot.classifiers import confidence, held_out
 from hotshot.encoders import texts
 from hotshot.evaluation import runner
 from hotshot.files import write_features
@@ -91,9 +91,8 @@ def write_network(path: Path) -> None:
 @pytest.fixture
 def quick_choices(one_setting_to_try, few_explored_tasks, monkeypatch):
     """Settings are still chosen on held-out base classes, but on a few tasks."""
-    for module, tasks in ((choosing, 2), (held_out, 2), (confidence, 8)):
-        monkeypatch.setattr(module, "TASKS", tasks)
-    monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
+    monkeypatch.setattr(held_out, "TASKS", 2)
+    monkeypatch.setattr(held_out, "FIRST_TASKS", 1)
     monkeypatch.setattr(confidence, "SCORED_QUERIES", 120)
 
 

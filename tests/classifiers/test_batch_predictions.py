@@ -88,7 +88,7 @@ def test_samples_of_no_class_are_rejected_and_weigh_less(world):
     assert answers.dtype == object
     rejected = np.array([answer is None for answer in answers])
     assert rejected[: len(queries)].mean() < 0.2 < rejected[len(queries) :].mean()
-    weights = model._weights(model._in_space(both))
+    weights = model.detector("has no weights").weights(model._in_space(both))
     assert weights.min() >= 0
     assert weights.max() == 1
     assert weights[len(queries) :].mean() < 0.9 * weights[: len(queries)].mean()

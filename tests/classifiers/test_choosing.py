@@ -9,7 +9,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers import choosing, held_out
+from hotshot.classifiers import held_out
 from hotshot.classifiers.classifier import FewShotClassifier
 
 CONSTANTS = {name: values[0] for name, values in HOTClassifier._choices.items()}
@@ -105,7 +105,7 @@ def test_the_rule_that_gains_is_taken_unless_the_bank_states_that_it_was_seen(se
 def test_a_gain_that_one_class_in_four_explains_is_not_taken():
     """By an interval over tasks it would be: half of the tasks have such a class."""
     folds = held_out.make_folds(bank(24, 12))
-    trial = choosing.HeldOut(folds, {})
+    trial = held_out.HeldOut(folds, {})
     gains = np.array([np.mean(classes % 6 < 1) for classes in trial.classes(held_out.TASKS) % held_out.MOST_CLASSES])
     gains = np.where(trial.classes(held_out.TASKS).min(axis=1) < held_out.MOST_CLASSES, gains, 0.0)
     error = gains.std() / len(gains) ** 0.5
@@ -113,8 +113,8 @@ def test_a_gain_that_one_class_in_four_explains_is_not_taken():
     trial.known["one"], trial.known["other"] = (x.reshape(4, 2, -1) for x in (0 * gains, gains))
     names = iter(("other", "one") * 2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choosing, "description", lambda _: next(names))
-        assert not choosing._trial(Guesser(), trial, {"eyes": "bad"}, "eyes", "good").taken
+        patch.setattr(held_out, "description", lambda _: next(names))
+        assert not held_out.try_setting(Guesser(), trial, {"eyes": "bad"}, "eyes", "good").taken
 
 
 def never(*_):
@@ -126,7 +126,7 @@ def test_settings_are_chosen_once_per_bank_and_saved_with_it(monkeypatch, tmp_pa
     first = Guesser(base).choice()
     bank(30).save(tmp_path / "other.bank")
     base.save(tmp_path / "one.bank")
-    monkeypatch.setattr(choosing, "choose", never)
+    monkeypatch.setattr(held_out, "choose", never)
     assert Guesser(base).choice() == first
     assert Guesser(BaseClasses.load(tmp_path / "one.bank")).choice() == first
     with pytest.raises(AssertionError, match="chosen again"):
@@ -145,7 +145,7 @@ def test_what_other_code_chose_is_chosen_again(monkeypatch, tmp_path):
     base = bank()
     Guesser(base).choice()
     base.save(tmp_path / "one.bank")
-    monkeypatch.setattr(choosing, "choose", never)
+    monkeypatch.setattr(held_out, "choose", never)
     monkeypatch.setattr(held_out, "_code_hash", lambda: "another")
     with pytest.raises(AssertionError, match="chosen again"):
         Guesser(BaseClasses.load(tmp_path / "one.bank")).choice()
@@ -155,7 +155,7 @@ def test_what_was_chosen_on_another_bank_is_chosen_again(monkeypatch):
     one, other = bank(), bank(30)
     stated = BaseClasses.from_samples(*make_bank(24, 12), seen_in_training=True)
     Guesser(one).choice()
-    monkeypatch.setattr(choosing, "choose", never)
+    monkeypatch.setattr(held_out, "choose", never)
     for foreign in (other, stated):
         foreign.choices.update(one.choices)
         with pytest.raises(AssertionError, match="chosen again"):
@@ -174,7 +174,7 @@ def test_what_was_kept_and_is_damaged_is_chosen_again(damage):
 def test_the_choice_does_not_depend_on_the_number_of_cores(monkeypatch):
     found = []
     for cores in (1, 8):
-        monkeypatch.setattr(choosing.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(held_out.os, "cpu_count", lambda cores=cores: cores)
         base = bank()
         found.append(HOTClassifier(base, epsilon=0.02, n_generated=300, support_weight=20.0).choice())
     assert found[0] == found[1]

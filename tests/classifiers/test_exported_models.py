@@ -91,7 +91,7 @@ def test_a_graph_answers_as_the_model_does(name, tmp_path):
     assert ("outlier_score" in found) == (model.base is not None)
     if model.base is not None:
         check_scores(found["outlier_score"], model.outlier_score(queries))
-        assert found["best_fit"].tolist() == model._best_fit(model._in_space(queries))[0].tolist()
+        assert found["best_fit"].tolist() == model.known_.best(model._in_space(queries))[0].tolist()
     for rows in (0, 1):
         assert run(path, queries[:rows])[0]["probabilities"].shape == (rows, len(model.classes_))
 

@@ -14,8 +14,8 @@ from hotshot.classifiers import (
     LogisticClassifier,
     SoftmaxCalibrationClassifier,
     TwoCovarianceClassifier,
-    choosing,
     discriminant,
+    held_out,
     logistic,
 )
 from hotshot.errors import InputError, ParameterError
@@ -150,8 +150,8 @@ def test_means_and_samples_need_a_bank_with_samples(name, tmp_path):
 
 @every_classifier
 def test_settings_are_chosen_as_in_a_closed_set(classifier, monkeypatch):
-    monkeypatch.setattr(choosing, "FIRST_TASKS", 1)
-    monkeypatch.setattr(choosing, "TASKS", 2)
+    monkeypatch.setattr(held_out, "FIRST_TASKS", 1)
+    monkeypatch.setattr(held_out, "TASKS", 2)
     X_base, labels = make_bank(24, 12, 6, seed=5)
     closed, beside = (
         clone(classifier)

@@ -241,7 +241,7 @@ def false_alarms(base, shots, between, within, tasks=12):
         is_support = np.tile(np.arange(shots + 40) < shots, 6)
         model = HOTClassifier(base, **SET).fit(between * X[is_support], y[is_support])
         fits = -model.outlier_score(between * X[~is_support])
-        usual = model._confidence(model.parts()[1]).scores_at(6, shots, 0.0, 1)
+        usual = model.confidence().scores_at(6, shots, 0.0, 1)
         for found, scores in ((as_is, model.alarm_scores_[0]), (uncorrected, usual)):
             found.append(np.mean(fits < np.interp(0.1, LEVELS, scores)))
         deviations.append(model.support_deviation_)
@@ -399,7 +399,7 @@ def test_a_second_fit_knows_nothing_of_the_first():
     fresh = HOTClassifier(bank(), **SET).fit(X, y)
     assert np.array_equal(closed.predict_proba(queries), fresh.predict_proba(queries))
     assert vars(closed).keys() == vars(fresh).keys()
-    assert not hasattr(model.set_params(base=None).fit(X, y), "known_")
+    assert model.set_params(base=None).fit(X, y).known_ is None
     with pytest.raises(ParameterError, match="include_base needs base classes"):
         HOTClassifier(include_base=True).fit(X, y)
 

@@ -14,8 +14,7 @@ from hotshot import BaseClasses
 from hotshot.classifiers import AlphaTIMClassifier, BDCSPNClassifier, LaplacianShotClassifier, PTMAPClassifier
 from hotshot.classifiers.alpha_tim import adam, information_loss
 from hotshot.classifiers.bd_cspn import neighbours, smoothed
-from hotshot.classifiers.choosing import _jointly_asked
-from hotshot.classifiers.held_out import draw_task
+from hotshot.classifiers.held_out import draw_task, queries_to_classify
 from hotshot.classifiers.pt_map import balanced_assignment
 from hotshot.errors import InputError, ParameterError
 
@@ -310,7 +309,7 @@ def test_held_out_queries_are_unequal_for_methods_that_need_no_balance():
     labels = np.repeat(np.arange(6), 25)
     tasks = [draw_task(labels, 1, 5, np.random.default_rng(i)) for i in range(200)]
     for model in (PTMAPClassifier(), RIVALS["bd-cspn"]):
-        asked = [np.bincount(task.query_labels[_jointly_asked(model, task)], minlength=5) for task in tasks]
+        asked = [np.bincount(task.query_labels[queries_to_classify(model, task)], minlength=5) for task in tasks]
         shares = np.array([own / own.sum() for own in asked])
         assert (np.max(asked, axis=1) == 15).all()
         if model.assumes_balance:
@@ -320,8 +319,8 @@ def test_held_out_queries_are_unequal_for_methods_that_need_no_balance():
             # Dirichlet shares of 2 between 5 classes: the standard deviation is 0.12, without the rounding.
             np.testing.assert_allclose(shares.mean(axis=0), 0.2, atol=0.05)
             assert 0.08 < shares.std() < 0.16
-        again = [_jointly_asked(model, task) for task in tasks]
-        assert all(np.array_equal(a, _jointly_asked(model, task)) for a, task in zip(again, tasks, strict=True))
+        again = [queries_to_classify(model, task) for task in tasks]
+        assert all(np.array_equal(a, queries_to_classify(model, task)) for a, task in zip(again, tasks, strict=True))
 
 
 @every_rival

@@ -9,9 +9,8 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers.choosing import Choice
 from hotshot.classifiers.confidence import CONFIDENCE, Confidence
-from hotshot.classifiers.held_out import description, keep
+from hotshot.classifiers.held_out import Choice, description, keep
 from hotshot.errors import NoSamplesWarning
 
 X, Y = make_bank(24, 10, 6, spread=0.9)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -13,23 +14,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, evenly_spaced
 from hotshot.bank import BaseClasses, PreparedBase, Space
 from hotshot.bank.space import LEAST_TO_CHOOSE
-from hotshot.classifiers.batch import JointPredictions, replaced
-from hotshot.classifiers.classifier import FewShotClassifier, finite, snapshot
-from hotshot.classifiers.confidence import Confidence, confidence_on
+from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
+from hotshot.classifiers.confidence import LEVELS, SCORED_QUERIES, Confidence, OutlierDetector, confidence_on
 from hotshot.classifiers.explanation import Explanation, explain_model
+from hotshot.classifiers.held_out import Fold
 from hotshot.classifiers.logistic import fit_logistic
-from hotshot.classifiers.open_world import OpenWorld
+from hotshot.classifiers.models import loaded
+from hotshot.classifiers.open_world import Joined, fit_with_base
 from hotshot.classifiers.rival import plain_transform
-from hotshot.classifiers.suggesting import Suggesting
-from hotshot.errors import NoSamplesWarning, ParameterError, ScaleWarning
+from hotshot.classifiers.suggestions import Suggestions, suggest
+from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
+from hotshot.labels import joined_labels
 from hotshot.method.calibration import class_targets, own_parts
-from hotshot.method.fit import fit_tasks
+from hotshot.method.fit import FittedTasks, fit_tasks
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import COSTS
 from hotshot.method.parameters import Method
+from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
 from hotshot.transport import count_statuses
 
@@ -38,25 +42,50 @@ from hotshot.transport import count_statuses
 USUAL_DEVIATION = (0.05, 5.0)
 
 
-class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClassifier):
-    """Base of classifiers with calibrated Gaussians; subclasses turn parameters into a ``Space`` and a ``Method``."""
+class CalibratedClassifier(FewShotClassifier):
+    """Base of classifiers with calibrated Gaussians, whose parameters are those of ``HOTClassifier`` or stand for them.
+
+    A fitted model has a linear head, the Gaussians it was trained on and, with a bank, what it knows of its classes:
+    ``known_``, the temperature of probabilities and, from a bank of enough classes, thresholds of outlier scores.
+    """
 
     base: BaseClasses | None
+    head: str
+    C: float
     random_state: Any
+    # Parameters that only H-OT has.
     calibrate_probabilities: bool = False
     power_offset: float = 0.0
+    power_on_base: bool = True
+    base_loss: float | None = None
     _may_have_one_class = True
+
+    known_: KnownClasses | None = None
+    alarm_scores_: np.ndarray | None = None
+    support_deviation_: float = 0.0
+    seen_in_training_: bool = False
+    balance_: float = 0.0
+    base_head_: np.ndarray | None = None
+    beside_: np.ndarray | None = None
+    # While classes are added: the model before.
+    _before: CalibratedClassifier | None = None
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         # That of scikit-learn, which also prints nested estimators; with a comment it stays valid Python.
         written = super().__repr__(N_CHAR_MAX)
         return written if self.base is not None else f"{written}  # no base classes: plain logistic regression"
 
+    # --- settings
+
+    def _as_hot(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The parameters of ``HOTClassifier`` that do the same."""
+        return settings
+
     def _space(self, settings: Mapping[str, Any]) -> Space:
-        raise TypeError(f"{type(self).__name__} must define _space.")
+        return Space(**{f.name: self._as_hot(settings)[f.name] for f in fields(Space)})
 
     def _method(self, settings: Mapping[str, Any]) -> Method:
-        raise TypeError(f"{type(self).__name__} must define _method.")
+        return Method(**{f.name: self._as_hot(settings)[f.name] for f in fields(Method)})
 
     def parts(self) -> tuple[PreparedBase, Method]:
         """The prepared bank and the parameters of the method.
@@ -93,54 +122,138 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
                 candidates["power"] = (1.0,)
         return candidates
 
+    def confidence(self) -> Confidence | None:
+        """Temperatures and outlier scores learned on held-out base classes.
+
+        Returns
+        -------
+        Confidence or None
+            None if probabilities are not calibrated.
+        """
+        return self.learn_confidence(self.base, self.settings()) if self.calibrate_probabilities else None
+
+    def learn_confidence(
+        self, bank: BaseClasses | None, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
+    ) -> Confidence | None:
+        """The confidence of these settings on this bank, which keeps it; None if it cannot be learned."""
+        # The sampled head takes too long.
+        if bank is None or not HEADS[self.head].in_batches or not (bank.can_hold_out or bank.choices):
+            return None
+        return confidence_on(bank, self, settings, folds)
+
+    # --- fit
+
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         if self.base is None:
             self._fit_without_base(X, labels, settings["power"])
             return
-        X = cast(X, self.base.dtype)
-        base, method = self._parts(self.base, settings)
+        bank, X = self.base, cast(X, self.base.dtype)
+        base, method = self._parts(bank, settings)
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        self.alarm_scores_, self.probability_temperature_, self.seen_in_training_ = None, 1.0, False
         names, support = self.classes_, base.transform(X)[None]
+        joined = None
         if self.include_base:
-            fitted = self._fit_with_base(self.base, base, method, support, labels)
+            joined = fit_with_base(self, bank, base, method, support, labels)
+            self._join(joined)
+            fitted = joined.fitted
         else:
             seed = head_seed(self.random_state)
             fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
+        self.power_, self.transform_ = base.transform.power, base.transform
+        self.support_, self.support_labels_ = X.copy(), names[labels]
+        self._keep(base, method, fitted, names, labels)
+        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
+        lent = fitted.transfer.weights[..., labels] if method.per == "class" else fitted.transfer.weights
+        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
+        self.known_ = self._describe_classes(bank, base, support, labels)
+        if joined is not None or bank.can_hold_out or bank.choices:
+            self._learn_thresholds(bank, support[0], settings, joined)
+
+    def _join(self, joined: Joined) -> None:
+        """Take over the base classes."""
+        self.classes_, self.is_new_ = joined.classes, joined.is_new
+        self.balance_, self.beside_, self.base_head_ = joined.balance, joined.beside, joined.base_head
+        self.probability_temperature_ = joined.temperature
+
+    def _keep(
+        self, base: PreparedBase, method: Method, fitted: FittedTasks, names: np.ndarray, labels: np.ndarray
+    ) -> None:
+        """Set the attributes that tell how the head was trained."""
         transfer, gaussians = fitted.transfer, fitted.gaussians
         self._set_converged(bool(fitted.converged[0]))
-        self.power_ = base.transform.power
-        self.transform_ = base.transform
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
         self.transfer_weights_ = transfer.weights[0].T
         self.target_labels_ = names[gaussians.labels[0]]
-        self.calibrated_means_ = gaussians.means[0]
+        self.calibrated_means_, self.own_share_ = gaussians.means[0], gaussians.own_share[0]
         self.learned_cost_ = transfer.cost[0]
         self.plan_ = None if transfer.plan is None else transfer.plan[0]
         statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
         self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
-        self.own_share_ = gaussians.own_share[0]
         self.base_means_, self.base_names_ = base.means, base.names
-        self.support_, self.support_labels_ = X.copy(), names[labels]
-        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
-        lent = transfer.weights[..., labels] if method.per == "class" else transfer.weights
-        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
         self.spectrum_ = gaussians.typical_spectrum(base)[0]
-        self._describe_classes(self.base, base, support, labels)
-        if len(names) < len(self.classes_) or self.base.can_hold_out or self.base.choices:
-            self._learn_confidence(self.base, base, method)
 
-    def _describe_classes(self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray) -> None:
-        """Set the means and sizes of all classes, for outlier scores."""
+    def _describe_classes(
+        self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray
+    ) -> KnownClasses:
+        """Means and sizes of all classes, for outlier scores."""
         means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
         if self.include_base:
             places = np.argsort(np.argsort(self.new_classes, kind="stable"))
             means = np.concatenate([base.means, means])[places]
             sizes = np.concatenate([bank.counts, sizes])[places]
         two, centre = two_covariances(base, *OUTLIER_SHRINKAGE), base.means.mean(axis=0)
-        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+        return KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+
+    def _learn_thresholds(
+        self, bank: BaseClasses, support: np.ndarray, settings: Mapping[str, Any], joined: Joined | None
+    ) -> None:
+        """Set the thresholds of outlier scores and the temperature of the probabilities."""
+        assert self.known_ is not None
+        confidence, is_new = self.learn_confidence(bank, settings), self.new_classes
+        shots, ways = self.known_.sizes[is_new], int(is_new.sum())
+        # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
+        self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
+        if confidence is not None:
+            rows = evenly_spaced(len(support), SCORED_QUERIES)
+            labels = np.searchsorted(self.classes_, self.support_labels_[rows])
+            fits = self.known_.support_fits(support[rows], labels)
+            deviation = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
+            of_base = None if joined is None else joined.scores_of_old(self.known_)
+            self.support_deviation_ = deviation
+            self.alarm_scores_ = confidence.thresholds(shots, deviation, is_new, of_base)
+            if joined is None:
+                self.probability_temperature_ = confidence.temperature(ways, float(shots.mean()), deviation)
+        if not self.calibrate_probabilities:
+            self.probability_temperature_ = 1.0
+
+    def _fit_without_base(self, X: np.ndarray, labels: np.ndarray, power: float) -> None:
+        """Plain logistic regression on power-transformed features."""
+        self.power_ = power
+        self.transform_ = replace(plain_transform(power, unit=False), offset=self.power_offset)
+        theta, converged = fit_logistic(self.transform_(X), labels, C=self.C)
+        self._set_converged(converged)
+        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
+        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
+        self.slopes_ = softmax(self._logits(X), axis=1) - np.eye(len(self.classes_), dtype=X.dtype)[labels]
+        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
+        self.spectrum_ = np.zeros_like(self.coef_[0])
+        self.transfer_weights_ = np.empty((0, 0))
+        self.target_labels_, self.base_names_ = self.classes_[:0], np.empty(0)
+        self.learned_cost_ = self.plan_ = None
+        self.status_counts_ = {}
+
+    def _set_converged(self, converged: bool) -> None:
+        self.converged_ = converged
+        if not converged:
+            warnings.warn(
+                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    # --- predictions
 
     def predict(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
         """Predict the most probable class of each sample.
@@ -161,11 +274,54 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             Labels.
         """
         model = snapshot(self)
-        answers = super(CalibratedClassifier, model).predict(X)
-        if reject is None:
-            return answers
-        scores, limits = model._outliers(model._in_space(model._validated(X)), reject)
-        return replaced(answers, scores > limits, unknown)
+        X = model._checked(X)
+        return model._answered(X, model._finite_logits(X), reject, unknown)
+
+    def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
+        """Predict the most probable class of each sample of a batch, jointly; see ``predict_proba_batch``.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            The batch.
+        reject : float, optional
+            As in ``predict``: return ``unknown`` for samples that fit no class.
+        unknown : object
+            Prediction for rejected samples.
+
+        Returns
+        -------
+        array (samples,)
+            Labels.
+        """
+        model = snapshot(self)
+        X = model._checked(X)
+        return model._answered(X, model._solved(X).probabilities[0], reject, unknown)
+
+    def predict_proba_batch(self, X: Any) -> np.ndarray:
+        """Probability of each class, for a batch of samples jointly.
+
+        A folder of images or a night of recordings shows more than its samples one by one: where the classes lie, and
+        how frequent each is. Nothing is assumed about the proportions; they are estimated. Samples that fit no class
+        have little or no influence on the others. The probabilities of a sample depend on the whole batch; those of a
+        batch of one are those of ``predict_proba``.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            The batch.
+
+        Returns
+        -------
+        array (samples, classes)
+            Probabilities, in the order of ``classes_``.
+
+        See Also
+        --------
+        predict_batch : The most probable class of each sample.
+        """
+        model = snapshot(self)
+        return np.asarray(model._solved(model._checked(X)).probabilities[0])
 
     @NO_OVERFLOW_WARNINGS
     def answers(
@@ -203,55 +359,60 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
         scores, limits = model._outliers(placed, reject)
         return probabilities, scores, scores > limits
 
-    def _in_space(self, X: np.ndarray) -> np.ndarray:
-        """Samples in the space of the model (samples, axes)."""
-        return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Outlier score of each sample: the larger, the less likely it belongs to any class.
 
-    def confidence(self) -> Confidence | None:
-        """Temperatures and outlier scores learned on held-out base classes.
+        It is the log-likelihood of an unknown class minus that of the best class; at 0 both explain the sample equally
+        well.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Samples to score.
 
         Returns
         -------
-        Confidence or None
-            None if probabilities are not calibrated.
+        array (samples,)
+            Scores.
         """
-        return self._confidence(self.parts()[1]) if self.calibrate_probabilities else None
+        model = snapshot(self)
+        return model._outliers(model._in_space(model._validated(X)), None)[0]
 
-    def _confidence(self, method: Method) -> Confidence | None:
-        bank = self.base
-        # The sampled head takes too long.
-        if bank is None or not HEADS[method.head].in_batches or not (bank.can_hold_out or bank.choices):
-            return None
-        return confidence_on(bank, self)
+    def suggest(self, X: Any, n: int = 5) -> Suggestions:
+        """Suggest which unlabelled samples to label next: those whose labels say most about all the others.
 
-    def _fit_without_base(self, X: np.ndarray, labels: np.ndarray, power: float) -> None:
-        """Plain logistic regression on power-transformed features."""
-        self.power_ = power
-        self.transform_ = replace(plain_transform(power, unit=False), offset=self.power_offset)
-        theta, converged = fit_logistic(self.transform_(X), labels, C=self.C)
-        self._set_converged(converged)
-        self.coef_, self.intercept_ = theta[:, :-1], theta[:, -1]
-        self.support_, self.support_labels_ = X.copy(), self.classes_[labels]
-        self.slopes_ = softmax(self._logits(X), axis=1) - np.eye(len(self.classes_), dtype=X.dtype)[labels]
-        self.calibrated_means_ = self.base_means_ = self.own_parts_ = self.coef_[:0]
-        self.spectrum_ = np.zeros_like(self.coef_[0])
-        self.transfer_weights_ = np.empty((0, 0))
-        self.target_labels_ = self.classes_[:0]
-        self.base_names_ = np.empty(0)
-        self.learned_cost_ = self.plan_ = None
-        self.status_counts_ = {}
+        Samples are chosen one after the other. The first ones are typical of their classes; once these are known,
+        those between classes follow (see the module ``hotshot.model.suggestion``). Copies of labelled samples and of
+        other suggestions are left out. A group of similar samples that fit no class is suggested once, as perhaps a new
+        class, if the bank has at least 20 classes of 10 samples.
 
-    def _set_converged(self, converged: bool) -> None:
-        self.converged_ = converged
-        if not converged:
-            warnings.warn(
-                f"The head of {type(self).__name__} stopped before its minimum: lower C, or pass float64 features.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        Parameters
+        ----------
+        X : array (samples, V)
+            The pool: unlabelled samples.
+        n : int
+            Number of suggestions; fewer if the pool has fewer different samples.
 
-    def _logits(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
+        Returns
+        -------
+        Suggestions
+            Rows of the pool with reasons, the most useful first; ``rows`` is an array of the row numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from hotshot import BaseClasses, HOTClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> centres = rng.normal(size=(12, 8))
+        >>> labels = np.repeat(np.arange(12), 50)
+        >>> X = centres[labels] + 0.3 * rng.normal(size=(600, 8))
+        >>> base = BaseClasses.from_samples(X[:500], labels[:500])
+        >>> model = HOTClassifier(base).fit(X[[500, 550]], ["new", "newer"])
+        >>> suggestions = model.suggest(X[500:], n=2)
+        >>> sorted(suggestion.label for suggestion in suggestions)
+        [np.str_('new'), np.str_('newer')]
+        """
+        return suggest(snapshot(self), X, n)
 
     def explain(
         self,
@@ -282,18 +443,177 @@ class CalibratedClassifier(OpenWorld, JointPredictions, Suggesting, FewShotClass
             converted with ``to_dict()``; ``in_words(numbers=True)`` adds the contributions.
         """
         check_is_fitted(self)
-        model = snapshot(self)
+        model, outliers = snapshot(self), None
         if X is not None:
             X = cast(model._validated(X), model.coef_.dtype)
             model._finite_logits(X)
-        outliers = None
-        if X is not None and (reject is not None or model.base is not None):
-            outliers = model._outliers(model._in_space(X), reject)
+            if reject is not None or model.base is not None:
+                outliers = model._outliers(model._in_space(X), reject)
         return explain_model(model, X, names, queries=queries, outliers=outliers)
 
+    def _in_space(self, X: np.ndarray) -> np.ndarray:
+        """Samples in the space of the model (samples, axes)."""
+        return np.asarray(self.transform_(cast(X, self.coef_.dtype)))
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
+
+    def _answered(self, X: np.ndarray, evidence: np.ndarray, reject: float | None, unknown: Any) -> np.ndarray:
+        """The label of the most evidence (samples, N) for each checked sample, ``unknown`` for those rejected."""
+        answers = np.asarray(self.classes_[evidence.argmax(axis=1)])
+        if reject is None:
+            return answers
+        scores, limits = self._outliers(self._in_space(X), reject)
+        answers = answers.astype(object)
+        for row in np.flatnonzero(scores > limits):
+            answers[row] = unknown
+        return answers
+
+    def detector(self, what: str) -> OutlierDetector:
+        """The outlier detector of the model; raise that it has or does not do ``what`` without base classes."""
+        if self.known_ is None:
+            raise ParameterError(f"{type(self).__name__} without base classes {what}.")
+        return OutlierDetector(self.known_, self.alarm_scores_, self.support_deviation_, self.seen_in_training_)
+
+    def _outliers(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """Outlier scores of samples in the space of the model, and the limits above which they are rejected."""
+        detector = self.detector("has no outlier scores: pass base (in the shell --base)")
+        if reject is not None:
+            if not (isinstance(reject, Real) and LEVELS[0] <= reject <= LEVELS[-1]):
+                raise ParameterError(
+                    f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}."
+                )
+            if self.alarm_scores_ is None:
+                sampled = self.settings().get("head") == "sampled"
+                needs = "another head than 'sampled'" if sampled else "at least 20 base classes with 10 samples each"
+                raise ParameterError(
+                    f"reject needs {needs}, on which thresholds are learned: fit with these, or choose a threshold for "
+                    "the outlier scores yourself."
+                )
+        return detector.scores_and_limits(placed, reject)
+
+    def _solved(self, X: np.ndarray) -> BatchSolution:
+        """Joint inference over checked samples; a batch of one task."""
+        detector = self.detector(
+            "cannot predict a batch jointly: pass base (in the shell --base), or predict one by one"
+        )
+        known, placed = detector.known, self._in_space(X).astype(np.float64)
+        logits = self._finite_logits(X).astype(np.float64) / self.probability_temperature_
+        means = known.means.copy()
+        for place, name in enumerate(self.classes_):
+            # One Gaussian or several for each new class, none for base classes.
+            of_class = self.target_labels_ == name
+            if of_class.any():
+                means[place] = self.calibrated_means_[of_class].mean(axis=0)
+        arrays = (logits, placed, means, known.sizes, detector.weights(placed))
+        groups = [np.flatnonzero(some) for some in (~self.new_classes, self.new_classes) if some.any()]
+        return joint_inference(*(x[None] for x in arrays), ratio=float(known.two.ratios.mean()), groups=groups)
+
+    # --- classes that come and go
+
+    def add_classes(self, X: Any, y: Any) -> Self:
+        """Add new classes; the model is then that of a fit to all support samples at once.
+
+        The transport is solved again for all new classes, because it couples them. With ``include_base`` the rows of
+        base classes are kept and those of new classes are trained from their current weights, which does not change
+        their minimum; without it the head is trained from the start.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Support samples of the new classes.
+        y : array (samples,)
+            Their labels; none may be a class of the model.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        X, y = self._validated(X, y)
+        present = np.intersect1d(y, self.classes_)
+        if len(present):
+            raise InputError(f"'{present[0]}' is a class of this model already: use add_samples, or another name.")
+        return self.add(X, y)
+
+    def add_samples(self, X: Any, y: Any) -> Self:
+        """Add samples of classes of the model, new or old; it is then that of a fit to all samples at once.
+
+        Samples of old classes, with ``include_base``, go into the bank: ``base`` becomes a bank that holds them too.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Further samples.
+        y : array (samples,)
+            Their labels; all must be classes of the model.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        X, y = self._validated(X, y)
+        absent = np.setdiff1d(y, self.classes_)
+        if len(absent):
+            raise InputError(f"'{absent[0]}' is not a class of this model: use add_classes to add it.")
+        return self.add(X, y)
+
+    def add(self, X: Any, y: Any) -> Self:
+        """Add samples of any classes, of the model or not, as ``add_classes`` and ``add_samples`` do.
+
+        Parameters
+        ----------
+        X : array (samples, V)
+            Further samples.
+        y : array (samples,)
+            Their labels.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        X, y = self._validated(X, y)
+        joined_labels(self.classes_, y)
+        is_old = np.isin(y, self.classes_[~self.new_classes])
+        base = loaded(self.base)
+        if is_old.any():
+            base = base.with_samples(X[is_old], y[is_old])
+        labels = np.concatenate([self.support_labels_, y[~is_old]])
+        return self.learn_again(np.concatenate([self.support_, X[~is_old]]), labels, base)
+
+    def remove_classes(self, names: Any) -> Self:
+        """Remove new classes; the model is then that of a fit without them.
+
+        Parameters
+        ----------
+        names : label or array of labels
+            New classes of the model; base classes cannot be removed.
+
+        Returns
+        -------
+        self
+            The classifier.
+        """
+        check_is_fitted(self)
+        names = np.atleast_1d(names)
+        absent = np.setdiff1d(names, self.support_labels_)
+        if len(absent):
+            raise InputError(f"'{absent[0]}' is not a new class of this model: base classes cannot be removed.")
+        stays = ~np.isin(self.support_labels_, names)
+        if not stays.any():
+            raise InputError("No new class would be left: remove fewer classes.")
+        return self.learn_again(self.support_[stays], self.support_labels_[stays], self.base)
+
+    def learn_again(self, X: np.ndarray, y: np.ndarray, base: Any) -> Self:
+        """Fit to other support samples, or another bank, from the current weights; a fit that fails changes nothing."""
+        grown = unfitted(self, same_features=True)
+        grown.base, grown._before = base, snapshot(self)
+        grown._learn(X, y)
+        del grown._before
+        assign(self, grown)
+        return self
 
 
 def head_seed(random_state: Any) -> int:

@@ -19,7 +19,7 @@ from hotshot.arrays import NO_OVERFLOW_WARNINGS, check_finite
 from hotshot.bank import BaseClasses
 from hotshot.bank.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.bank.space import choose_power
-from hotshot.classifiers.choosing import Choice, choice_on
+from hotshot.classifiers.held_out import Choice, Fold, choice_on
 from hotshot.classifiers.models import load_model, loaded, save_model
 from hotshot.classifiers.parameters import VALID, with_shared
 from hotshot.errors import InputError, ParameterError
@@ -177,6 +177,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # With negative features no other power is possible.
             candidates["power"] = (bank.power("auto"),)
         return candidates
+
+    def learn_confidence(
+        self, bank: BaseClasses | None, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
+    ) -> Any:
+        """What tells how sure predictions with these settings are, learned once settings are chosen; here nothing."""
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits of each sample.

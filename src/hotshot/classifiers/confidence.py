@@ -9,38 +9,39 @@ shift in proportion to the correlation of the two.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import softmax
 from sklearn.base import clone
 
 from hotshot.arrays import one_thread
 from hotshot.bank import BaseClasses, PreparedBase
+from hotshot.classifiers import held_out
 from hotshot.classifiers.held_out import (
-    FOLDS,
     QUERIES,
     SHOTS,
-    TASKS,
     WAYS,
     Fold,
     description,
     draw_task,
     fitted_batches,
+    for_each_fold,
     keep,
     kept,
     make_folds,
+    progress,
 )
+from hotshot.errors import OpenWorldWarning
 from hotshot.method.calibration import class_targets
-from hotshot.method.heads.problem import softmax
-from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, log_ratios, support_fits, two_covariances
+from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, log_ratios, support_fits, two_covariances
 
-# Prefix of the keys under which a bank keeps it.
+# Prefix of the keys under which a bank keeps a `Confidence`.
 CONFIDENCE = "confidence of "
 # Queries that are scored, for tasks of each size, and largest number of ways.
 SCORED_QUERIES, MOST_WAYS = 4800, 20
@@ -60,6 +61,8 @@ TEMPERATURES = -1.2, 3.0
 KINDS = ALONE, BEST_NEW, BEST_BASE = 0, 1, 2
 # Shares of the queries at which scores are kept.
 LEVELS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+# Samples that fit worse than all but this share of the samples of the classes count less, down to nothing.
+DOUBTFUL = 0.05
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,10 @@ class Confidence:
         """The temperatures (tasks,) of tasks with this support (tasks, S, V) in the space of the bank."""
         ways, two = int(labels.max()) + 1, two_covariances(base, *OUTLIER_SHRINKAGE)
         targets = class_targets(support, labels, ways)
-        means, sizes = (np.stack([own[at] for own, at in zip(x, labels, strict=True)]) for x in targets)
+        means, sizes = (np.stack([x[at] for x, at in zip(part, labels, strict=True)]) for part in targets)
         centre, means, x = (two.rotated(x.astype(np.float64)) for x in (base.means.mean(axis=0), means, support))
         fits = support_fits(two.ratios, centre, means, sizes, x)
-        deviations = [self.support_deviation(ways, *own) for own in zip(fits, sizes, strict=True)]
+        deviations = [self.support_deviation(ways, *task) for task in zip(fits, sizes, strict=True)]
         return np.array([self.temperature(ways, labels.shape[1] / ways, deviation) for deviation in deviations])
 
     def support_deviation(self, ways: int, fits: np.ndarray, shots: np.ndarray) -> float:
@@ -151,7 +154,23 @@ class Confidence:
         rest = (levels - rejected) / max(1 - share, SMALLEST_DEVIATION)
         return np.interp(rest, levels, best_new), of_base
 
+    def thresholds(
+        self, shots: np.ndarray, deviation: float, is_new: np.ndarray, of_base: np.ndarray | None
+    ) -> np.ndarray:
+        """The scores (N, levels) of all classes: of the new ones with these shots, and, if there are any, of old ones.
+
+        ``of_base`` are those of the old ones (levels,) alone.
+        """
+        sizes = [(len(shots), k, deviation, 2 if shots.max() > 1 else 1) for k in shots]
+        if of_base is None:
+            return np.stack([self.scores_at(*size) for size in sizes])
+        of_new, of_old = zip(*(self.scores_with_base(*size, of_base) for size in sizes), strict=True)
+        scores = np.tile(np.min(of_old, axis=0), (len(is_new), 1))
+        scores[is_new] = of_new
+        return scores
+
     def _between(self, values: np.ndarray, known_shots: tuple[int, ...], ways: float, shots: float) -> np.ndarray:
+        """Values (ways, shots, …) interpolated in the logarithms of ways and shots."""
         for known, wanted in ((self.ways, ways), (known_shots, shots)):
             place = np.interp(np.log(wanted), np.log(known), np.arange(len(known)))
             low = min(int(place), len(known) - 2) if len(known) > 1 else 0
@@ -161,25 +180,101 @@ class Confidence:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON, to be kept with the bank."""
-        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return {"ways": list(self.ways), "shots": list(self.shots), **arrays}
+        return {f.name: np.array(getattr(self, f.name)).tolist() for f in fields(self)}
 
 
-_ARRAYS = "temperatures", "usual", "moves", "scores", "best_base"
+@dataclass(frozen=True)
+class OutlierDetector:
+    """What a fitted model knows of its classes, to tell samples that fit none of them.
+
+    ``thresholds`` (N, levels) are the ratios of ``known`` below which samples fit no class, if they were learned;
+    ``deviation`` and ``seen_in_training`` tell how far they can be trusted.
+    """
+
+    known: KnownClasses
+    thresholds: np.ndarray | None
+    deviation: float
+    seen_in_training: bool
+
+    def scores_and_limits(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """Outlier scores (n,) of samples in the space of the model, and the limits above which they are rejected."""
+        best, fit = self.known.best(placed)
+        if reject is None or self.thresholds is None:
+            return -fit, np.full(len(fit), np.inf)
+        self._warn_of_false_alarms(reject)
+        return -fit, -self._at_level(reject)[best]
+
+    def fits_no_class(self, placed: np.ndarray, level: float) -> np.ndarray:
+        """Whether samples fit no class, with this share of false alarms; none does where nothing was learned."""
+        if self.thresholds is None:
+            return np.zeros(len(placed), dtype=bool)
+        best, fit = self.known.best(placed)
+        return np.asarray(fit < np.minimum(self._at_level(level)[best], 0))
+
+    def weights(self, placed: np.ndarray) -> np.ndarray:
+        """Weights of samples, 0 to 1: less than 1 if few samples of a class fit worse."""
+        if self.thresholds is None:
+            return np.ones(len(placed))
+        best, fit = self.known.best(placed)
+        levels = np.array([level for level in LEVELS if level <= DOUBTFUL])
+        weights = (levels - levels[0]) / (levels[-1] - levels[0])
+        scores = self.thresholds[:, : len(levels)]
+        return np.array([np.interp(x, scores[place], weights) for x, place in zip(fit, best, strict=True)])
+
+    def _at_level(self, level: float) -> np.ndarray:
+        assert self.thresholds is not None
+        return np.array([np.interp(level, LEVELS, scores) for scores in self.thresholds])
+
+    def _warn_of_false_alarms(self, reject: float) -> None:
+        """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""
+        if self.seen_in_training:
+            reason = "The extractor was trained on the base classes, which makes them easier than new classes"
+        elif self.deviation < -MOST_DEVIATIONS:
+            reason = (
+                f"The support differs from that of held-out base classes by {-self.deviation:.1f} standard deviations"
+            )
+        else:
+            return
+        warnings.warn(
+            f"{reason}: the share of rejected samples of new classes may be far from {reject:g}.",
+            OpenWorldWarning,
+            stacklevel=6,
+        )
 
 
-def _confidence_from(found: Any) -> Confidence | None:
+def _restored(stored: Any) -> Confidence | None:
     """The confidence that ``to_json`` wrote; None if it is damaged or of an older version."""
     with suppress(LookupError, TypeError, ValueError):
-        ways, shots = (tuple(int(n) for n in found[name]) for name in ("ways", "shots"))
-        known = Confidence(ways, shots, *(np.array(found[name], float) for name in _ARRAYS))
+        ways, shots = (tuple(int(n) for n in stored[name]) for name in ("ways", "shots"))
         size = len(ways), len(SCORED_SHOTS)
-        shapes = (len(ways), len(shots)), (*size, 2), (2, *size), (len(KINDS), *size, len(LEVELS)), size
-        arrays = [getattr(known, name) for name in _ARRAYS]
-        sound = all(x.shape == shape and np.isfinite(x).all() for x, shape in zip(arrays, shapes, strict=True))
-        if sound and (known.temperatures > 0).all() and (known.usual[..., 1] > 0).all() and min(*ways, *shots) > 0:
-            return known
+        shapes = {
+            "temperatures": (len(ways), len(shots)),
+            "usual": (*size, 2),
+            "moves": (2, *size),
+            "scores": (len(KINDS), *size, len(LEVELS)),
+            "best_base": size,
+        }
+        arrays = {name: np.array(stored[name], float) for name in shapes}
+        sound = all(x.shape == shapes[name] and np.isfinite(x).all() for name, x in arrays.items())
+        positive = arrays["temperatures"].min(), arrays["usual"][..., 1].min(), *ways, *shots
+        if sound and min(positive) > 0:
+            return Confidence(ways, shots, **arrays)
     return None
+
+
+def confidence_on(
+    base: BaseClasses, estimator: Any, settings: Mapping[str, Any], folds: Sequence[Fold] | None = None
+) -> Confidence | None:
+    """The confidence of an estimator of these settings on this bank, which keeps it; None if no class is held out."""
+    key = CONFIDENCE + description(estimator)
+    with base.choosing:
+        confidence = _restored(kept(base, key))
+        if confidence is None and base.can_hold_out:
+            progress.get()("checking probabilities on the base classes")
+            settled = clone(estimator).set_params(**{name: x for name, x in settings.items() if name != "base"})
+            confidence = measure_confidence(settled, folds or make_folds(base))
+            keep(base, key, confidence.to_json())
+    return confidence
 
 
 @one_thread()
@@ -187,33 +282,15 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
     """Temperatures and scores of a calibrated classifier, from held-out tasks of few and of many ways."""
     most = min(MOST_WAYS, *(int(fold.labels.max()) + 1 for fold in folds))
     ways = (WAYS, most) if most > WAYS else (WAYS,)
-    sizes = [(n, k) for n in ways for k in SHOTS]
     scored = [(n, k) for n in ways for k in SCORED_SHOTS]
 
-    def of_fold(number: int) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
-        fold = folds[number]
-        own = clone(estimator).set_params(base=fold.base)
-        found = []
-        for n, k in sizes:
-            count = max(1, SCORED_QUERIES // (len(folds) * n * QUERIES))
-            tasks = [draw_task(fold.labels, k, n, np.random.default_rng([number, k, n, i])) for i in range(count)]
-            margins = []
-            for batch in fitted_batches(own, fold, tasks):
-                logits = batch.fitted.decision(batch.queries).astype(np.float64)
-                right = np.take_along_axis(logits, batch.labels[..., None], axis=2)
-                margins.append((logits - right).reshape(-1, n))
-            found.append(np.concatenate(margins))
-        base = own.parts()[0]
-        two = two_covariances(base, *OUTLIER_SHRINKAGE)
-        centre, means, samples = map(two.rotated, (base.means.mean(axis=0), base.means, base.transform(fold.samples)))
-        of_base = log_ratios(two.ratios, centre, means, fold.base.counts.astype(samples.dtype), samples).max(axis=1)
-        rng = np.random.default_rng([number, len(scored)])
-        return found, [
-            _fits_and_scores(two.ratios, centre, samples, fold.labels, of_base, k, n, rng) for n, k in scored
-        ]
+    def of_fold(fold: Fold) -> tuple[list[np.ndarray], list[tuple[np.ndarray, np.ndarray]]]:
+        model = clone(estimator).set_params(base=fold.base)
+        count = SCORED_QUERIES // (len(folds) * QUERIES)
+        margins = [_margins(model, fold, n, k, max(1, count // n)) for n in ways for k in SHOTS]
+        return margins, _fits_and_scores(model.parts()[0], fold, scored)
 
-    with ThreadPoolExecutor(min(FOLDS, os.cpu_count() or 1)) as pool:
-        margins, fits = zip(*pool.map(of_fold, range(len(folds))), strict=True)
+    margins, fits = zip(*for_each_fold(of_fold, folds), strict=True)
     temperatures = [fit_temperature(np.concatenate(parts)) for parts in zip(*margins, strict=True)]
     moving = [_moving_scores(parts, k) for parts, (_, k) in zip(zip(*fits, strict=True), scored, strict=True)]
     usual, moves, scores, best_base = (
@@ -223,29 +300,37 @@ def measure_confidence(estimator: Any, folds: Sequence[Fold]) -> Confidence:
     return Confidence(ways, SHOTS, np.reshape(temperatures, (len(ways), -1)), usual, moves, scores, best_base)
 
 
-def _fits_and_scores(
-    ratios: np.ndarray,
-    centre: np.ndarray,
-    samples: np.ndarray,
-    labels: np.ndarray,
-    of_base: np.ndarray,
-    shots: int,
-    ways: int,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Fit of the support of tasks of one size (tasks,), and both scores of their queries (2, tasks, Q).
+def _margins(model: Any, fold: Fold, ways: int, shots: int, count: int) -> np.ndarray:
+    """Logits of the queries of so many tasks of one size, minus that of the true class (n, ways)."""
+    rngs = [np.random.default_rng([fold.number, shots, ways, i]) for i in range(count)]
+    margins = []
+    for fitted, queries, labels in fitted_batches(
+        model, fold, [draw_task(fold.labels, shots, ways, rng) for rng in rngs]
+    ):
+        logits = fitted.decision(queries).astype(np.float64)
+        margins.append((logits - np.take_along_axis(logits, labels[..., None], axis=2)).reshape(-1, ways))
+    return np.concatenate(margins)
 
-    Tasks are drawn from samples (n, V) with labels (n,), in the axes of ``log_ratios``. The scores of samples
-    ``of_base`` (n,) are those of their best base class.
-    """
-    tasks = [draw_task(labels, shots, ways, rng) for _ in range(TASKS * WAYS // ways)]
-    support, queries = (samples[np.stack(rows)] for rows in zip(*((t.support, t.query) for t in tasks), strict=True))
-    own = tasks[0].support_labels
-    means, sizes = class_targets(support, np.tile(own, (len(tasks), 1)), ways)
-    fits = support_fits(ratios, centre, means[:, own], sizes[:, own], support)
-    scores = log_ratios(ratios, centre, means, sizes, queries).max(axis=2)
-    beside = np.maximum(scores, of_base[np.stack([task.query for task in tasks])])
-    return fits.mean(axis=1).astype(np.float64), np.stack([scores, beside]).astype(np.float64)
+
+def _fits_and_scores(
+    base: PreparedBase, fold: Fold, sizes: Sequence[tuple[int, int]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of tasks of each size: fit of the support (tasks,), and both scores of the queries (2, tasks, Q)."""
+    two = two_covariances(base, *OUTLIER_SHRINKAGE)
+    centre, means, samples = map(two.rotated, (base.means.mean(axis=0), base.means, base.transform(fold.samples)))
+    counts = fold.base.counts.astype(samples.dtype)
+    of_base = log_ratios(two.ratios, centre, means, counts, samples).max(axis=1)
+    rng, pairs = np.random.default_rng([fold.number, len(sizes)]), []
+    for ways, shots in sizes:
+        tasks = [draw_task(fold.labels, shots, ways, rng) for _ in range(held_out.TASKS * WAYS // ways)]
+        rows, query_rows = (np.stack([getattr(task, part) for task in tasks]) for part in ("support", "query"))
+        places = tasks[0].support_labels
+        means, shots_of = class_targets(samples[rows], np.tile(places, (len(tasks), 1)), ways)
+        fits = support_fits(two.ratios, centre, means[:, places], shots_of[:, places], samples[rows])
+        scores = log_ratios(two.ratios, centre, means, shots_of, samples[query_rows]).max(axis=2)
+        both = np.stack([scores, np.maximum(scores, of_base[query_rows])])
+        pairs.append((fits.mean(axis=1).astype(np.float64), both.astype(np.float64)))
+    return pairs
 
 
 def _moving_scores(
@@ -275,21 +360,9 @@ def fit_temperature(margins: np.ndarray) -> float:
     """
 
     def slope(log_temperature: float) -> float:
-        return float(np.mean(np.sum(softmax(margins / np.exp(log_temperature))[0] * margins, axis=1)))
+        return float(np.mean(np.sum(softmax(margins / np.exp(log_temperature), axis=1) * margins, axis=1)))
 
     low, high = TEMPERATURES
     if slope(low) <= 0 or slope(high) >= 0:
         return float(np.exp(low if slope(low) <= 0 else high))
     return float(np.exp(brentq(slope, low, high, xtol=1e-12)))
-
-
-def confidence_on(base: BaseClasses, estimator: Any) -> Confidence | None:
-    """The confidence of an estimator on this bank, which keeps it; None if classes cannot be held out."""
-    key = CONFIDENCE + description(estimator)
-    with base.choosing:
-        known = _confidence_from(kept(base, key))
-        if known is None and base.can_hold_out:
-            settled = {name: value for name, value in estimator.settings().items() if name != "base"}
-            known = measure_confidence(clone(estimator).set_params(**settled), make_folds(base))
-            keep(base, key, known.to_json())
-    return known

@@ -415,6 +415,6 @@ def _trained_on(model: Any, support: np.ndarray, places: np.ndarray) -> TrainedO
     labels, mean_labels = (
         places[np.searchsorted(model.classes_, own)] for own in (model.support_labels_, model.target_labels_)
     )
-    beside = getattr(model, "beside_", np.zeros(slopes.shape[1]))
+    beside = np.zeros(slopes.shape[1]) if model.beside_ is None else model.beside_
     C = symmetric_penalty(model.C, len(model.classes_))
     return TrainedOn(support, labels, means, mean_labels, own_parts, weights, base_means, slopes, spectrum, C, beside)

@@ -81,7 +81,7 @@ def export_model(model: CalibratedClassifier, path: str | Path, *, overwrite: bo
 
 def _about(model: CalibratedClassifier) -> dict[str, Any]:
     """Description of the model: classes, versions, extractor, and the outlier scores that reject samples."""
-    scores = getattr(model, "alarm_scores_", None)
+    scores = model.alarm_scores_
     to_json(model.classes_, "classes_", {})  # Raises if JSON cannot represent them.
     return {
         "format": FORMAT,
@@ -90,7 +90,7 @@ def _about(model: CalibratedClassifier) -> dict[str, Any]:
         "extractor": model.extractor_,
         "classes": model.classes_.tolist(),
         "n_features": int(model.n_features_in_),
-        "seen_in_training": bool(getattr(model, "seen_in_training_", False)),
+        "seen_in_training": bool(model.seen_in_training_),
         # For each share of samples to be rejected, the threshold of every class.
         "levels": list(LEVELS),
         "reject_above": None if scores is None else _rounded(-scores.T),
@@ -99,7 +99,7 @@ def _about(model: CalibratedClassifier) -> dict[str, Any]:
 
 def _head(model: CalibratedClassifier) -> tuple[np.ndarray, np.ndarray]:
     """W (N, V) and b (N,), with the temperature in them."""
-    temperature = getattr(model, "probability_temperature_", 1.0)
+    temperature = model.probability_temperature_
     return model.coef_.astype(np.float64) / temperature, model.intercept_.astype(np.float64) / temperature
 
 
@@ -147,7 +147,7 @@ def _onnx(model: CalibratedClassifier) -> bytes:
         nodes.append(helper.make_node(kind, inputs, [out], **attributes))
         return out
 
-    transform, known = model.transform_, getattr(model, "known_", None)
+    transform, known = model.transform_, model.known_
     z = "features"
     if transform.scale != 1:
         z = node("Mul", z, constant(transform.scale))

@@ -17,11 +17,11 @@ from hotshot.classifiers.parameters import (
     POWERS,
     NameIn,
     parameter,
+    published,
 )
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import NEAREST
-from hotshot.method.parameters import Method
 
 SHARED = (
     "base", "power", "normalize", "n_components", "alpha", "alpha_rule", "head", "n_generated",
@@ -83,20 +83,19 @@ class FreeLunchClassifier(CalibratedClassifier):
     base: BaseClasses | None = parameter(None)
     k: int | str = parameter(2, COUNT, AUTO)
     power: float | str = parameter("auto", NUMBER, AUTO)
-    normalize: str | None = parameter(None, CENTRED, None)
-    n_components: float | int | None = parameter(None, *AXES)
-    alpha: float | str = parameter(0.21, NOT_NEGATIVE, AUTO)
-    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
-    head: str = parameter("sampled", NameIn(HEADS))
-    n_generated: int = parameter(750, COUNT, AUTO)
-    support_weight: float = parameter(1.0, NOT_NEGATIVE, AUTO)
-    C: float = parameter(1.0, POSITIVE)
+    normalize: str | None = published("normalize", CENTRED, None)
+    n_components: float | int | None = published("n_components", *AXES)
+    alpha: float | str = published("alpha", NOT_NEGATIVE, AUTO)
+    alpha_rule: str = published("alpha_rule", NameIn(ALPHA_RULES))
+    head: str = published("head", NameIn(HEADS))
+    n_generated: int = published("n_generated", COUNT, AUTO)
+    support_weight: float = published("support_weight", NOT_NEGATIVE, AUTO)
+    C: float = published("C", POSITIVE)
     random_state: Any = parameter(None, "random_state")
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"k": (4, 2, 8), "alpha": (0.002, 0.0, 0.01)}
 
-    def _as_hot(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters of ``HOTClassifier`` for Free-Lunch: equal weights on the nearest means, and its mean rule."""
+    def _as_hot(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         # A subclass may have fewer parameters than it has attributes.
         settings = {**vars(self), **settings}
         same: dict[str, Any] = HOTClassifier(
@@ -109,12 +108,6 @@ class FreeLunchClassifier(CalibratedClassifier):
         ).get_params(deep=False)
         return same
 
-    def _space(self, settings: Mapping[str, Any]) -> Space:
-        return HOTClassifier()._space(self._as_hot(settings))
-
-    def _method(self, settings: Mapping[str, Any]) -> Method:
-        return HOTClassifier()._method(self._as_hot(settings))
-
 
 class TunedFreeLunchClassifier(FreeLunchClassifier):
     """Free-Lunch [1]_ on normalised features, with settings chosen on the base classes and a head without sampling.
@@ -126,13 +119,7 @@ class TunedFreeLunchClassifier(FreeLunchClassifier):
     ----------
     base, k, alpha
         As in ``FreeLunchClassifier``.
-    power : float or "auto"
-        Power of the features; "auto" chooses 0.5 or 1 if no base feature is negative, and is 1 otherwise.
-
-    Attributes
-    ----------
-    classes_, coef_, intercept_, transform_, power_, transfer_weights_, target_labels_, calibrated_means_, learned_cost_
-        As in ``FreeLunchClassifier``.
+    {power}
 
     References
     ----------

@@ -1,13 +1,18 @@
 """H-OT as a scikit-learn classifier."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar
+
+from sklearn.base import clone
 
 from hotshot.bank import BaseClasses, Space
 from hotshot.bank.covariances import COVARIANCE_FORMS
+from hotshot.bank.low_rank import LOW_RANK
 from hotshot.classifiers.calibrated import CalibratedClassifier
+from hotshot.classifiers.confidence import CONFIDENCE, confidence_on
+from hotshot.classifiers.held_out import description
 from hotshot.classifiers.parameters import (
     AUTO,
     CENTRED,
@@ -22,10 +27,10 @@ from hotshot.classifiers.parameters import (
     StrOptions,
     parameter,
 )
+from hotshot.errors import InputError
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
-from hotshot.method.parameters import Method
 
 AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
 
@@ -219,8 +224,20 @@ class HOTClassifier(CalibratedClassifier):
         "support_weight": (20.0, 5.0, 50.0),
     }
 
-    def _space(self, settings: Mapping[str, Any]) -> Space:
-        return Space(**{f.name: settings[f.name] for f in fields(Space)})
 
-    def _method(self, settings: Mapping[str, Any]) -> Method:
-        return Method(**{f.name: settings[f.name] for f in fields(Method)})
+def save_compact(base: BaseClasses, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write means and low-rank covariances of a bank in the space that ``HOTClassifier`` chooses on it.
+
+    Settings, temperatures and outlier scores are learned first, while there are samples. They also apply to the cost
+    that replaces the hierarchical one without samples.
+    """
+    if base.samples is None:
+        raise InputError("This bank is compact already: copy its folder.")
+    model = HOTClassifier(base)
+    settings = model.settings()
+    confidence_on(base, model, settings)
+    proxy = clone(model).set_params(cost=COSTS[model.cost].proxy)
+    for prefix in ("", CONFIDENCE):
+        if prefix + description(model) in base.choices:
+            base.choices[prefix + description(proxy)] = base.choices[prefix + description(model)]
+    base.save(path, samples=False, covariance=LOW_RANK, spaces=[model._space(settings)], overwrite=overwrite)

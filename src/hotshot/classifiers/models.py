@@ -205,7 +205,7 @@ def _check_known(model: Any) -> None:
     if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
         raise ValueError("probability_temperature_ is not a positive number")
     # Closed models have no head of base classes.
-    deviation, head = getattr(model, "support_deviation_", 0.0), getattr(model, "base_head_", np.ones(2))
+    deviation, head = model.support_deviation_, np.ones(2) if model.base_head_ is None else model.base_head_
     if not (type(deviation) is float and np.isfinite(deviation)):
         raise ValueError("support_deviation_ is not a number")
     shapes = {
@@ -224,7 +224,7 @@ def _check_known(model: Any) -> None:
     if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
         raise ValueError("known_ holds invalid values")
     is_new = model.new_classes
-    if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(getattr(model, "balance_", 0.0))):
+    if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(model.balance_)):
         raise ValueError("is_new_ or balance_ is invalid")
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from hotshot.arrays import cast
 from hotshot.bank import BaseClasses, PreparedBase, Space, class_means
 from hotshot.bank.space import FeatureTransform
-from hotshot.classifiers.choosing import Choice
 from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.held_out import Choice
 from hotshot.classifiers.parameters import AUTO, NUMBER, StrOptions, parameter
 from hotshot.errors import ParameterError
 

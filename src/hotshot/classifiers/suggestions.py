@@ -9,13 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from hotshot.arrays import LIMITS, cast, check_number, slices
 from hotshot.formatting import count, shortened, whole_percentage
+from hotshot.model.suggestion import Labelled, Pool, choose, similar_groups
+from hotshot.model.two_covariances import ROWS_AT_ONCE
 from hotshot.notebook import html_table
 
 # Smallest probability of a runner-up that is named in a reason.
 LEAST_RIVAL = 0.1
 # Kinds of reasons.
 TYPICAL, INFORMATIVE, GROUP, OUTSIDE = "typical", "informative", "group", "outside"
+# Rate of false alarms among outliers of the pool.
+FALSE_ALARMS = 0.02
+# Outliers that are compared with one another.
+MOST_OUTLIERS = 2**11
+# Smallest group of outliers, and by how many standard deviations it must exceed the false alarms.
+SMALLEST_GROUP, DEVIATIONS = 3, 3.0
 
 
 @dataclass(frozen=True)
@@ -64,29 +73,13 @@ class Suggestion:
         }[self.kind]
 
     def in_words(self) -> str:
-        """One sentence: the row, its two most probable classes and the reason.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
-        classes = ", ".join(self.classes())
-        return f"Row {self.index}: {classes}; {self.reason}."
+        """One sentence: the row, its two most probable classes and the reason."""
+        return f"Row {self.index}: {', '.join(self.classes())}; {self.reason}."
 
     def classes(self) -> list[str]:
-        """The two most probable classes with their probabilities.
-
-        Returns
-        -------
-        list of str
-            One text per class; the only class of a model is alone.
-        """
-        both = {
-            self.label: self.probability,
-            **({} if self.rival == self.label else {self.rival: self.rival_probability}),
-        }
-        return [f"{shortened(name)} {whole_percentage(share)}" for name, share in both.items()]
+        """The two most probable classes with their probabilities; the only class of a model is alone."""
+        both = {self.rival: self.rival_probability, self.label: self.probability}
+        return [f"{shortened(name)} {whole_percentage(both[name])}" for name in dict.fromkeys((self.label, self.rival))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,29 +111,101 @@ class Suggestions(Sequence[Suggestion]):
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
 
-    def __repr__(self) -> str:
+    def _table(self) -> list[list[str]]:
         head = ["row", "class", "runner-up", "reason"]
-        cells = [[str(item.index), *[*item.classes(), ""][:2], item.reason] for item in self.items]
-        widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in [head, *cells]
-        ]
+        return [head, *([str(x.index), *[*x.classes(), ""][:2], x.reason] for x in self.items)]
+
+    def __repr__(self) -> str:
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in table]
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        cells = [[str(item.index), *map(escape, [*[*item.classes(), ""][:2], item.reason])] for item in self.items]
-        return f"<div>{html_table(['row', 'class', 'runner-up', 'reason'], cells)}</div>"
+        head, *rows = self._table()
+        return f"<div>{html_table(head, [[escape(text) for text in row] for row in rows])}</div>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The suggestions as dictionaries, lists, strings and numbers, for JSON.
+        """The suggestions as dictionaries, lists, strings and numbers, for JSON."""
+        items = [{**asdict(item), "reason": item.reason} for item in self.items]
+        return {"pool_size": self.pool_size, "suggestions": [plain(item) for item in items]}
 
-        Returns
-        -------
-        dict
-            The size of the pool and a list of suggestions.
-        """
-        found = []
-        for item in self.items:
-            plain = {name: x.item() if isinstance(x, np.generic) else x for name, x in asdict(item).items()}
-            found.append({**plain, "reason": item.reason})
-        return {"pool_size": self.pool_size, "suggestions": found}
+
+def plain(value: Any) -> Any:
+    """The same without tuples and NumPy's types, for JSON."""
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def suggest(model: Any, X: Any, n: int) -> Suggestions:
+    """Suggestions of a fitted classifier with a bank, for raw samples; see ``HOTClassifier.suggest``."""
+    X = cast(model._checked(X), model.support_.dtype)
+    check_number("n", n, *LIMITS["number"])
+    detector = model.detector("makes no suggestions: pass base (in the shell --base)")
+    known, probabilities, placed = detector.known, model.answers(X)[0], model._in_space(X)
+    outlying = detector.fits_no_class(placed, FALSE_ALARMS)
+    parts = (placed, known.centre, model._in_space(model.support_))
+    pool, centre, support = (known.two.rotated(x.astype(np.float64)) for x in parts)
+    labelled = Labelled(known.two.ratios, centre, support, np.unique(model.support_labels_, return_inverse=True)[1])
+    of_new = probabilities[:, model.new_classes]
+    weights = np.where(outlying, 0, of_new.sum(axis=1))
+    # With no probability for any new class, all are equally probable.
+    of_new = of_new + np.finfo(np.float64).tiny
+    of_new = of_new / of_new.sum(axis=1, keepdims=True)
+    candidates = _first_copies(model.support_, X)
+    groups = _groups(labelled, pool, np.intersect1d(candidates, np.flatnonzero(outlying)))[: n // 2]
+    centres = np.array([centre for centre, _ in groups], dtype=np.int64)
+    grouped = np.concatenate([centres[:0], *(members for _, members in groups)])
+    rest = np.setdiff1d(candidates, grouped)
+    picks = choose(labelled, Pool(pool, of_new, weights, rest), min(n - len(groups), len(rest)))
+    kinds = np.where(picks.typical >= picks.informative, TYPICAL, INFORMATIVE)
+    kinds[picks.typical + picks.informative <= 0] = OUTSIDE
+    counted = np.setdiff1d(np.flatnonzero(weights > 0.5), grouped)
+    closest = _closest_counts(pool, np.concatenate([support, pool[picks.rows]]), counted)
+    stands_for = [len(members) for _, members in groups] + closest[len(support) :].tolist()
+    rows = np.concatenate([centres, picks.rows])
+    # The only class is its own runner-up.
+    best = np.argsort(-probabilities[rows], axis=1, kind="stable")[:, [0, min(1, len(model.classes_) - 1)]]
+    items = (
+        Suggestion(
+            index=int(row),
+            label=model.classes_[first],
+            probability=float(probabilities[row, first]),
+            rival=model.classes_[second],
+            rival_probability=float(probabilities[row, second]),
+            kind=str(kind),
+            stands_for=max(int(number), 1),
+        )
+        for row, (first, second), kind, number in zip(
+            rows, best, [*[GROUP] * len(groups), *kinds], stands_for, strict=True
+        )
+    )
+    return Suggestions(tuple(items), len(X))
+
+
+def _first_copies(support: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Rows of X that are copies neither of support samples nor of rows before them."""
+    both = np.concatenate([support, X])
+    first = np.unique(both, axis=0, return_index=True)[1]
+    return np.sort(first[first >= len(support)]) - len(support)
+
+
+def _groups(labelled: Labelled, pool: np.ndarray, outliers: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Groups among outliers that are larger than false alarms would be: row of the centre, and rows."""
+    alarms = FALSE_ALARMS * len(pool)
+    least = max(SMALLEST_GROUP, int(np.ceil(alarms + DEVIATIONS * np.sqrt(alarms))))
+    some = outliers[np.linspace(0, len(outliers) - 1, min(len(outliers), MOST_OUTLIERS)).astype(int)]
+    groups = similar_groups(labelled, pool[some], least)
+    return [(int(some[centre]), some[members]) for centre, members in groups]
+
+
+def _closest_counts(pool: np.ndarray, examples: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """How many of these rows are closest to each example (examples, V)."""
+    counts = np.zeros(len(examples), dtype=np.int64)
+    for some in slices(len(rows), ROWS_AT_ONCE):
+        distances = np.sum(examples * examples, axis=1) - 2 * pool[rows[some]] @ examples.T
+        counts += np.bincount(distances.argmin(axis=1), minlength=len(examples))
+    return counts

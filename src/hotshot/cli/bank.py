@@ -43,8 +43,8 @@ def compact(
     """Write a bank without samples: means, low-rank covariances and the settings chosen on the samples."""
     with waiting("starting"):
         from hotshot.bank import BaseClasses
-        from hotshot.classifiers.choosing import progress
-        from hotshot.classifiers.compacting import save_compact
+        from hotshot.classifiers.held_out import progress
+        from hotshot.classifiers.hot import save_compact
     options.refuse_existing(out, force, source)
     console = Console(stderr=True)
     with console.status("reading the bank") as status:

@@ -68,7 +68,7 @@ def fit(
 
 def _what_is_off(model: InputClassifier) -> list[str]:
     """What the model cannot do, why, and how it could, in a sentence; nothing if it can do all."""
-    if getattr(model.model, "alarm_scores_", None) is not None:
+    if model.model.alarm_scores_ is not None:
         return []
     without = model.model.base is None
     off = "predict --reject, predict --batch and suggest are" if without else "predict --reject is"

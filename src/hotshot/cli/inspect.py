@@ -16,7 +16,7 @@ from hotshot.cli.terminal import Console, Watching, print_table, reading, waitin
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
-    from hotshot.classifiers.choosing import Choice
+    from hotshot.classifiers.held_out import Choice
     from hotshot.evaluation.inspection import Inspection
     from hotshot.files import FeatureSource
 

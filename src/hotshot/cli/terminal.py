@@ -186,7 +186,7 @@ class ProgressWithNotes:
         self.notes: list[str] = []
 
     def __enter__(self) -> Self:
-        from hotshot.classifiers.choosing import progress
+        from hotshot.classifiers.held_out import progress
 
         self._caught = self._warnings.__enter__()
         warnings.simplefilter("always", HotshotWarning)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hotshot.classifiers.choosing import Choice
+from hotshot.classifiers.held_out import Choice
 from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, Evaluation, MethodResult, verdicts
 from hotshot.formatting import (
     count,

@@ -384,7 +384,7 @@ class InputClassifier:
         new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
         for label, name in zip(labels.tolist(), shown.texts or shown.ids, strict=True):
             new[str(label)].append(name)
-        sizes = self.model.known_.sizes if hasattr(self.model, "known_") else np.zeros(0)
+        sizes = np.zeros(0) if self.model.known_ is None else self.model.known_.sizes
         old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
         return {**new, **old}
 
