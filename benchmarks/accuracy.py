@@ -29,7 +29,7 @@ from hotshot.classifiers import METHOD_NAMES
 from hotshot.classifiers.named import named_method
 from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.evaluation.results import Evaluation, verdicts
-from hotshot.evaluation.tables import Cell, Entry, Number, Table, accuracy_table, choice_table, detail_table, unsolved
+from hotshot.evaluation.tables import Cell, Entry, Number, Table, choice_table, detail_table, result_table, unsolved
 
 REFERENCE = "hot"
 SLOW = ("free-lunch", "free-lunch-tuned")
@@ -62,7 +62,7 @@ def main(
                 found = evaluated(
                     list(dict.fromkeys([REFERENCE, *some])), loaded, n_tasks // share, out=place, **shared
                 )
-                for table in (*(accuracy_table(found, shots) for shots in found.shots), detail_table(found, 0.5)):
+                for table in (*(result_table(found, shots) for shots in found.shots), detail_table(found, 0.5)):
                     show(table)
                 for sentence in unsolved(found):
                     say(sentence)

@@ -24,7 +24,7 @@ from hotshot import HOTClassifier
 from hotshot.arrays import one_thread
 from hotshot.classifiers.named import named_method
 from hotshot.evaluation.methods import accuracy_over_classes, beside_base, class_scores, harmonic_mean
-from hotshot.evaluation.tables import Cell, Number, Table, interval, measure_table
+from hotshot.evaluation.tables import Cell, Number, Table, interval, result_table
 from hotshot.evaluation.tasks import JointEpisodes, OpenTask, joint_samples
 
 METHODS = "hot,centroid-cl2n,logistic-tuned,lda,plda,softmax-calibration"
@@ -66,7 +66,7 @@ def main(
             found = evaluated(compared, loaded, tasks, setting=setting, out=place, **shared)
             say(f"{name}, {setting}, seed {seed}")
             for shots in found.shots:
-                show(measure_table(found, shots))
+                show(result_table(found, shots))
             if losses and setting == "generalised":
                 for shots in found.shots:
                     title = f"{name}, {shots}-shot, {tasks} tasks, seed {seed}: percent, paired 95% over tasks"

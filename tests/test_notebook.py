@@ -12,7 +12,7 @@ from few_shot_problems import drawn_classes
 from hotshot import BaseClasses
 from hotshot.errors import InputError
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.evaluation.tables import accuracy_table
+from hotshot.evaluation.tables import result_table
 
 HOSTILE = "<script>$x$\x1b[2J"
 
@@ -59,7 +59,7 @@ def test_an_evaluation_shows_its_tables():
     assert {"table", "td", "th", "div"} <= shown.tags
     assert "script" not in shown.tags
     for shots in (1, 5):
-        for row in accuracy_table(found, shots).entries:
+        for row in result_table(found, shots).entries:
             assert all(entry.text in shown.texts for entry in row if entry.text)
     assert "5-way-5-shot, 200 tasks" in shown.texts
     assert any("hold for new classes of the same kind" in text for text in shown.texts)

@@ -16,7 +16,7 @@ from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.evaluation.journal import REQUEST
 from hotshot.evaluation.results import paired_difference
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tables import accuracy_table, measure_table
+from hotshot.evaluation.tables import result_table
 from hotshot.evaluation.tasks import Episodes, JointEpisodes, OpenEpisodes, joint_samples
 
 BASE = ragged_bank(spread=0.8)
@@ -137,17 +137,17 @@ def test_methods_by_name_choose_and_run():
 
 
 def test_tables_rows_and_text_say_that_queries_were_classified_jointly(found):
-    table = accuracy_table(found, 1)
+    table = result_table(found, 1)
     assert table.title == "3-way-1-shot, 23 tasks, queries classified jointly"
     assert (
         table.notes[0] == "both and rectified classified the queries of a task jointly, the other methods one by one."
     )
     assert [row["batch"] for row in found.rows()] == 2 * [True, False, True, False]
     alone = small({"both": Both(BASE)}, tasks=2, shots=1)
-    assert "jointly" not in accuracy_table(alone, 1).title
+    assert "jointly" not in result_table(alone, 1).title
     assert "batch" not in alone.rows()[0]
     opened = small({"both": RECTIFIED}, setting="open", batch=True, tasks=2, shots=1)
-    assert measure_table(opened, 1).notes[0] == "both classified the queries of a task jointly."
+    assert result_table(opened, 1).notes[0] == "both classified the queries of a task jointly."
 
 
 # --- run folders

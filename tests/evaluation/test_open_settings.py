@@ -17,7 +17,7 @@ from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.evaluation.journal import Record, decode, encode
 from hotshot.evaluation.methods import auroc, harmonic_mean
 from hotshot.evaluation.stored import load_run
-from hotshot.evaluation.tables import measure_table
+from hotshot.evaluation.tables import result_table
 from hotshot.evaluation.tasks import Episodes, JointEpisodes, OpenEpisodes, split_base
 
 WIDTH, N_BASE, N_NOVEL = 10, 14, 6
@@ -213,12 +213,12 @@ def test_rows_and_tables_have_the_measures():
     assert lda["reference_minus_this_harmonic_mean"] == pytest.approx(difference.mean)
     assert lda["reference_minus_this_harmonic_mean_half_width"] == pytest.approx(difference.half_width)
     assert json.dumps(found.rows())
-    table = measure_table(found, 1)
+    table = result_table(found, 1)
     assert table.columns[:4] == ("method", "base", "novel", "harmonic mean")
     assert (table.columns[4], table.rows[0][4].text) == ("lead of hot", "reference")
     assert "harmonic mean" in str(found)
     opened = small(["hot", "lda"], setting="open")
-    assert measure_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")
+    assert result_table(opened, 1).columns[1:3] == ("accuracy", "AUROC")
     assert "setting" not in small("lda", ways=3).rows()[0]
 
 

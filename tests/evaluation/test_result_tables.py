@@ -12,7 +12,6 @@ from hotshot.evaluation.tables import (
     Entry,
     Number,
     Table,
-    accuracy_table,
     detail_table,
     result_table,
     rule_of_three,
@@ -49,7 +48,7 @@ def texts(table, column):
 
 
 def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference():
-    table = accuracy_table(FOUND, 1)
+    table = result_table(FOUND, 1)
     assert table.title == "5-way-1-shot, 100 tasks"
     assert table.numeric == [False, True, True, True, True]
     assert table.columns[1:] == ("accuracy %", "over tasks", "lead of mine", "paired, over tasks")
@@ -64,14 +63,13 @@ def test_accuracies_stand_in_the_order_asked_for_with_the_lead_of_the_reference(
     assert leads[0].value is None
 
 
-def test_results_have_the_cells_of_both_tables_and_the_best_first():
-    table, plain, details = result_table(FOUND, 1, 0.5), accuracy_table(FOUND, 1), detail_table(FOUND, 0.5)
+def test_with_a_threshold_the_best_comes_first_and_details_follow():
+    table, plain, details = result_table(FOUND, 1, 0.5), result_table(FOUND, 1), detail_table(FOUND, 0.5)
     assert texts(table, "method") == ["better", "mine", "worse"]
     for other, columns in ((plain, plain.columns), (details, details.columns[2:])):
         for column in columns:
-            named = {"over tasks": "accuracy, over tasks", "paired, over tasks": "lead, over tasks"}.get(column, column)
-            own = dict(zip(texts(table, "method"), texts(table, named), strict=True))
-            assert own == dict(zip(texts(other, "method"), texts(other, column), strict=True))
+            cells = dict(zip(texts(table, "method"), texts(table, column), strict=True))
+            assert cells == dict(zip(texts(other, "method"), texts(other, column), strict=True))
 
 
 def test_differences_are_drawn_on_one_axis_that_holds_zero():
@@ -88,15 +86,15 @@ def test_a_single_task_has_no_interval():
     table = result_table(found, 1, 0.5)
     assert table.title == "5-way-1-shot, 1 task"
     assert [row[1].text for row in table.entries] == ["75.00", "50.00"]
-    assert [row[2].text for row in table.entries] == ["-25.00", "reference"]
-    assert [row[3].interval for row in table.entries] == [None, None]
+    assert texts(table, "lead of mine") == ["-25.00", "reference"]
+    assert [row[4].interval for row in table.entries] == [None, None]
     assert table.notes == ("A single task has no interval.",)
 
 
 def test_tasks_of_all_classes_have_no_interval_over_classes_and_say_so():
     whole = np.tile(np.arange(5), (100, 1))
     found = evaluation(result("mine", ACCURACIES, classes=whole), result("other", ACCURACIES - 0.1, classes=whole))
-    table = accuracy_table(found, 1)
+    table = result_table(found, 1)
     assert "±" not in table.entries[0][1].text + table.entries[1][3].text
     assert table.entries[1][3].note == "undecided for new classes"
     assert "Every task has all 5 classes" in table.notes[0]
@@ -109,7 +107,7 @@ def test_an_interval_of_zero_is_no_certainty():
     )
     table = result_table(found, 1, 0.5)
     assert [row[1].text for row in table.entries] == ["100.00", "50.00", "0.00"]
-    assert texts(table, "accuracy, over tasks") == ["> 97.00", "", "< 3.00"]
+    assert texts(table, "over tasks") == ["> 97.00", "", "< 3.00"]
     assert any(note.startswith("> 97.00: all queries were right") for note in table.notes)
     assert NO_SPREAD in table.notes
     assert "± 0.00" not in str(table) + str(found)
@@ -125,11 +123,13 @@ def test_what_did_not_end_well_is_said_with_its_remedy():
     assert unsolved(evaluation(result("a", [0.5], statuses={Status.CONVERGED: 5}))) == []
 
 
-def test_printing_an_evaluation_shows_the_same_numbers():
-    lines = str(FOUND).splitlines()
-    for line, row in zip(lines, accuracy_table(FOUND, 1).entries, strict=True):
-        assert all(entry.text in line for entry in row if entry.kind != "reference")
-    assert "lead of mine +2.00 ± 0." in lines[1]
+def test_printing_an_evaluation_shows_its_tables():
+    title, head, *lines = str(FOUND).splitlines()
+    table = result_table(FOUND, 1)
+    assert (title, head.split()[0]) == (table.title, "method")
+    for line, row in zip(lines, table.entries, strict=True):
+        assert all(entry.text in line for entry in row)
+    assert len({line.index("±") for line in lines}) == 1
     assert "±" not in str(evaluation(result("mine", [0.5])))
 
 

@@ -142,10 +142,9 @@ def evaluate(
 
 def print_accuracies(console: Console, results: Evaluation) -> None:
     """Print one table per number of shots, and their notes."""
-    from hotshot.evaluation.tables import accuracy_table, measure_table
+    from hotshot.evaluation.tables import result_table
 
-    table_of = measure_table if results.setting.compared else accuracy_table
-    tables = [table_of(results, shots) for shots in results.shots]
+    tables = [result_table(results, shots) for shots in results.shots]
     for table in tables:
         console.print(to_rich(table))
         console.print()

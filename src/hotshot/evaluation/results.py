@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,16 @@ import numpy as np
 from hotshot.errors import InputError, ParameterError
 from hotshot.evaluation.journal import Record
 from hotshot.evaluation.tasks import CLOSED, Setting
-from hotshot.formatting import did_you_mean, plus_minus, setting_in_words, with_interval
+from hotshot.formatting import did_you_mean, setting_in_words, shortened
 from hotshot.intervals import Estimate, class_interval, mean_interval
+from hotshot.notebook import BLUE, GREY, INK, LONGEST, ORANGE, new_figure
 from hotshot.transport import Status
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hotshot.evaluation.tables import Table
 
 
 RESULTS = "results.json"
@@ -254,46 +259,57 @@ class Evaluation:
                 found[f"reference_minus_this_{name}_half_width"] = finite(difference.half_width)
         return found
 
-    def _repr_html_(self) -> str:
-        from hotshot.evaluation import views
+    def _tables(self) -> list[Table]:
+        from hotshot.evaluation.tables import result_table
 
-        return views.as_html(self)
+        return [result_table(self, shots) for shots in self.shots]
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"{table.title}\n{table}" for table in self._tables())
+
+    def _repr_html_(self) -> str:
+        tables = self._tables()
+        notes = dict.fromkeys(f"<p>{escape(note)}</p>" for table in tables for note in table.notes)
+        return f"<div>{''.join([*(table.to_html() for table in tables), *notes])}</div>"
 
     def plot(self) -> Figure:
         """A figure: the paired difference of the reference to each other method, with its 95% intervals.
 
         A dot is filled where the difference is significant after Holm's correction: blue where the reference is ahead,
-        orange where it is behind.
+        orange where it is behind. Methods are sorted by the lead at the first number of shots, the largest on top.
         """
-        from hotshot.evaluation import views
+        first = self.leads(self.shots[0])
+        others = sorted(first, key=lambda method: -first[method].mean)
+        if not others:
+            raise InputError("A plot shows differences between methods, and there is only one: evaluate at least two.")
+        with new_figure(1.0 + 0.25 * len(others), [1] * len(self.shots), share_y=True) as (figure, panels):
+            for panel, shots in zip(panels, self.shots, strict=True):
+                self._plot_differences(panel, others, shots)
+            panels[0].set_yticks(range(len(others)), [shortened(method, LONGEST, "ends") for method in others])
+            panels[0].invert_yaxis()
+            what = self.setting.measures.get(self.setting.compared, "accuracy")
+            over = "tasks" if self.setting.compared else "classes (thin) and over tasks (thick)"
+            reference = shortened(self.reference, LONGEST, "ends")
+            figure.supxlabel(f"lead of {reference}: {what} in points, paired, 95% over {over}", fontsize="medium")
+        return figure
 
-        return views.as_figure(self)
-
-    def __str__(self) -> str:
-        lines = []
-        for result in self.results:
-            name, shots = result.method, result.shots
-            line = f"{setting_in_words(self.ways, shots)}  {name:<22} "
-            if self.setting.compared:
-                estimates = {"accuracy": result.accuracy} if self.setting.has_accuracy else {}
-                estimates |= {self.setting.measures[m]: mean_interval(own) for m, own in result.measures.items()}
-                shown = (f"{what} {with_interval(100 * e.mean, 100 * e.half_width)}" for what, e in estimates.items())
-                lines.append(line + ", ".join(shown))
-                continue
-            line += _both(result.accuracy_over_classes, result.accuracy)
-            if name != self.reference:
-                lead = _both(self.difference_over_classes(name, shots), self.difference(name, shots), signed=True)
-                line += f"   lead of {self.reference} {lead}"
-            lines.append(line)
-        return "\n".join(lines)
-
-
-def _both(over_classes: Estimate, over_tasks: Estimate, *, signed: bool = False) -> str:
-    """`68.57 ± 2.10 over classes (± 0.55 over tasks)`, without the intervals that there are not."""
-    text = with_interval(100 * over_classes.mean, 100 * over_classes.half_width, signed=signed)
-    text += " over classes" if "±" in text else ""
-    interval = plus_minus(100 * over_tasks.half_width)
-    return f"{text} ({interval} over tasks)" if interval else text
+    def _plot_differences(self, panel: Axes, others: list[str], shots: int | str) -> None:
+        leads = self.leads(shots)
+        standing = verdicts(leads)
+        panel.axvline(0, color=INK, linewidth=0.6)
+        for place, method in enumerate(others):
+            colour = {AHEAD: BLUE, BEHIND: ORANGE}.get(standing[method], GREY)
+            intervals = [(leads[method], 1.0)]
+            intervals += [] if self.setting.compared else [(self.difference(method, shots), 3.0)]
+            for estimate, width in intervals:
+                if np.isfinite(estimate.half_width):
+                    ends = [100 * estimate.low, 100 * estimate.high]
+                    panel.plot(ends, [place, place], color=colour, linewidth=width)
+            # Not by colour alone: what is undecided is hollow.
+            filled = "white" if standing[method] == UNDECIDED else colour
+            panel.plot(100 * leads[method].mean, place, "o", color=colour, markerfacecolor=filled, markersize=5)
+        panel.set_title(setting_in_words(self.ways, shots))
+        panel.margins(y=0.5 / len(others))
 
 
 def finite(value: float) -> float | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hotshot.formatting import (
     with_interval,
 )
 from hotshot.intervals import Estimate, mean_interval
+from hotshot.notebook import html_table
 from hotshot.transport import Status
 
 PUBLISHED = "published"
@@ -36,16 +38,7 @@ LONGEST_NAME = 60
 class Number:
     """A number in a table, with its 95% interval where it has one.
 
-    Attributes
-    ----------
-    mean, half_width : float
-        The number and half the width of its interval; accuracies are in percent.
-    published : bool
-        Whether it is from the paper, not measured.
-    signed : bool
-        Whether to print its sign, for differences.
-    places : int
-        Digits after the point.
+    Accuracies are in percent. `published` numbers are from the paper, not measured; `signed` ones are differences.
 
     Examples
     --------
@@ -93,18 +86,7 @@ Cell = str | Number | Entry | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table: rows under named columns, and notes below it.
-
-    Attributes
-    ----------
-    title : str
-        Title of the table.
-    columns : tuple of str
-        Names of the columns.
-    rows : tuple of tuple
-        Cells: text, ``Number``, ``Entry`` or None.
-    notes : tuple of str
-        Notes below the table.
+    """A table: rows of texts, numbers, entries or None under named columns, and notes below it.
 
     Examples
     --------
@@ -138,16 +120,24 @@ class Table:
         return [any(isinstance(entry.value, int | float) for entry in column) for column in columns]
 
     def to_markdown(self) -> str:
-        """The table as Markdown; published numbers are in italics.
-
-        Returns
-        -------
-        str
-            Markdown text.
-        """
+        """The table as Markdown; published numbers are in italics."""
         lines = [list(self.columns), ["---"] * len(self.columns)]
         lines += [[_in_markdown(entry) for entry in row] for row in self.entries]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def to_html(self) -> str:
+        """The table as HTML for a notebook, without its notes."""
+        rows = [[escape(entry.text) for entry in row] for row in self.entries]
+        return f"<p><b>{escape(self.title)}</b></p>{html_table([*map(escape, self.columns)], rows, self.numeric)}"
+
+    def __str__(self) -> str:
+        lines = [self.columns, *([entry.text for entry in row] for row in self.entries)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        sides = [str.rjust if right else str.ljust for right in self.numeric]
+        return "\n".join(
+            "  ".join(side(text, width) for side, text, width in zip(sides, line, widths, strict=True)).rstrip()
+            for line in lines
+        )
 
 
 def percent(estimate: Estimate, *, signed: bool = False, factor: float = 100) -> Number:
@@ -175,82 +165,111 @@ def _in_markdown(entry: Entry) -> str:
     return f"*{text}*" if entry.kind == PUBLISHED else text
 
 
-# --- what an evaluation found, as tables
+# --- results of an evaluation, as tables
 
 
-def accuracy_table(found: Evaluation, shots: int | str) -> Table:
-    """Methods at one number of shots, in the order asked for: accuracy, and the reference's paired lead."""
-    leads = found.leads(shots)
+def result_table(found: Evaluation, shots: int | str, threshold: float | None = None) -> Table:
+    """Methods at one number of shots: accuracy or what their setting measures, and the reference's paired lead.
+
+    With a `threshold` for bad tasks also what lies beyond the mean accuracy, the best method first and leads drawn on
+    one axis.
+    """
+    leads, closed = found.leads(shots), not found.setting.compared
     standing = verdicts(leads)
-    rows = tuple((_name(found, m), *_accuracy(found, m, shots, leads, standing)) for m in found.methods)
-    notes = (*_batch_notes(found), *interval_notes(found, shots))
-    columns = ("method", "accuracy %", "over tasks", *((_lead(found), "paired, over tasks") if leads else ()))
-    return Table(_title(found, shots), columns, rows, notes)
-
-
-def measure_table(found: Evaluation, shots: int | str) -> Table:
-    """Methods at one number of shots by what their setting measures, and the reference's paired lead."""
-    leads = found.leads(shots)
-    standing = verdicts(leads)
-    rows = [_measured(found, method, shots, leads.get(method), standing.get(method)) for method in found.methods]
-    title = f"{_title(found, shots)}, in percent"
-    notes = (*_batch_notes(found), *measure_notes(found, shots))
+    order, axis = found.methods, None
+    if closed and threshold is not None:
+        order = sorted(order, key=lambda method: -found[method, shots].accuracy.mean)
+        axis = _axis(leads.values())
+    rows = []
+    for method in order:
+        cells: dict[str, Cell] = {"method": Entry(method, method, kind=REFERENCE if method == found.reference else "")}
+        lead = _lead_cell(found, leads.get(method), standing.get(method))
+        if closed:
+            cells |= _accuracies(found, method, shots, lead, leads, axis)
+        else:
+            cells |= _measures(found, method, shots, lead)
+        if closed and threshold is not None:
+            cells |= _details(found[method, shots], threshold)
+        rows.append(cells)
+    title = _title(found, shots) + ("" if closed else ", in percent")
+    jointly = (batch_note(found.jointly, found.methods),) if found.jointly and threshold is None else ()
+    notes = (*jointly, *interval_notes(found, shots))
     return Table(title, tuple(rows[0]), tuple(tuple(row.values()) for row in rows), notes)
 
 
-def _measured(
-    found: Evaluation, method: str, shots: int | str, lead: Estimate | None, standing: str | None
+def _accuracies(
+    found: Evaluation,
+    method: str,
+    shots: int | str,
+    lead: Cell,
+    leads: dict[str, Estimate],
+    axis: tuple[float, float] | None,
 ) -> dict[str, Cell]:
-    """A row by its columns; the measure that methods are compared by has an interval."""
-    setting, result = found.setting, found[method, shots]
-    cells: dict[str, Cell] = {"method": _name(found, method)}
-    if setting.has_accuracy:
-        cells["accuracy"] = Number(100 * result.accuracy.mean)
-    for name, title in setting.measures.items():
-        values = result.measures.get(name)
-        cells[title] = None if values is None else Number(100 * float(values.mean()))
-        if name == setting.compared:
-            cells[title] = None if values is None else _bounded(mean_interval(values))
-            number = None if lead is None else percent(lead, signed=True)
-            difference = Entry(REFERENCE, kind=REFERENCE)
-            if number is not None:
-                star = "" if standing == UNDECIDED else " *"
-                difference = Entry(f"{number}{star}", number.mean, note=VERDICTS[str(standing)], kind=str(standing))
-            cells[_lead(found)] = difference
+    result = found[method, shots]
+    cells: dict[str, Cell] = {
+        "accuracy %": percent(result.accuracy_over_classes),
+        "over tasks": _half_width(result.accuracy),
+    }
+    if leads:
+        cells[_lead(found)] = lead
+        if axis is not None:
+            cells["lead (chart)"] = _chart(leads[method], axis) if method in leads else None
+        difference = found.difference(method, shots)
+        cells["paired, over tasks"] = _half_width(difference) if method in leads else None
     return cells
 
 
-def measure_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
-    """What the intervals of a table of measures hold for."""
-    if found.tasks == 1:
-        return ("A single task has no interval.",)
-    measure = found.setting.compared
-    note = "Intervals are 95% over tasks and hold for these classes only."
-    if len(found.methods) > 1:
-        note = (
-            f"{_lead(found)}: {found.setting.measures[measure]} of {found.reference} minus that of the method, in "
-            f"points, paired task by task; * if significant after Holm's correction for the number of methods. {note}"
-        )
-    return note, *_bound_notes(mean_interval(found[method, shots].measures[measure]) for method in found.methods)
+def _measures(found: Evaluation, method: str, shots: int | str, lead: Cell) -> dict[str, Cell]:
+    """What the setting measures; the measure that methods are compared by has an interval."""
+    setting, result = found.setting, found[method, shots]
+    cells: dict[str, Cell] = {"accuracy": Number(100 * result.accuracy.mean)} if setting.has_accuracy else {}
+    for name, title in setting.measures.items():
+        values = result.measures.get(name)
+        cells[title] = None if values is None else Number(100 * float(values.mean()))
+        if name == setting.compared and values is not None:
+            bound = rule_of_three(mean_interval(values))
+            cells[title] = Entry(bound, 100 * float(values.mean())) if bound else percent(mean_interval(values))
+        if name == setting.compared:
+            cells[_lead(found)] = lead
+    return cells
+
+
+def _lead_cell(found: Evaluation, lead: Estimate | None, standing: str | None) -> Entry:
+    """The lead of the reference over a method, with the verdict on it."""
+    if lead is None or standing is None:
+        return Entry(REFERENCE, kind=REFERENCE)
+    star = " *" if found.setting.compared and standing != UNDECIDED else ""
+    is_sure = math.isfinite(lead.half_width) or found.setting.compared
+    note = VERDICTS[standing] if is_sure else "undecided for new classes"
+    return Entry(f"{percent(lead, signed=True)}{star}", 100 * lead.mean, note=note, kind=standing)
 
 
 def interval_notes(found: Evaluation, shots: int | str) -> tuple[str, ...]:
     """What the intervals of a table hold for, in sentences."""
-    own = found[found.reference, shots].accuracy_over_classes
     if found.tasks == 1:
         return ("A single task has no interval.",)
-    bounds = _bound_notes(found[method, shots].accuracy for method in found.methods)
-    if not math.isfinite(own.half_width):
-        return (
-            f"{_paired_note(found)} Every task has all {own.n} classes, so there are no intervals over classes and "
-            "no conclusions about new classes; intervals over tasks are 95% and hold for these classes only.",
-            *bounds,
+    setting, results = found.setting, [found[method, shots] for method in found.methods]
+    several = len(found.methods) > 1
+    what = setting.measures.get(setting.compared, "accuracy")
+    lead = f"{_lead(found)}: {what} of {found.reference} minus that of the method, in points, paired task by task"
+    if setting.compared:
+        note = "Intervals are 95% over tasks and hold for these classes only."
+        if several:
+            note = f"{lead}; * if significant after Holm's correction for the number of methods. {note}"
+        return note, *_bound_notes(mean_interval(result.measures[setting.compared]) for result in results)
+    over_classes = found[found.reference, shots].accuracy_over_classes
+    note = f"{lead}." if several else "Accuracy is in percent."
+    if math.isfinite(over_classes.half_width):
+        note += (
+            " Intervals are 95%: those beside the numbers are over classes and hold for new classes of the same kind, "
+            f"those over tasks hold for these {over_classes.n} classes only."
         )
-    return (
-        f"{_paired_note(found)} Intervals are 95%: those beside the numbers are over classes and hold for new classes "
-        f"of the same kind, those over tasks hold for these {own.n} classes only.",
-        *bounds,
-    )
+    else:
+        note += (
+            f" Every task has all {over_classes.n} classes, so there are no intervals over classes and no conclusions "
+            "about new classes; intervals over tasks are 95% and hold for these classes only."
+        )
+    return note, *_bound_notes(result.accuracy for result in results)
 
 
 def rule_of_three(estimate: Estimate) -> str:
@@ -279,33 +298,10 @@ def _lead(found: Evaluation) -> str:
     return f"lead of {found.reference if len(found.reference) <= LONGEST_REFERENCE else REFERENCE}"
 
 
-def _paired_note(found: Evaluation) -> str:
-    if len(found.methods) == 1:
-        return "Accuracy is in percent."
-    return f"{_lead(found)}: accuracy of {found.reference} minus that of the method, in points, paired task by task."
-
-
 def detail_table(found: Evaluation, threshold: float) -> Table:
     """What lies beyond the mean: bad tasks, bad classes, calibration, time."""
-    rows = tuple((r.method, _shots(r.shots), *_details(r, threshold)) for r in found.results)
-    return Table("beyond the mean", ("method", "shots", *_detail_columns(threshold)), rows)
-
-
-def result_table(found: Evaluation, shots: int | str, threshold: float) -> Table:
-    """All of this at one number of shots: the best method first, leads drawn on one axis, descriptions last."""
-    order = sorted(found.methods, key=lambda method: -found[method, shots].accuracy.mean)
-    leads = found.leads(shots)
-    standing, axis = verdicts(leads), _axis(leads.values())
-    rows = []
-    for method in order:
-        accuracy, over_tasks, *lead = _accuracy(found, method, shots, leads, standing)
-        if lead:
-            lead.insert(1, _chart(leads[method], axis) if method in leads else None)
-        details = _details(found[method, shots], threshold)
-        rows.append((_name(found, method), accuracy, *lead, over_tasks, *details))
-    of_lead = (_lead(found), "lead (chart)", "lead, over tasks") if leads else ()
-    columns = ("method", "accuracy %", *of_lead, "accuracy, over tasks", *_detail_columns(threshold))
-    return Table(_title(found, shots), columns, tuple(rows), interval_notes(found, shots))
+    rows = [{"method": r.method, "shots": _shots(r.shots), **_details(r, threshold)} for r in found.results]
+    return Table("beyond the mean", tuple(rows[0]), tuple(tuple(row.values()) for row in rows))
 
 
 def transport_table(found: Evaluation) -> Table:
@@ -377,10 +373,6 @@ def _title(found: Evaluation, shots: int | str) -> str:
     return f"{setting_in_words(found.ways, shots)}, {count(found.tasks, 'task')}{jointly}"
 
 
-def _batch_notes(found: Evaluation) -> tuple[str, ...]:
-    return (batch_note(found.jointly, found.methods),) if found.jointly else ()
-
-
 def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
     """A sentence on who classified the queries of a task jointly.
 
@@ -393,51 +385,21 @@ def batch_note(jointly: Sequence[str], methods: Sequence[str]) -> str:
     return f"{listed(list(jointly))} classified the queries of a task jointly{others}."
 
 
-def _detail_columns(threshold: float) -> tuple[str, ...]:
-    return f"tasks below {100 * threshold:g}%", "calibration error", "ms per task", "recall of worst class"
-
-
-def _accuracy(
-    found: Evaluation, method: str, shots: int | str, leads: dict[str, Estimate], standing: dict[str, str]
-) -> tuple[Cell, ...]:
-    result = found[method, shots]
-    own = percent(result.accuracy_over_classes), _half_width(result.accuracy)
-    if not leads:
-        return own
-    if method == found.reference:
-        return *own, Entry(REFERENCE, kind=REFERENCE), None
-    which = standing[method]
-    lead = percent(leads[method], signed=True)
-    note = VERDICTS[which] if math.isfinite(leads[method].half_width) else "undecided for new classes"
-    entry = Entry(str(lead), lead.mean, note=note, kind=which)
-    return *own, entry, _half_width(found.difference(method, shots))
-
-
 def _half_width(estimate: Estimate) -> Entry:
     """The interval alone, where the mean stands beside it, or the bound that it has without an interval."""
     width = 100 * estimate.half_width
     return Entry(plus_minus(width) or rule_of_three(estimate), width) if math.isfinite(width) else Entry()
 
 
-def _bounded(estimate: Estimate) -> Cell:
-    """The mean with its interval, or the bound that it has without one."""
-    bound = rule_of_three(estimate)
-    return Entry(bound, 100 * estimate.mean) if bound else percent(estimate)
-
-
-def _details(result: MethodResult, threshold: float) -> tuple[Cell, ...]:
+def _details(result: MethodResult, threshold: float) -> dict[str, Cell]:
     worst = min(result.recall, key=lambda label: result.recall[label])
     error = result.calibration_error
-    return (
-        _share(result.share_below(threshold), 1),
-        None if error is None else Number(error, places=3),
-        _time(result),
-        _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
-    )
-
-
-def _name(found: Evaluation, method: str) -> Entry:
-    return Entry(method, method, kind=REFERENCE if method == found.reference else "")
+    return {
+        f"tasks below {100 * threshold:g}%": _share(result.share_below(threshold), 1),
+        "calibration error": None if error is None else Number(error, places=3),
+        "ms per task": _time(result),
+        "recall of worst class": _share(result.recall[worst], 0, note=shortened(worst, LONGEST_NAME, keep="ends")),
+    }
 
 
 def _share(share: float, places: int, note: str = "") -> Entry:

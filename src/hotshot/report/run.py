@@ -11,15 +11,7 @@ from hotshot.evaluation import Evaluation
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
 from hotshot.evaluation.results import check_reference
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import (
-    Table,
-    batch_note,
-    measure_table,
-    percent,
-    recall_table,
-    result_table,
-    transport_table,
-)
+from hotshot.evaluation.tables import Table, batch_note, percent, recall_table, result_table, transport_table
 from hotshot.evaluation.tasks import GENERALISED, check_queries
 from hotshot.formatting import count, listed, queries_in_words, shots_in_words
 from hotshot.paper.figures import file_content, grouped_bars, histogram
@@ -116,9 +108,7 @@ def _content(found: Evaluation, titles: dict[int | str, str], threshold: float) 
         "summaries": {title: summary(found, k) for k, title in titles.items()},
         "beyond": beyond_the_mean(found, threshold),
         "note": HOLM_NOTE if several else SORT_NOTE,
-        "results": _notes_once(
-            [result_table(found, k, threshold) if closed else measure_table(found, k) for k in found.shots]
-        ),
+        "results": _notes_once([result_table(found, k, threshold) for k in found.shots]),
         "sorted_by": 1 if closed else None,
         "differences": _differences(found) if several and found.tasks > 1 else None,
         "histograms": [_histogram(found, k) for k in found.shots] if closed else [],
