@@ -31,7 +31,6 @@ CLASSES, SAMPLES, WIDTH = 64, 600, 64
 EPSILON = 0.01
 PEER_ITERATIONS = 200
 PEER_TOLERANCE = 1e-9  # the default of ot.sinkhorn
-RANGES = {"J": (150, 300, 600, 1200, 2400, 4800), "S": (2, 5, 10, 25, 50, 100), "1 / epsilon": (10, 100, 1000, 10_000)}
 
 
 def main(
@@ -44,8 +43,6 @@ def main(
         for features in FEATURES:
             for support in (5, 25):
                 show(against_peers(features, support, seed, seconds))
-        for parameter, values in RANGES.items():
-            show(growth(parameter, values, seed, seconds / 4))
 
 
 def centred_features(rng: np.random.Generator, samples: int, support: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,24 +125,6 @@ def against_peers(features: str, support: int, seed: int, seconds: float) -> Tab
         rows.append((name, f"{1e3 * elapsed:.1f}", str(n_runs), _range(iterations), error, ratio))
     title = f"{CLASSES} problems of {SAMPLES} x {support}, {features} features, epsilon {EPSILON}"
     columns = ("solver", "CPU ms", "runs", "iterations", "marginal error", "time / hotshot float64")
-    return Table(title, columns, tuple(rows))
-
-
-def growth(parameter: str, values: tuple[int, ...], seed: int, seconds: float) -> Table:
-    """Time of hotshot as one of J, S and 1 / epsilon grows, on centred features."""
-    rows: list[tuple[Cell, ...]] = []
-    for value in values:
-        setting = {"J": SAMPLES, "S": 5, "1 / epsilon": 1 / EPSILON, parameter: value}
-        x, y = centred_features(np.random.default_rng(seed), int(setting["J"]), int(setting["S"]))
-        cost, epsilon = pairwise_cost(x, y), 1 / setting["1 / epsilon"]
-        solution = solve(cost, epsilon=epsilon)
-        problems = {"float64": cost, "float32": cost.astype(np.float32)}
-        times = median_times({k: partial(solve, c, epsilon=epsilon) for k, c in problems.items()}, seconds)
-        double, single = (f"{1e3 * times[name][0]:.1f}" for name in problems)
-        error = worst_marginal_error(solution.plan)
-        rows.append((f"{value:g}", double, _range(solution.iterations), error, single))
-    title = f"hotshot, {CLASSES} problems as {parameter} grows (J {SAMPLES}, S 5, epsilon {EPSILON} otherwise)"
-    columns = (parameter, "float64 CPU ms", "iterations", "marginal error", "float32 CPU ms")
     return Table(title, columns, tuple(rows))
 
 
