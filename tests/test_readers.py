@@ -21,7 +21,6 @@ from hotshot.evaluation.stored import load_run
 from hotshot.files import read_features
 from hotshot.inputs.rows import open_inputs
 from hotshot.paper.findings import load_findings
-from hotshot.report.inputs import PageInputs
 from hotshot.report.reproduction import reproduction_part
 from hotshot.report.sources import Options
 
@@ -134,9 +133,7 @@ def test_a_figure_that_is_a_pipe_is_one_sentence(tmp_path):
     folder.mkdir()
     (folder / "findings.json").write_text(json.dumps({"experiment": "plan", "tables": [], "figures": ["a"]}))
     os.mkfifo(folder / "a.svg")
-    assert_one_sentence(
-        lambda path: reproduction_part(path, "part-1", Options(None, None, 0, None, 0.5, PageInputs())), tmp_path
-    )
+    assert_one_sentence(lambda path: reproduction_part(path, "part-1", Options(tasks=0)), tmp_path)
 
 
 def test_labels_that_are_a_pipe_are_one_sentence(tmp_path):

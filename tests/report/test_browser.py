@@ -185,7 +185,7 @@ def test_the_inputs_of_a_mistake_can_be_judged(browser, path):
     images = [DOT, b"<svg onload=alert(1)>"] * (len(y) // 2)
     kept = Samples(y, None, {"id": ids, "text": texts, "thumbnail": images})
     out, run = path.with_name("inputs.html"), make_run(path.parent, methods=("hot",), out="inputs", tasks=4, shots=1)
-    write_report(out, make_report([run], lambda source: (*read(source), kept), tasks=4))
+    write_report(out, make_report([run], lambda source: (*read(source), kept.columns), tasks=4))
     page = browser.open(out, width=390, dark=True)
     page.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert page.run("document.documentElement.scrollWidth") <= 390

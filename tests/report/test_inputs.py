@@ -13,7 +13,7 @@ from hotshot.cli.report import report
 from hotshot.files import Samples, read_features
 from hotshot.files import write_features as write_file
 from hotshot.report import make_report
-from hotshot.report.inputs import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageInputs
+from hotshot.report.sources import LONGEST_ID, LONGEST_TEXT, MOST_BYTES, PageInputs
 
 WEBP, JPEG, PNG = b"RIFF\x10\0\0\0WEBPVP8 ", b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n"
 
@@ -116,7 +116,7 @@ def test_a_page_holds_2_mb_and_says_what_it_leaves_out(folder):
     n = len(read_features(folder / "novel.npz").X)
     # Each takes six times its length on the page.
     kept = columns(n, None, [f"{i}{'<é&' * 330}" for i in range(n)], [JPEG + bytes(30_000 + i) for i in range(n)])
-    page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept), tasks=6)
+    page = make_report([folder / "run"] * 2, lambda source: (*read(source), kept.columns), tasks=6)
     size = len(re.search(r'id="inputs">(.*?)</script>', page)[1])
     assert 0.98 * MOST_BYTES < size <= MOST_BYTES + 2
     values = embedded(page)
@@ -134,7 +134,7 @@ def test_without_inputs_the_page_has_none_and_says_nothing(folder):
 
 
 def test_ids_of_other_samples_leave_the_explorer_out(folder):
-    page = make_report([folder / "run"], lambda source: (*read(source), columns(1, ["a"])), tasks=3)
+    page = make_report([folder / "run"], lambda source: (*read(source), columns(1, ["a"]).columns), tasks=3)
     assert "returned 90 novel samples and 1 ids" in page
 
 

@@ -23,8 +23,8 @@ from hotshot.errors import InputError, ParameterError
 from hotshot.files import read_features
 from hotshot.report import Source, make_report, write_report
 from hotshot.report import run as run_parts
+from hotshot.report.explorer import _method_to_explore
 from hotshot.report.page import as_data, breakable
-from hotshot.report.task_explorer import _method_to_explore
 
 MISSING = "The task explorer is left out."
 
@@ -267,7 +267,7 @@ def test_files_that_have_changed_leave_the_explorer_out(fresh):
 )
 def test_why_there_is_no_explorer_is_said(fresh, changes, words):
     run = make_run(fresh, **{"tasks": 3, "shots": 1, **changes})
-    assert words in why_not(make_report([run], read, tasks=3))
+    assert words in why_not(make_report([run], tasks=3))
 
 
 @pytest.mark.parametrize("change", [{"epsilon": "np.float32(0.1)"}, {"wings": 2}, {"cost": "unheard-of"}])

@@ -9,7 +9,7 @@ import pytest
 
 from few_shot_problems import drawn_classes
 from hotshot.evaluation import Evaluation, MethodResult
-from hotshot.report.sentences import all_converged, beyond_the_mean, summary
+from hotshot.report.run import all_converged, beyond_the_mean, summary
 from hotshot.transport import Status
 
 RNG = np.random.default_rng(0)

@@ -10,8 +10,7 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import evaluate
 from hotshot.evaluation.tasks import Episodes
-from hotshot.report.explored_task import explore
-from hotshot.report.task_explorer import make_explorer, select_tasks
+from hotshot.report.explorer import explore, make_explorer, select_tasks
 
 X_BASE, Y_BASE = make_bank(n_classes=12, seed=1, spread=1.0)
 X, Y = make_bank(n_classes=6, seed=2, spread=1.0)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hotshot.cli import options
 from hotshot.cli.terminal import Console, print_notes, waiting
-
-if TYPE_CHECKING:
-    from hotshot.report import Source
-    from hotshot.report.sources import Data
 
 
 def report(
@@ -42,7 +38,6 @@ def report(
     with waiting("fitting tasks for the task explorer"):
         text = make_report(
             runs,
-            read_source,
             data=Source(base=base, novel=novel, bank=bank),
             reference=reference,
             threshold=threshold,
@@ -56,11 +51,3 @@ def report(
         return
     print_notes(Console(stderr=True), notes)
     Console().print(f"Report: {out}", markup=False, soft_wrap=True)
-
-
-def read_source(source: Source) -> Data:
-    """Base classes, novel samples and their ids, texts and thumbnails, from the paths that a run recorded."""
-    from hotshot.evaluation.data import load_data
-
-    base, novel = load_data(source.base, source.novel, source.bank)
-    return base, novel.X, novel.y, novel

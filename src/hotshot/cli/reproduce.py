@@ -12,7 +12,6 @@ import typer
 
 from hotshot.cli import options
 from hotshot.cli.evaluate import source_of
-from hotshot.cli.report import read_source
 from hotshot.cli.terminal import Console, Watching, to_rich, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
@@ -93,8 +92,8 @@ def reproduce(
     chosen = _chosen(list(EXPERIMENTS) if every else experiments or [])
     console = Console(stderr=as_json)
     with waiting("reading the features"):
-        own_base, (X, y) = load_data(base, novel, bank)
-        own = FeatureSet(name or bank or Path(str(novel)).stem, own_base, X, y, backbone)
+        classes, samples = load_data(base, novel, bank)
+        own = FeatureSet(name or bank or Path(str(novel)).stem, classes, samples.X, samples.y, backbone)
         others = tuple(map(_other, other or ()))
     _check_titles([own, *others])
     if ways is None:
@@ -126,7 +125,7 @@ def reproduce(
             _print(console, experiment, findings, watching.notes)
         _print_claims(console, claims)
         with waiting("fitting tasks for the task explorer"):
-            write_report(out / PAGE, make_report([out], read_source))
+            write_report(out / PAGE, make_report([out], lambda _: (classes, samples)))
     if as_json:
         print(json.dumps(documents, indent=2))
         return

@@ -1,16 +1,13 @@
 """The page as one file: from folders to its parts, rendered by a template that escapes all text."""
 
-import base64
 import hashlib
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Sequence
-from importlib.resources import files
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Any
 
 from hotshot.arrays import check_number, check_numbers
 from hotshot.errors import HotshotError, InputError, ParameterError
@@ -18,20 +15,23 @@ from hotshot.evaluation.stored import is_run, load_run
 from hotshot.files.atomic import check_writable, write_text
 from hotshot.files.objects import refuse_damage
 from hotshot.files.opening import opened
-from hotshot.report.inputs import PageInputs
 from hotshot.report.reproduction import is_reproduction, reproduction_part
 from hotshot.report.run import Part, run_part
-from hotshot.report.sources import Options, Reader, Source
+from hotshot.report.sources import Options, Reader, Source, read_source
 from hotshot.version import __version__
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 # Tasks for each number of shots; each takes some kilobytes of the page.
 MOST_EXPLORED = 10_000
 GENERATOR = "hotshot report"
+ASSETS = Path(__file__).parent / "assets"
 
 
 def make_report(
     folders: Sequence[str | Path],
-    read: Reader,
+    read: Reader | None = None,
     *,
     data: Source | None = None,
     reference: str | None = None,
@@ -46,9 +46,10 @@ def make_report(
     ----------
     folders : sequence of paths
         Run folders and folders of reproductions.
-    read : callable
-        Called with a ``Source``, returns base classes, features and labels of the novel classes and, if known, their
-        ids, texts and thumbnails (``Samples``).
+    read : callable, optional
+        Called with a ``Source``, returns base classes and the samples of the novel classes: ``Samples``, or features,
+        labels and, if known, columns such as "id" and "text". By default they are read from where the run says that
+        they are.
     data : Source, optional
         Where the data are now, if they have moved since the run.
     reference : str, optional
@@ -83,8 +84,9 @@ def make_report(
         raise ParameterError("A report needs at least one run folder.")
     check_numbers(threshold=threshold)
     check_number("tasks", tasks, 0, MOST_EXPLORED)
+    # Folders that follow each other often have the same data.
+    options = Options(lru_cache(1)(read or read_source), tasks, reference, threshold, data)
     parts: list[Part] = []
-    options = Options(read, data, tasks, reference, threshold, PageInputs())
     for number, folder in enumerate(map(Path, folders), 1):
         part_id = f"part-{number}"
         # Its `run.json` may hold anything.
@@ -99,8 +101,8 @@ def make_report(
                     "these."
                 )
     for part in parts:
-        if tasks and tell is not None and part.explorer is None:
-            tell(f"{part.heading}: the task explorer is left out. {part.why_not}")
+        if tasks and tell is not None and isinstance(part.explorer, str):
+            tell(f"{part.heading}: the task explorer is left out. {part.explorer}")
     return render(title, parts, options.inputs.values)
 
 
@@ -146,11 +148,14 @@ def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> s
     All text stays text: the template escapes it, and a policy in its head lets the browser run the script of this
     package and load nothing.
     """
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    template, style, script = ((ASSETS / f"report.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(as_data=as_data, breakable=breakable, typeset=typeset)
-    script = _file("report.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    text = environment.from_string(_file("report.html")).render(
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    text = environment.from_string(template).render(
         title=title,
         name=title or (parts[0].heading if len(parts) == 1 else f"{len(parts)} runs"),
         parts=parts,
@@ -158,15 +163,17 @@ def render(title: str | None, parts: Sequence[Part], inputs: Sequence[str]) -> s
         generator=f"{GENERATOR} {__version__}",
         policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
-        style=Markup(_file("report.css")),
+        style=Markup(style),
         script=Markup(script),
     )
     # File names of other encodings come as text that has no UTF-8 of its own.
     return text.lstrip().encode("utf-8", "replace").decode("utf-8")
 
 
-def as_data(value: Any) -> Markup:
+def as_data(value: Any) -> "Markup":
     """JSON that may stand in a script element: no character in it can end the element or begin another."""
+    from markupsafe import Markup
+
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -179,12 +186,10 @@ def typeset(text: str) -> str:
     return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
 
 
-def breakable(text: str) -> Markup:
+def breakable(text: str) -> "Markup":
     """A name that may be broken where people read a gap, as in `names_of_classes`, and anywhere once it is long."""
+    from markupsafe import Markup
+
     pieces = re.findall(r"[^\s_/-]{1,20}[_/-]*\s*|[_/-]+\s*|\s+", text)
     # After a space it breaks by itself.
     return Markup(re.sub(r"(?<=\s)<wbr>", "", Markup("<wbr>").join(pieces)))
-
-
-def _file(name: str) -> str:
-    return (files("hotshot.report") / "assets" / name).read_text(encoding="utf-8")

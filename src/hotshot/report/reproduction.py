@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ from hotshot.files.opening import opened
 from hotshot.formatting import count, listed
 from hotshot.paper import EXPERIMENTS, Claim, load_findings
 from hotshot.paper.findings import FAILS, FINDINGS, HOLDS, UNDECIDED
+from hotshot.report.explorer import explorer_or_reason, reproduction_explorer
 from hotshot.report.run import Drawing, Part
 from hotshot.report.sources import Options
-from hotshot.report.task_explorer import explorer_or_reason, reproduction_explorer
 
 # What a section shows by itself; all else in its document says what was run.
 SHOWN = frozenset(("experiment", "title", "paper", "claims", "sentences", "tables", "figures", "numbers", "source"))
+# How a number of claims with one verdict is said, of one and of more.
+VERBS = {HOLDS: ("holds", "hold"), FAILS: (FAILS, "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
 
 
 def is_reproduction(folder: Path) -> bool:
@@ -30,55 +33,43 @@ def reproduction_part(folder: Path, part_id: str, options: Options) -> Part:
     path = folder / "run.json"
     about = (read_object(path) if path.exists() else None) or {}
     source = options.source(about)
-    order = {name: i for i, name in enumerate(EXPERIMENTS)}
-    names = [path.parent.name for path in folder.glob(f"*/{FINDINGS}")]
-    names.sort(key=lambda name: (order.get(name, len(order)), name))
+    names = sorted(path.parent.name for path in folder.glob(f"*/{FINDINGS}"))
+    order = list(EXPERIMENTS)
+    names.sort(key=lambda name: order.index(name) if name in order else len(order))
     experiments = [_experiment(folder / name, f"{part_id}-{i}") for i, name in enumerate(names, 1)]
-    explorer, why_not = explorer_or_reason(lambda: reproduction_explorer(folder, about, source, options), options.tasks)
+    counts = Counter(claim.verdict for experiment in experiments for claim in experiment["claims"])
     data = about.get("data") or source.name
-    shown = {key.capitalize(): _text(about[key]) for key in about if key not in ("source", "request")}
+    finding = f"{count(len(names), 'experiment')} of the paper on {data}, without a claim to check."
+    if counts:
+        finding = f"Of {counts.total()} claims of the paper, {_counted(counts)} on {data}."
     return Part(
         kind="reproduction",
         id=part_id,
         heading=f"The paper on {data}",
-        finding=_finding(experiments, data),
-        lead=f"{count(len(experiments), 'experiment')} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
+        finding=finding,
+        lead=f"{count(len(names), 'experiment')} of the paper. Numbers marked “{PUBLISHED}” are the paper's; all "
         "others were measured here. A claim holds if the 95% intervals of all its differences lie above 0, and does "
         "not hold if one lies below.",
-        explorer=explorer,
-        why_not=why_not,
-        facts={"Folder": folder.name, **shown},
+        explorer=explorer_or_reason(lambda: reproduction_explorer(folder, about, options), options.tasks),
+        facts={"Folder": folder.name, **_texts(about, {"source", "request"})},
         command=source.command,
         details={},
         content={"experiments": experiments},
     )
 
 
-def _finding(experiments: list[dict[str, Any]], data: str) -> str:
-    """How many claims of the paper hold, in one sentence."""
-    counts = Counter(claim.verdict for experiment in experiments for claim in experiment["claims"])
-    if not counts:
-        return f"{count(len(experiments), 'experiment')} of the paper on {data}, without a claim to check."
-    return f"Of {counts.total()} claims of the paper, {_counted(counts)} on {data}."
+def _counted(counts: Counter[str]) -> str:
+    """`2 hold, 1 does not hold and 3 are undecided`, without the verdicts that no claim has."""
+    return listed([f"{counts[kind]} {verbs[counts[kind] > 1]}" for kind, verbs in VERBS.items() if counts[kind]])
 
 
 def _verdict(claims: list[Claim]) -> dict[str, str]:
     """The verdict on a table or figure of the paper in a few words, and its kind, for the style."""
     counts = Counter(claim.verdict for claim in claims)
-    if not counts:
-        return {"kind": "", "text": "no claim"}
     if len(counts) == 1:
         (only,) = counts
         return {"kind": only, "text": only if counts.total() == 1 else f"{only} ({counts.total()} claims)"}
-    return {"kind": "", "text": _counted(counts)}
-
-
-def _counted(counts: Counter[str]) -> str:
-    """`2 hold, 1 does not hold and 3 are undecided`, without the verdicts that no claim has."""
-    verbs = {HOLDS: ("holds", "hold"), FAILS: (FAILS, "do not hold"), UNDECIDED: ("is undecided", "are undecided")}
-    return listed(
-        [f"{counts[kind]} {one if counts[kind] == 1 else more}" for kind, (one, more) in verbs.items() if counts[kind]]
-    )
+    return {"kind": "", "text": _counted(counts) if counts else "no claim"}
 
 
 def _experiment(folder: Path, section: str) -> dict[str, Any]:
@@ -86,20 +77,20 @@ def _experiment(folder: Path, section: str) -> dict[str, Any]:
     document = load_findings(folder)
     with refuse_damage(folder, "experiment"):
         title = str(document.get("title", document["experiment"]))
-        claims = [[str(claim[key]) for key in ("text", "verdict", "measured")] for claim in document.get("claims", ())]
+        claims = [
+            Claim(*(str(claim[key]) for key in ("text", "verdict", "measured"))) for claim in document.get("claims", ())
+        ]
+        stems = [Path(str(stem)).name for stem in document["figures"]]
         return {
             "id": section,
             "title": title,
             "paper": str(document.get("paper", "")),
-            "claims": [Claim(*claim) for claim in claims],
-            "verdict": _verdict([Claim(*claim) for claim in claims]),
+            "claims": claims,
+            "verdict": _verdict(claims),
             "sentences": [str(sentence) for sentence in document.get("sentences", ())],
             "tables": [_table(table) for table in document["tables"]],
-            "figures": [
-                Drawing(f"{title}: {stem}", _read_svg(folder / f"{Path(str(stem)).name}.svg"))
-                for stem in document["figures"]
-            ],
-            "about": {key.capitalize(): _text(value) for key, value in document.items() if key not in SHOWN},
+            "figures": [Drawing(f"{title}: {stem}", _read_svg(folder / f"{stem}.svg")) for stem in stems],
+            "about": _texts(document, SHOWN),
         }
 
 
@@ -126,6 +117,11 @@ def _cell(cell: Any) -> str | Number | None:
     half = None if cell.get("half_width") is None else float(cell["half_width"])
     published, signed = (cell.get(key) is True for key in ("published", "signed"))
     return Number(float(cell["mean"]), half, published, signed, int(cell.get("places", 2)))
+
+
+def _texts(entries: dict[str, Any], left_out: Collection[str]) -> dict[str, str]:
+    """What was run, as terms with their texts."""
+    return {key.capitalize(): _text(value) for key, value in entries.items() if key not in left_out}
 
 
 def _text(value: Any) -> str:

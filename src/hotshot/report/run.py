@@ -1,4 +1,7 @@
-"""What the page shows of one run: sentences, tables, figures, and how to run it again."""
+"""What the page shows of one run: sentences, tables, figures, and how to run it again.
+
+The sentences say as plainly where a method loses as where it wins.
+"""
 
 import json
 from base64 import b64encode
@@ -7,20 +10,40 @@ from typing import Any
 
 import numpy as np
 
-from hotshot.evaluation import Evaluation
+from hotshot.evaluation import Estimate, Evaluation, mean_interval
 from hotshot.evaluation.finding import compared_leads, finding, holds_for_new_classes
-from hotshot.evaluation.results import check_reference
+from hotshot.evaluation.results import AHEAD, BEHIND, UNDECIDED, check_reference, verdicts
 from hotshot.evaluation.stored import StoredRun
-from hotshot.evaluation.tables import Table, batch_note, percent, recall_table, result_table, transport_table
+from hotshot.evaluation.tables import (
+    LONGEST_NAME,
+    batch_note,
+    percent,
+    recall_table,
+    result_table,
+    transport_table,
+    unsolved,
+)  # fmt: skip
 from hotshot.evaluation.tasks import GENERALISED, check_queries
-from hotshot.formatting import count, listed, queries_in_words, shots_in_words
+from hotshot.formatting import (
+    count,
+    in_words,
+    listed,
+    milliseconds,
+    percentage,
+    queries_in_words,
+    shortened,
+    shots_in_words,
+)
 from hotshot.paper.figures import file_content, grouped_bars, histogram
-from hotshot.report.sentences import all_converged, beyond_the_mean, summary
+from hotshot.report.explorer import explorer_or_reason, run_explorer
 from hotshot.report.sources import Options
-from hotshot.report.task_explorer import explorer_or_reason, run_explorer
+from hotshot.transport import Status
 
 # Width of a bin of the histogram, in percent.
 STEP = 5
+# Methods named in one sentence.
+MOST_NAMED = 4
+OPENINGS = {AHEAD: "Ahead of", BEHIND: "Behind", UNDECIDED: "No significant difference from"}
 SORT_NOTE = "Click a heading to sort."
 HOLM_NOTE = (
     "“Ahead” and “behind” are corrected for the number of methods (Holm): a difference may be undecided although its "
@@ -57,8 +80,8 @@ class Part:
     """One folder on the page.
 
     `finding` is its result in one sentence and `lead` what was run in a few. `explorer` is data for the browser, or
-    None and then `why_not` is the reason; `facts`, `command` and `details`, texts of several lines under a title,
-    document the run. `content` is what the template shows of a part of this `kind`.
+    the reason why there are none; `facts`, `command` and `details`, texts of several lines under a title, document the
+    run. `content` is what the template shows of a part of this `kind`.
     """
 
     kind: str
@@ -66,8 +89,7 @@ class Part:
     heading: str
     finding: str
     lead: str
-    explorer: dict[str, Any] | None
-    why_not: str
+    explorer: dict[str, Any] | str
     facts: dict[str, str]
     command: str | None
     details: dict[str, str]
@@ -79,11 +101,9 @@ def run_part(run: StoredRun, part_id: str, options: Options) -> Part:
     found, source = run.evaluation, options.source(run.about)
     if options.reference is not None:
         found = replace(found, reference=check_reference(options.reference, found.methods))
-    if found.setting == GENERALISED:
-        explorer, why_not = None, "It does not exist for the generalised setting."
-    else:
-        explorer, why_not = explorer_or_reason(lambda: run_explorer(run, source, options), options.tasks)
-    titles = {k: shots_in_words(k).capitalize() for k in found.shots}
+    explorer: dict[str, Any] | str = "It does not exist for the generalised setting."
+    if found.setting != GENERALISED:
+        explorer = explorer_or_reason(lambda: run_explorer(run, options), options.tasks)
     methods = f"{len(found.methods)} methods" if len(found.methods) > 1 else found.methods[0]
     return Part(
         kind="run",
@@ -92,23 +112,27 @@ def run_part(run: StoredRun, part_id: str, options: Options) -> Part:
         finding=finding(found),
         lead=_lead(run, source.name),
         explorer=explorer,
-        why_not=why_not,
         facts=_facts(run),
         command=source.command,
         details={name: _described(method) for name, method in run.request["methods"].items()},
-        content=_content(found, titles, options.threshold),
+        content=_content(found, options.threshold),
     )
 
 
-def _content(found: Evaluation, titles: dict[int | str, str], threshold: float) -> dict[str, Any]:
+def _content(found: Evaluation, threshold: float) -> dict[str, Any]:
     """What the template shows of a run; settings with measures of their own have other tables."""
     closed = not found.setting.compared
     several = len(found.methods) > 1
+    results = [result_table(found, k, threshold) for k in found.shots]
+    # Notes that the last table repeats stand below that one only.
+    results = [replace(each, notes=()) if each.notes == results[-1].notes else each for each in results[:-1]] + results[
+        -1:
+    ]
     return {
-        "summaries": {title: summary(found, k) for k, title in titles.items()},
+        "summaries": {shots_in_words(k).capitalize(): summary(found, k) for k in found.shots},
         "beyond": beyond_the_mean(found, threshold),
         "note": HOLM_NOTE if several else SORT_NOTE,
-        "results": _notes_once([result_table(found, k, threshold) for k in found.shots]),
+        "results": results,
         "sorted_by": 1 if closed else None,
         "differences": _differences(found) if several and found.tasks > 1 else None,
         "histograms": [_histogram(found, k) for k in found.shots] if closed else [],
@@ -118,18 +142,12 @@ def _content(found: Evaluation, titles: dict[int | str, str], threshold: float) 
     }
 
 
-def _notes_once(tables: list[Table]) -> list[Table]:
-    """The tables, without notes that the last one repeats."""
-    *first, last = tables
-    return [*(replace(own, notes=()) if own.notes == last.notes else own for own in first), last]
-
-
 def _lead(run: StoredRun, data: str) -> str:
     found, request = run.evaluation, run.request
     ways = (
         f"{found.ways}-way tasks" if isinstance(found.ways, int) else f"tasks of {found.ways.replace('-', ' to ')} ways"
     )
-    shots = listed([str(k) if isinstance(k, int) else k.replace("-", " to ") for k in found.shots])
+    shots = listed([str(k).replace("-", " to ") for k in found.shots])
     each = " per number of shots" if len(found.shots) > 1 else ""
     same = ", the same for every method" if len(found.methods) > 1 else ""
     text = (
@@ -153,8 +171,7 @@ def _facts(run: StoredRun) -> dict[str, str]:
     bases = (method["parameters"].get("base") for method in request["methods"].values())
     if own := dict.fromkeys(str(base) for base in bases if base is not None):
         facts["Base classes"] = ", ".join(own)
-    for key, value in request["data"].items():
-        facts[f"{key}, SHA-256"] = str(value)
+    facts |= {f"{key}, SHA-256": str(value) for key, value in request["data"].items()}
     versions = run.about.get("versions")
     if isinstance(versions, dict):
         facts["Versions"] = ", ".join(f"{package} {version}" for package, version in versions.items())
@@ -189,3 +206,85 @@ def _histogram(found: Evaluation, shots: int | str) -> Drawing:
     title = f"Tasks by accuracy, {shots_in_words(shots)}"
     figure = histogram(values, edges=edges, x_label="accuracy of a task in %", label="number of tasks", title=title)
     return Drawing(f"{title}: {' beside '.join(values)}", file_content(figure, "svg"))
+
+
+def summary(found: Evaluation, shots: int | str) -> list[str]:
+    """How the reference compares with every other method at one number of shots.
+
+    By accuracy and for new classes of the same kind if the run has intervals over classes, else by what the setting
+    compares by and for these classes.
+    """
+    reference, measure = found.reference, found.setting.compared
+    means = {
+        name: mean_interval(result.measures[measure]) if measure else result.accuracy_over_classes
+        for name in found.methods
+        for result in [found[name, shots]]
+    }
+    what = found.setting.measures[measure] if measure else "accuracy"
+    sentences = [f"{what[:1].upper()}{what[1:]} of {reference}: {percent(means[reference])}%."]
+    others = [name for name in found.methods if name != reference]
+    if not others:
+        return sentences
+    if found.tasks == 1:
+        return [*sentences, "One task cannot show a difference between methods."]
+    if not measure and not holds_for_new_classes(found):
+        sentences.append("Every task has all classes: these differences hold for these classes only.")
+    leads = compared_leads(found, shots)
+    standing = verdicts(leads)
+    for which, opening in OPENINGS.items():
+        # The smallest difference says most.
+        names = sorted((name for name in others if standing[name] == which), key=lambda name: abs(leads[name].mean))
+        if names:
+            every = f"the other {in_words(len(others))}: " if len(names) == len(others) > 1 else ""
+            distances = [f"{name} ({_distance(leads[name], which)})" for name in names[:MOST_NAMED]]
+            more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+            sentences.append(f"{opening} {every}{listed([*distances, *more])}.")
+    best = max(found.methods, key=lambda name: means[name].mean)
+    if best != reference:
+        sentences.append(f"The highest {what} is that of {best}: {percent(means[best])}%.")
+    return sentences
+
+
+def _distance(difference: Estimate, which: str) -> str:
+    if which == UNDECIDED:
+        return f"{percent(difference, signed=True)} points"
+    return f"by {percent(replace(difference, mean=abs(difference.mean)))} points"
+
+
+def beyond_the_mean(found: Evaluation, threshold: float) -> list[str]:
+    """Bad tasks and classes in the closed setting, time, and transport problems that did not converge."""
+    sentences = []
+    for shots in found.shots if not found.setting.compared else ():
+        own = found[found.reference, shots]
+        low = int(np.sum(own.accuracies < threshold))
+        how_many = f"{low:,} of {found.tasks:,} tasks" if low else "no task"
+        worst = min(own.recall, key=lambda name: own.recall[name])
+        sentences.append(
+            f"At {shots_in_words(shots)}, {how_many} of {found.reference} "
+            f"{'are' if low > 1 else 'is'} below {100 * threshold:g}%. Its worst class is "
+            f"“{shortened(worst, LONGEST_NAME, keep='ends')}”: {percentage(own.recall[worst], 0)} of its queries are "
+            "right."
+        )
+    return [*sentences, _time(found), *unsolved(found)]
+
+
+def _time(found: Evaluation) -> str:
+    shots = found.shots[0]
+    times = {name: found[name, shots].seconds_per_task for name in found.methods}
+    own = times.pop(found.reference)
+    text = f"At {shots_in_words(shots)}, {found.reference} takes {milliseconds(own)} ms per task on one core"
+    fastest = min(times, key=lambda name: times[name], default=None)
+    if fastest is None:
+        return f"{text}."
+    if times[fastest] > own:
+        return f"{text}, less than any other method."
+    return f"{text}; the fastest method, {fastest}, takes {milliseconds(times[fastest])} ms."
+
+
+def all_converged(found: Evaluation) -> list[str]:
+    """That every transport problem converged, if it did."""
+    statuses = [result.statuses for result in found.results if result.statuses]
+    if not statuses or any(set(own) != {Status.CONVERGED} for own in statuses):
+        return []
+    total = sum(own[Status.CONVERGED] for own in statuses)
+    return [f"All {total:,} transport problems of the run converged."]
