@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
-from hotshot.bank.covariances import COVARIANCE_FORMS, CovarianceForm, Diagonal
+from hotshot.bank.covariances import COVARIANCE_FORMS, diagonal
 from hotshot.classifiers.named import METHODS
 from hotshot.cli.app import app
 from hotshot.errors import ParameterError
@@ -75,9 +75,9 @@ def test_a_mean_rule_brings_its_own_share_to_the_explanation(monkeypatch):
 def test_a_form_of_covariances_is_a_function_and_a_line(monkeypatch):
     def spherical(samples):
         """The same variance along all axes."""
-        return Diagonal(np.full_like(samples.means, samples.spectrum.mean()))
+        return diagonal(np.full_like(samples.means, samples.spectrum.mean()))
 
-    monkeypatch.setitem(COVARIANCE_FORMS, "spherical", CovarianceForm(spherical))
+    monkeypatch.setitem(COVARIANCE_FORMS, "spherical", spherical)
     round_ones = HOTClassifier(BANK, covariance="spherical").fit(SUPPORT, LABELS)
     pooled = HOTClassifier(BANK, covariance="pooled").fit(SUPPORT, LABELS)
     np.testing.assert_allclose(round_ones.transfer_weights_, pooled.transfer_weights_, atol=1e-9)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from bounded import within
-from hotshot.bank import BaseClasses
-from hotshot.bank.classes import is_bank
+from hotshot.bank import BaseClasses, is_bank
 from hotshot.classifiers.hot import HOTClassifier
 from hotshot.classifiers.parameters import load_parameters
 from hotshot.errors import HotshotError, InputError

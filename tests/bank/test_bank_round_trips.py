@@ -76,9 +76,9 @@ def test_predictions_of_a_loaded_bank_are_the_same_to_the_bit(name, dtype, tmp_p
     bank = BaseClasses.from_samples(X, y)
     expected = probabilities(bank, **settings)
     loaded = saved(bank, tmp_path / "one.bank")
-    assert len(loaded._stored) == 1
+    assert len(loaded.prepared) == 1
     np.testing.assert_array_equal(probabilities(loaded, **settings), expected)
-    assert not loaded._prepared, "the space was prepared again"
+    assert len(loaded.prepared) == 1, "the space was prepared again"
     # And in a space that was not saved.
     np.testing.assert_array_equal(
         probabilities(loaded, power=1.0, n_components=2), probabilities(bank, power=1.0, n_components=2)
@@ -101,12 +101,12 @@ def test_all_spaces_that_are_prepared_are_saved(tmp_path):
         np.testing.assert_array_equal(a.means, b.means)
         for x, y in zip(arrays_of(a), arrays_of(b), strict=True):
             np.testing.assert_array_equal(x, y)
-    assert not loaded._prepared
+    assert len(loaded.prepared) == len(spaces)
 
 
 def test_a_bank_that_was_never_used_is_saved_in_the_default_space(tmp_path):
     loaded = saved(BaseClasses.from_samples(*features(power=0.5)), tmp_path / "one.bank")
-    ((space, _),) = loaded._stored
+    (space,) = loaded.prepared
     assert space == plain_space(power=0.5, n_components=0.98)
 
 
@@ -131,7 +131,7 @@ def test_a_loaded_bank_saves_again_as_it_was(tmp_path):
     loaded.prepare(plain_space(n_components=2))
     again = saved(loaded, tmp_path / "two.bank")
     assert again.fingerprint == bank.fingerprint
-    assert len(again._stored) == 2
+    assert len(again.prepared) == 2
     one, two = (json.loads((tmp_path / f / "bank.json").read_text()) for f in ("one.bank", "two.bank"))
     for key in ("names", "counts", "about", "dtype", "smallest", "content_hash"):
         assert one[key] == two[key]

@@ -9,7 +9,6 @@ from bank_file_examples import STATISTICS, WIDTH, probabilities, saved, task
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank, transfer_of
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
-from hotshot.bank.covariances import Diagonal
 from hotshot.errors import NoSamplesWarning, ParameterError
 
 NO_SAMPLES_NEEDED = ("mean-cosine", "cosine", "euclidean", "cosine-weighted", "euclidean-weighted", "nearest")
@@ -46,8 +45,8 @@ def test_spaces_that_differ_in_their_covariances_only_become_one(tmp_path):
     for form in ("auto", "dense", "factored", "diagonal"):
         bank.prepare(plain_space(covariance=form))
     small = saved(bank, tmp_path / "one.bank", samples=False, covariance="diagonal")
-    assert [key[0] for key in small._stored] == [plain_space(covariance="diagonal")]
-    assert isinstance(small.prepare(plain_space()).covariances, Diagonal)
+    assert list(small.prepared) == [plain_space(covariance="diagonal")]
+    assert small.prepare(plain_space()).covariances.is_diagonal
 
 
 def test_one_axis_is_not_the_whole_variance_without_samples_either(tmp_path):
@@ -83,8 +82,6 @@ NEEDS_SAMPLES = {
     ),
     "raw means": (lambda b: b.means, "a mean of raw features needs: save it with samples=True"),
     "raw covariances": (lambda b: b.covariances, "a covariance of raw features needs"),
-    "weights": (lambda b: b.sample_weights(), "a base classifier needs"),
-    "weighted means": (lambda b: b.weighted_means(), "a mean by sample weight needs"),
     "a centre": (lambda b: b.centre(0.5), "the centre of features to the power 0.5 needs"),
 }  # fmt: skip
 

@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank
-from hotshot.arrays import to_numpy
 from hotshot.bank import BaseClasses, class_means, classifier_weights, pooled_covariance
 from hotshot.bank.space import LEAST_AXES, Space
 from hotshot.errors import InputError, ParameterError
@@ -108,16 +107,6 @@ def test_centre_is_the_mean_of_all_power_transformed_samples(power):
     assert bank.centre(power) is bank.centre(power)
 
 
-def test_weighted_means_are_sums_by_weight():
-    bank = ragged_bank()
-    weights = np.random.default_rng(1).uniform(size=len(bank.samples))
-    got = class_means(bank.samples, bank.counts, weights)
-    for b in range(len(bank.counts)):
-        rows = np.flatnonzero(bank.labels == b)
-        expected = sum(weights[j] * bank.samples[j] for j in rows)
-        np.testing.assert_allclose(got[b], expected, rtol=1e-12, atol=1e-14)
-
-
 @given(st.integers(0, 1000))
 def test_the_order_of_samples_does_not_matter(seed):
     X, y = make_bank(n_classes=4, per_class=5, width=3)
@@ -184,32 +173,17 @@ def test_a_cap_that_is_no_positive_integer_is_refused(cap):
 # --- sample weights ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("temperature", [1e-6, 0.05, 1.0, 1e6])
 def test_classifier_weights_are_the_softmax_of_the_own_class_probability(temperature):
     bank = ragged_bank(spread=1.5)
-    got = bank.sample_weights(temperature)
+    got = classifier_weights(bank.samples, bank.labels, temperature)
     probability = LogisticRegression(max_iter=300).fit(bank.samples, bank.labels).predict_proba(bank.samples)
     for b in range(len(RAGGED)):
         own = probability[bank.labels == b, b]
         expected = np.exp((own - own.max()) / temperature)
         expected /= expected.sum()
-        np.testing.assert_allclose(got[bank.labels == b], expected, rtol=1e-6)
+        np.testing.assert_allclose(got[bank.labels == b], expected, rtol=1e-6, atol=1e-300)
         assert got[bank.labels == b].sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_high_temperature_gives_uniform_weights():
-    bank = ragged_bank()
-    np.testing.assert_allclose(bank.sample_weights(1e6), 1 / bank.counts[bank.labels], rtol=1e-5)
-
-
-def test_low_temperature_gives_all_weight_to_the_surest_samples():
-    bank = ragged_bank(spread=1.5)
-    weights = bank.sample_weights(1e-6)
-    probability = LogisticRegression(max_iter=300).fit(bank.samples, bank.labels).predict_proba(bank.samples)
-    for b in range(len(RAGGED)):
-        own = probability[bank.labels == b, b]
-        surest = own >= own.max() - 1e-4
-        assert weights[bank.labels == b][surest].sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_one_class_alone_has_uniform_weights():
@@ -219,17 +193,7 @@ def test_one_class_alone_has_uniform_weights():
 @pytest.mark.parametrize("temperature", [0, -1, float("nan")])
 def test_a_temperature_that_is_not_positive_is_refused(temperature):
     with pytest.raises(ParameterError, match="temperature must be positive"):
-        ragged_bank().sample_weights(temperature)
-
-
-def test_weighted_means_of_a_bank_use_its_sample_weights():
-    bank = ragged_bank(spread=1.5)
-    weights = bank.sample_weights(0.1)
-    got = bank.weighted_means(0.1)
-    for b in range(len(RAGGED)):
-        own = bank.labels == b
-        np.testing.assert_allclose(got[b], weights[own] @ bank.samples[own], rtol=1e-10, atol=1e-14)
-    assert np.abs(got - bank.means).max() > 1e-3
+        classifier_weights(np.eye(2), np.arange(2), temperature)
 
 
 # --- the prepared bank ------------------------------------------------------------------------------------
@@ -286,14 +250,6 @@ def test_axes_are_orthonormal_and_ones_is_their_sum_over_the_features(space):
     np.testing.assert_allclose(prepared.ones, [sum(axis) for axis in axes.T], atol=1e-12)
 
 
-def test_samples_of_the_default_space_are_centred_and_of_unit_norm():
-    bank = ragged_bank()
-    prepared = bank.prepare(plain_space())
-    transform = prepared.transform
-    np.testing.assert_allclose(transform.centre, transform.scale * bank.samples.mean(axis=0), atol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(transform(bank.samples), axis=1), 1, rtol=1e-12)
-
-
 def test_without_normalisation_features_are_only_rotated():
     bank = ragged_bank()
     transform = bank.prepare(plain_space(normalize=None)).transform
@@ -314,27 +270,6 @@ def test_power_reaches_base_and_novel_features_or_only_the_novel_ones():
         np.testing.assert_allclose(novel, np.sqrt(bank.samples[:3]), rtol=1e-8)
     np.testing.assert_allclose(means[True], class_means(np.sqrt(bank.samples), bank.counts), rtol=1e-8)
     np.testing.assert_allclose(means[False], bank.means, rtol=1e-8)
-
-
-@pytest.mark.parametrize("factor", [1, 1000])
-def test_power_one_is_the_same_with_and_without_power_on_the_base(factor):
-    X, y = make_bank()
-    bank = BaseClasses.from_samples(factor * X, y)
-    both = [bank.prepare(plain_space(power_on_base=on_base)) for on_base in (True, False)]
-    a, b = (in_original_axes(prepared, prepared.transform(bank.samples)) for prepared in both)
-    np.testing.assert_allclose(a, b, atol=1e-8)
-
-
-def test_all_axes_keep_the_distances_of_centred_unit_vectors():
-    bank = ragged_bank()
-    z = bank.prepare(plain_space(n_components=None)).transform(bank.samples)
-    plain = bank.samples - bank.samples.mean(axis=0)
-    plain /= np.linalg.norm(plain, axis=1, keepdims=True)
-    np.testing.assert_allclose(distances(z), distances(plain), atol=1e-7)
-
-
-def distances(x):
-    return np.array([[np.sqrt(((a - b) ** 2).sum()) for b in x] for a in x])
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.95, 1.0])
@@ -362,13 +297,6 @@ def test_a_share_keeps_all_axes_of_a_bank_of_few_classes_with_fewer_samples_than
     # Settings are chosen on 20 classes with 10 samples, at a cost that grows with the axes.
     large = ragged_bank(sizes=(10,) * 15, width=200)
     assert large.prepare(plain_space(n_components=share)).transform.axes.shape[1] < 150
-
-
-@pytest.mark.parametrize("count", [1, 2, 6, np.int64(3)])
-def test_a_count_keeps_that_many_axes(count):
-    prepared = ragged_bank().prepare(plain_space(n_components=count))
-    assert prepared.means.shape == (len(RAGGED), count)
-    assert prepared.covariances.matrices.shape == (len(RAGGED), count, count)
 
 
 def test_more_axes_than_features_are_refused():
@@ -410,12 +338,15 @@ SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=8)
 
 
 @given(SIZES)
-def test_every_class_is_in_one_bucket_with_its_samples_and_unit_mass(sizes):
+def test_every_class_is_in_one_bucket_at_least_half_full_with_its_samples_and_unit_mass(sizes):
     bank = ragged_bank(sizes=sizes, width=3)
     prepared = bank.prepare(plain_space(normalize=None))
     z = prepared.transform(bank.samples)
     seen = []
     for bucket in prepared.buckets:
+        filled = [sizes[b] for b in bucket.classes]
+        assert bucket.units.shape[:2] == bucket.mass.shape == (len(filled), max(filled))
+        assert min(filled) >= max(filled) / 2
         for b, units, mass in zip(bucket.classes, bucket.units, bucket.mass, strict=True):
             seen.append(int(b))
             own = z[bank.labels == b]
@@ -426,31 +357,7 @@ def test_every_class_is_in_one_bucket_with_its_samples_and_unit_mass(sizes):
     assert sorted(seen) == list(range(len(sizes)))
 
 
-@given(SIZES)
-def test_buckets_are_at_least_half_full(sizes):
-    for bucket in ragged_bank(sizes=sizes, width=3).prepare(plain_space()).buckets:
-        filled = [sizes[b] for b in bucket.classes]
-        assert bucket.units.shape[:2] == bucket.mass.shape == (len(filled), max(filled))
-        assert min(filled) >= max(filled) / 2
-
-
-def test_bucket_mass_is_the_sample_weight():
-    bank = ragged_bank(spread=1.5)
-    prepared = bank.prepare(plain_space(sample_weights="classifier", temperature=0.1))
-    weights = classifier_weights(prepared.transform(bank.samples), bank.labels, 0.1)
-    for bucket in prepared.buckets:
-        for b, mass in zip(bucket.classes, bucket.mass, strict=True):
-            np.testing.assert_allclose(mass[: RAGGED[b]], weights[bank.labels == b], rtol=1e-4)
-            assert mass.sum() == pytest.approx(1)
-
-
 # --- a bank as an object ----------------------------------------------------------------------------------
-
-
-def test_prepare_is_done_once_for_each_space():
-    bank = ragged_bank()
-    assert bank.prepare(plain_space()) is bank.prepare(plain_space())
-    assert bank.prepare(plain_space(power=1.0, n_components=3)) is not bank.prepare(plain_space())
 
 
 def test_one_axis_and_the_whole_variance_are_different_spaces():
@@ -475,24 +382,3 @@ def test_pickle_keeps_the_samples_and_leaves_out_what_was_prepared():
     np.testing.assert_array_equal(again.counts, bank.counts)
     np.testing.assert_array_equal(again.names, bank.names)
     np.testing.assert_array_equal(again.prepare(plain_space()).covariances.matrices, prepared.covariances.matrices)
-
-
-def test_repr_counts_classes_samples_and_features():
-    assert repr(ragged_bank()) == f"BaseClasses(6 classes, {sum(RAGGED)} samples, 6 features)"
-
-
-@pytest.mark.parametrize(("smallest", "expected"), [(1.0, 0.5), (0.0, 0.5), (-1.0, 1.0)])
-def test_automatic_power_looks_at_the_bank_alone(smallest, expected):
-    assert BaseClasses.from_samples([[smallest, 1.0]], [0]).power("auto") == expected
-
-
-def test_a_prepared_bank_moves_to_every_array_library(xp):
-    prepared = ragged_bank().prepare(plain_space())
-    moved = prepared.to(xp.asarray([0.0], dtype=xp.float32))
-    floats = [moved.means, moved.covariances.matrices, moved.spectrum, moved.ones, moved.transform.centre]
-    floats += [moved.buckets[0].units, moved.buckets[0].mass, moved.weighted_means, moved.mean_units]
-    assert all(type(x) is type(xp.asarray([0.0])) and x.dtype == xp.float32 for x in floats)
-    np.testing.assert_allclose(to_numpy(moved.covariances.matrices), prepared.covariances.matrices, atol=1e-6)
-    novel = np.random.default_rng(0).normal(size=(3, 6))
-    got = to_numpy(moved.transform(xp.asarray(novel, dtype=xp.float32)))
-    np.testing.assert_allclose(got, prepared.transform(novel), atol=1e-5)

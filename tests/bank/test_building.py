@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
-from hotshot.bank import Space, classes
+from hotshot.bank import Space
+from hotshot.bank import bank as bank_module
 from hotshot.bank.building import gather_statistics
 from hotshot.errors import InputError, ParameterError
 
@@ -226,7 +227,7 @@ def test_an_interruption_leaves_nothing_behind(what, tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classes, what, interrupted)
+    monkeypatch.setattr(bank_module, what, interrupted)
     with pytest.raises(KeyboardInterrupt):
         BaseClasses.from_batches(batches(X, Y), tmp_path / "one.bank")
     assert list(tmp_path.iterdir()) == []
@@ -339,7 +340,7 @@ def test_a_bank_from_parts_is_one_saved_without_samples(name, covariance, dtype,
     assert found.names.tolist() == expected.names.tolist()
     assert found.counts.tolist() == expected.counts.tolist()
     assert (found.n_features, found.dtype) == (6, dtype)
-    ((mine, a),), ((theirs, b),) = found._stored.items(), expected._stored.items()
+    ((mine, a),), ((theirs, b),) = found.prepared.items(), expected.prepared.items()
     assert mine == theirs
     assert a.means.dtype == b.means.dtype == dtype
     np.testing.assert_allclose(a.spectrum, b.spectrum, atol=tight * b.spectrum.max())
@@ -408,11 +409,11 @@ def test_a_part_may_be_a_batch_or_batches_or_a_file(tmp_path):
 def test_non_negative_features_get_the_power_one_half():
     X, y = shuffled(power=0.5)
     bank = BaseClasses.from_partitions(parts_of(X, y))
-    ((space, _),) = (key for key in bank._stored)
+    (space,) = bank.prepared
     assert space == Space(power=0.5, covariance="diagonal")
     # A single negative entry in any part keeps them as they are.
     X[50, 2] = -1e-9
-    ((space, _),) = (key for key in BaseClasses.from_partitions(parts_of(X, y))._stored)
+    (space,) = BaseClasses.from_partitions(parts_of(X, y)).prepared
     assert space.power == 1
 
 
@@ -443,7 +444,7 @@ def parts_with(bad):
 BAD_PARTS = {
     "none": ([], {}, ParameterError, "partitions is empty"),
     "no such file": (parts_with("nowhere.npz"), {}, InputError, "nowhere.npz"),
-    "other width": (parts_with(lambda: (X[:, :4], Y)), {}, InputError, "of 6 and of 4 features"),
+    "other width": (parts_with(lambda: (X[:, :4], Y)), {}, InputError, "4 features, but 6 were expected"),
     "other labels": (parts_with(lambda: (X, np.arange(len(X)))), {}, InputError, "mixes labels"),
     "NaN": (parts_with(lambda: (X * np.nan, Y)), {}, InputError, "NaN"),
     "no pairs": (parts_with(lambda: [X, Y]), {}, InputError, "pairs of features and labels"),

@@ -1,4 +1,4 @@
-"""Banks that are torn or hostile are refused in one sentence."""
+"""Banks that are torn or hostile are refused in one sentence, also where their digests are right."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from hotshot.bank.covariances import Dense
 from hotshot.errors import HotshotError, InputError
 from hotshot.files import objects
 from hotshot.files.tensors import map_tensors, write_tensors
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::hotshot.errors.NoSamplesWarning"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +41,17 @@ def sound_banks(tmp_path_factory):
 @pytest.fixture(params=["full", "small"])
 def bank_folder(request, sound_banks, tmp_path):
     """A fresh copy of a sound bank, to spoil."""
-    shutil.copytree(sound_banks / request.param, tmp_path / "one.bank")
-    return tmp_path / "one.bank"
+    return copied(sound_banks / request.param, tmp_path / "one.bank")
+
+
+@pytest.fixture
+def full_bank(sound_banks, tmp_path):
+    return copied(sound_banks / "full", tmp_path / "one.bank")
+
+
+def copied(source, target):
+    shutil.copytree(source, target)
+    return target
 
 
 def check_sentence(error):
@@ -54,17 +67,15 @@ def check_refused(folder, message=None):
     check_sentence(error.value)
 
 
-def check_refused_or_sound(folder, small, predict=True):
-    """Refused with one sentence, and True; or it predicts, with numbers."""
+def is_refused(folder, predict=True):
+    """Whether a bank is refused, with one sentence; if not, it predicts, with numbers."""
     try:
         bank = BaseClasses.load(folder)
     except InputError as error:
         check_sentence(error)
         return True
-    if not predict:
-        return False
-    cost = {"cost": "mean-cosine"} if small else {}
-    for settings in ({"n_components": 3}, {"normalize": None, "n_components": None}):
+    cost = {"cost": "mean-cosine"} if bank.samples is None else {}
+    for settings in ({"n_components": 3}, {"normalize": None, "n_components": None}) if predict else ():
         try:
             assert np.isfinite(probabilities(bank, **cost, **settings)).all()
         except HotshotError as error:
@@ -72,17 +83,47 @@ def check_refused_or_sound(folder, small, predict=True):
     return False
 
 
-def test_the_bank_to_spoil_is_sound(bank_folder):
-    bank = BaseClasses.load(bank_folder)
-    assert len(bank._stored) == 2
-    if bank.samples is not None:
-        forms = {type(part) for p in bank._stored.values() for part in getattr(p.covariances, "parts", ())}
-        assert len(forms) == 3
-        assert any(isinstance(p.covariances, Dense) for p in bank._stored.values())
-
-
 def files_of(folder):
     return sorted(file.name for file in folder.iterdir())
+
+
+def describe(folder, description):
+    """Write a description with digests that are right, as those who mean harm would."""
+    digests = {name: objects.file_digest(folder / name) for name in files_of(folder) if name != "bank.json"}
+    sealed = {**{key: x for key, x in description.items() if key != "digest"}, "files": digests}
+    (folder / "bank.json").write_text(json.dumps({**sealed, "digest": objects._document_digest(sealed)}))
+
+
+def rewrite(folder, change):
+    """Change the description of a bank."""
+    description = json.loads((folder / "bank.json").read_text())
+    change(description)
+    describe(folder, description)
+
+
+def rewrite_content(folder, number, change):
+    """Change the content metadata and tensors of a stored space."""
+    path = folder / f"space-{number}.safetensors"
+    file = map_tensors(path)
+    tensors = {name: np.array(x) for name, x in file.tensors.items()}
+    content = json.loads(file.metadata["content"])
+    content = change(content, tensors) or content
+    write_tensors(path, tensors, {"content": json.dumps(content)})
+    rewrite(folder, lambda description: None)
+
+
+def test_the_bank_to_spoil_is_sound(bank_folder):
+    bank = BaseClasses.load(bank_folder)
+    assert len(bank.prepared) == 2
+    if bank.samples is not None:
+        joined, dense = (bank.covariances for bank in bank.prepared.values())
+        assert [type(part).__name__ for part in joined.parts] == ["Factored", "Dense", "Factored"]
+        assert isinstance(dense, Dense)
+    rewrite(bank_folder, lambda description: None)
+    assert not is_refused(bank_folder)
+
+
+# --- files
 
 
 def test_every_file_cut_short_anywhere_is_refused(bank_folder):
@@ -121,28 +162,26 @@ def test_every_file_replaced_is_refused(bank_folder, instead):
 
 
 @pytest.mark.parametrize("name", ["bank.json", "space-0.safetensors", "samples.safetensors"])
-def test_a_pipe_does_not_hold_up_loading(sound_banks, tmp_path, name):
-    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
-    (tmp_path / "one.bank" / name).unlink()
-    os.mkfifo(tmp_path / "one.bank" / name)
-    check_refused(tmp_path / "one.bank")
+def test_a_pipe_does_not_hold_up_loading(full_bank, name):
+    (full_bank / name).unlink()
+    os.mkfifo(full_bank / name)
+    check_refused(full_bank)
 
 
-def test_an_endless_description_is_not_read(sound_banks, tmp_path, monkeypatch):
+def test_an_endless_description_is_not_read(full_bank, monkeypatch):
     monkeypatch.setattr(objects, "LONGEST_DOCUMENT", 1000)
-    check_refused(sound_banks / "full", "at most 1 kB are allowed")
+    check_refused(full_bank, "at most 1 kB are allowed")
     monkeypatch.undo()
-    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
-    (tmp_path / "one.bank" / "bank.json").unlink()
-    (tmp_path / "one.bank" / "bank.json").symlink_to("/dev/zero")
-    check_refused(tmp_path / "one.bank")
+    (full_bank / "bank.json").unlink()
+    (full_bank / "bank.json").symlink_to("/dev/zero")
+    check_refused(full_bank)
 
 
 def test_links_to_the_files_of_a_bank_are_followed(sound_banks, tmp_path):
     (tmp_path / "one.bank").mkdir()
     for file in (sound_banks / "full").iterdir():
         (tmp_path / "one.bank" / file.name).symlink_to(file)
-    assert np.isfinite(probabilities(BaseClasses.load(tmp_path / "one.bank"), n_components=3)).all()
+    assert not is_refused(tmp_path / "one.bank")
 
 
 def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
@@ -152,10 +191,57 @@ def test_a_folder_without_a_bank_says_how_to_make_one(tmp_path):
     check_refused("nul\0byte")
 
 
-def rewrite(folder, change, file="bank.json"):
-    description = json.loads((folder / file).read_text())
-    change(description)
-    (folder / file).write_text(json.dumps(description))
+@pytest.mark.parametrize(
+    "file",
+    [
+        "../full/space-0.safetensors", "/etc/passwd", "..", ".", "", "a/../space-0.safetensors", "space-9.safetensors",
+        "./space-0.safetensors", "nul\0byte", "bank.json", "x" * 300, "\udcff",
+    ],
+)  # fmt: skip
+def test_files_elsewhere_are_not_opened(full_bank, sound_banks, tmp_path, file):
+    copied(sound_banks / "full", tmp_path / "full")
+    rewrite(full_bank, lambda d: d["spaces"][0].update(file=file))
+    check_refused(full_bank)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+def test_what_may_not_be_read_is_one_sentence(bank_folder):
+    for name in files_of(bank_folder):
+        (bank_folder / name).chmod(0)
+        check_refused(bank_folder, "cannot be read")
+        (bank_folder / name).chmod(0o644)
+
+
+# --- descriptions
+
+
+@pytest.mark.parametrize("version", [0, 1, 4, 2.0, True, "2", None, [], 10**40, "x\ny" * 100])
+def test_other_versions_are_refused_by_their_number(bank_folder, version):
+    rewrite(bank_folder, lambda d: d.update(version=version))
+    check_refused(bank_folder, "but this hotshot reads version 3: use the hotshot that wrote it")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}", '{"format": "hotshot model"}'],
+)
+def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
+    (bank_folder / "bank.json").write_text(text, encoding="utf-8")
+    check_refused(bank_folder, "does not describe a bank")
+
+
+DESCRIPTIONS = {
+    "a class name appears twice": lambda d: d.update(names=[0, 1, 2, 3, 3]),
+    "number of axes differs": lambda d: d["spaces"][1]["space"].update(n_components=2),
+    # In 64 bits these sum to the number of samples.
+    "samples have shape": lambda d: d.update(counts=[2**62, 2**62, 2**62, 2**62 - 4, 18]),
+}
+
+
+@pytest.mark.parametrize("message", DESCRIPTIONS)
+def test_descriptions_that_contradict_the_files_are_refused(full_bank, message):
+    rewrite(full_bank, DESCRIPTIONS[message])
+    check_refused(full_bank, message)
 
 
 def paths_of(value, path=()):
@@ -171,106 +257,86 @@ def paths_of(value, path=()):
                 yield from paths_of(item, (*path, i))
 
 
+def same_kind(a, b):
+    """Whether two values of JSON are built alike."""
+    return a.keys() == b.keys() if isinstance(a, dict) and isinstance(b, dict) else type(a) is type(b)
+
+
 def at(value, path):
     for key in path:
         value = value[key]
     return value
 
 
+DELETED = object()
 OTHERS = [
-    None, True, -1, 2.5, 10**30, float("nan"), "text", [], {}, [[1.0]], {"tensor": "nothing"}, {"type": "Dense"},
+    DELETED, None, True, -1, 2.5, 10**30, float("nan"), "text", [], {}, [[1.0]], {"tensor": "nothing"},
+    {"type": "Dense"},
 ]  # fmt: skip
 
 
-def same_kind(a, b):
-    """Whether two values of JSON are built alike."""
-    if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys()
-    return type(a) is type(b)
-
-
-# A bank without these, or with others, is another bank, or the same.
-FREE = {"about", "hotshot", "choices"}
+def replaced(value, path, other):
+    """A copy of nested JSON with another value at a place, or without it."""
+    value = json.loads(json.dumps(value))
+    parent = at(value, path[:-1])
+    if other is DELETED:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = other
+    return value
 
 
 def test_every_field_of_the_description_deleted_or_retyped_is_refused(bank_folder):
-    small = not (bank_folder / "samples.safetensors").exists()
-    whole = (bank_folder / "bank.json").read_text()
-    description = json.loads(whole)
-    accepted = []
+    description = json.loads((bank_folder / "bank.json").read_text())
+    accepted = {}
     for path in paths_of(description):
-        for other in ["delete", *OTHERS]:
-            changed = json.loads(whole)
-            parent = at(changed, path[:-1])
-            if other == "delete":
-                del parent[path[-1]]
-            else:
-                parent[path[-1]] = other
-            (bank_folder / "bank.json").write_text(json.dumps(changed))
-            new = path not in dict(accepted)
-            if not check_refused_or_sound(bank_folder, small, predict=new):
-                accepted.append((path, other))
-    (bank_folder / "bank.json").write_text(whole)
-    for path, other in accepted:
-        original = at(description, path)
-        harmless = (
-            path[0] in FREE
-            # Samples that nobody mentions are as good as none.
-            or (path == ("samples",) and other is None)
-            # Banks of older versions do not say where their samples lie.
-            or (path == ("feature_space",) and other in ("delete", None))
-            # A space or a centre fewer.
-            or (path[0] == "spaces" and len(path) <= 2 and other in ("delete", []))
-            # Other names, other counts of a bank of statistics, another smallest entry, another temperature.
-            or path[0] in ("names", "counts", "centres", "smallest")
-            or (path[-1] in ("temperature", "power_on_base", "n_components") and other != "delete")
-            or other == original
-        )
-        assert harmless, f"{path} {other!r} was accepted"
+        for other in OTHERS if path[0] not in ("files", "digest") else ():
+            describe(bank_folder, replaced(description, path, other))
+            if not is_refused(bank_folder, predict=path not in accepted):
+                accepted.setdefault(path, []).append(other)
+    for path, others in accepted.items():
+        for other in others:
+            harmless = (
+                # A bank without these, or with others, is another bank, or the same.
+                path[0] in ("about", "hotshot", "choices")
+                # Samples that nobody mentions are as good as none.
+                or (path == ("samples",) and other is None)
+                # Banks of few classes have none.
+                or (path == ("feature_space",) and (other is DELETED or other is None))
+                # A space or a centre fewer.
+                or (path[0] == "spaces" and len(path) <= 2 and (other is DELETED or other == []))
+                # Other names, other counts of a bank of statistics, another smallest entry, another temperature.
+                or path[0] in ("names", "counts", "centres", "smallest")
+                or (path[-1] in ("temperature", "power_on_base", "n_components") and other is not DELETED)
+                or other == at(description, path)
+            )
+            assert harmless, f"{path} {other!r} was accepted"
 
 
-def rewrite_content(folder, number, change):
-    """Change the content metadata and tensors of a stored space."""
-    path = folder / f"space-{number}.safetensors"
-    file = map_tensors(path)
-    tensors = {name: np.array(x) for name, x in file.tensors.items()}
-    content = json.loads(file.metadata["content"])
-    content = change(content, tensors) or content
-    write_tensors(path, tensors, {"content": json.dumps(content)})
+# --- prepared spaces
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("number", [0, 1])
 def test_every_field_of_a_space_deleted_or_retyped_is_refused(bank_folder, number):
-    small = not (bank_folder / "samples.safetensors").exists()
     path = bank_folder / f"space-{number}.safetensors"
     whole = path.read_bytes()
     content = json.loads(map_tensors(path).metadata["content"])
-    accepted = []
+    accepted = {}
     for place in paths_of(content):
-        for other in ["delete", *OTHERS[:: 2 if number == 0 else 4]]:
-
-            def change(content, _, place=place, other=other):
-                parent = at(content, place[:-1])
-                if other == "delete":
-                    del parent[place[-1]]
-                else:
-                    parent[place[-1]] = other
-
+        for other in OTHERS[:: 2 if number == 0 else 4]:
             path.write_bytes(whole)
-            rewrite_content(bank_folder, number, change)
-            new = place not in dict(accepted)
-            if not check_refused_or_sound(bank_folder, small, predict=new):
-                accepted.append((place, other))
-    for place, other in accepted:
-        original = at(content, place)
-        harmless = (
-            place[0] == "names"
-            or (place == ("buckets",) and other == [])
-            or (place[-1] == "lengths" and other is None)
-            or other == original
-        )
-        assert harmless, f"{place} {other!r} was accepted"
+            rewrite_content(bank_folder, number, lambda c, _, place=place, other=other: replaced(c, place, other))
+            if not is_refused(bank_folder, predict=place not in accepted):
+                accepted.setdefault(place, []).append(other)
+    for place, others in accepted.items():
+        for other in others:
+            harmless = (
+                place[0] == "names"
+                or (place == ("buckets",) and other == [])
+                or (place[-1] in ("lengths", "means", "diagonal") and (other is None or other is DELETED))
+                or other == at(content, place)
+            )
+            assert harmless, f"{place} {other!r} was accepted"
 
 
 def test_every_tensor_of_another_shape_or_type_or_missing_is_refused(bank_folder):
@@ -278,43 +344,36 @@ def test_every_tensor_of_another_shape_or_type_or_missing_is_refused(bank_folder
         path = bank_folder / f"space-{number}.safetensors"
         whole = path.read_bytes()
         for name, x in map_tensors(path).tensors.items():
-            if name.endswith("names"):
-                continue
             others = [
                 None, x[:-1], x[..., :-1], x[None], x.reshape(-1)[:0], np.concatenate([x, x]),
                 x.astype(np.float16 if x.dtype != np.float16 else np.float32), x.astype(np.int32), x.astype(bool),
             ]  # fmt: skip
-            for other in others:
+            for other in () if name.endswith("names") else others:
 
                 def change(_, tensors, name=name, other=other):
+                    tensors[name] = other
                     if other is None:
                         del tensors[name]
-                    else:
-                        tensors[name] = other
 
                 path.write_bytes(whole)
                 rewrite_content(bank_folder, number, change)
-                check_refused(bank_folder)
+                assert (other is not None and x.size == other.size == 0) or is_refused(bank_folder), f"{name} {other}"
         path.write_bytes(whole)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_no_number_that_is_not_finite_reaches_a_prediction(bank_folder):
-    small = not (bank_folder / "samples.safetensors").exists()
     for number in (0, 1):
         path = bank_folder / f"space-{number}.safetensors"
         whole = path.read_bytes()
         for name, x in map_tensors(path).tensors.items():
-            if x.dtype.kind != "f" or name.endswith("names"):
-                continue
-            for bad in (np.nan, -np.inf):
+            for bad in (np.nan, -np.inf) if x.dtype.kind == "f" and x.size else ():
 
                 def change(_, tensors, name=name, bad=bad):
                     tensors[name].reshape(-1)[0] = bad
 
                 path.write_bytes(whole)
                 rewrite_content(bank_folder, number, change)
-                check_refused_or_sound(bank_folder, small)
+                is_refused(bank_folder)
         path.write_bytes(whole)
 
 
@@ -325,91 +384,34 @@ def test_scales_that_are_no_power_of_two_within_bounds_are_refused(bank_folder, 
     check_refused(bank_folder, "a transform does not match its space")
 
 
-def test_samples_of_another_shape_or_type_or_name_are_refused(sound_banks, tmp_path):
-    folder = tmp_path / "one.bank"
-    shutil.copytree(sound_banks / "full", folder)
-    x = np.array(map_tensors(folder / "samples.safetensors").tensors["samples"])
+def test_samples_of_another_shape_or_type_or_name_are_refused(full_bank):
+    x = np.array(map_tensors(full_bank / "samples.safetensors").tensors["samples"])
     for tensors in (
         {"samples": x[:-1]}, {"samples": x[:, :-1]}, {"samples": x.T}, {"samples": x.astype(np.float32)},
         {"samples": x.reshape(-1)}, {"X": x}, {},
     ):  # fmt: skip
-        write_tensors(folder / "samples.safetensors", tensors, {})
-        check_refused(folder)
+        write_tensors(full_bank / "samples.safetensors", tensors, {})
+        rewrite(full_bank, lambda description: None)
+        check_refused(full_bank)
 
 
-def test_classes_in_two_buckets_or_in_none_are_refused(sound_banks, tmp_path):
-    for name in ("base.buckets.0.classes", "base.covariances.classes.0"):
-        for value in (-1, 4, 99, 2**62):
-            folder = tmp_path / f"{name} {value}"
-            shutil.copytree(sound_banks / "full", folder)
+@pytest.mark.parametrize("name", ["base.buckets.0.classes", "base.covariances.classes.0"])
+@pytest.mark.parametrize("value", [-1, 4, 99, 2**62])
+def test_classes_in_two_parts_or_in_none_are_refused(full_bank, name, value):
+    def change(_, tensors):
+        tensors[name][0] = value if tensors[name][0] != value else 3
 
-            def change(_, tensors, name=name, value=value):
-                assert tensors[name][0] != value
-                tensors[name][0] = value
-
-            rewrite_content(folder, 0, change)
-            check_refused(folder)
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "../full/space-0.safetensors", "/etc/passwd", "..", ".", "", "a/../space-0.safetensors", "space-9.safetensors",
-        "./space-0.safetensors", "nul\0byte", "bank.json", "x" * 300, "\udcff",
-    ],
-)  # fmt: skip
-def test_files_elsewhere_are_not_opened(sound_banks, tmp_path, file):
-    shutil.copytree(sound_banks / "full", tmp_path / "full")
-    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
-    rewrite(tmp_path / "one.bank", lambda d: d["spaces"][0].update(file=file))
-    check_refused(tmp_path / "one.bank")
-
-
-@pytest.mark.parametrize("version", [0, 1, "2", None, [], 10**40, "x\ny" * 100])
-def test_other_versions_are_refused_by_their_number(bank_folder, version):
-    rewrite(bank_folder, lambda d: d.update(version=version))
-    check_refused(bank_folder, "but this hotshot reads version 2: use the hotshot that wrote it")
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '"bank"', "{}", "[" * 100_000, "1" * 5000, "\ufeff{}"])
-def test_descriptions_that_describe_nothing_are_refused(bank_folder, text):
-    (bank_folder / "bank.json").write_text(text, encoding="utf-8")
-    check_refused(bank_folder, "does not describe a bank")
-
-
-def test_descriptions_of_something_else_are_refused(bank_folder):
-    rewrite(bank_folder, lambda d: d.update(format="hotshot model"))
-    check_refused(bank_folder, "does not describe a bank")
-    (bank_folder / "bank.json").write_bytes(b"\xff\xfe\x00")
-    check_refused(bank_folder, "does not describe a bank")
-
-
-def test_names_that_are_there_twice_are_refused(bank_folder):
-    rewrite(bank_folder, lambda d: d.update(names=[0, 1, 2, 3, 3]))
-    check_refused(bank_folder, "a class name appears twice")
-
-
-def test_spaces_with_other_numbers_of_axes_are_refused(bank_folder):
-    rewrite(bank_folder, lambda d: d["spaces"][1]["space"].update(n_components=2))
-    check_refused(bank_folder, "number of axes differs")
+    rewrite_content(full_bank, 0, change)
+    check_refused(full_bank)
 
 
 @pytest.mark.parametrize("change", [lambda mass: mass * 0.5, lambda mass: mass - 0.2, lambda mass: 2 - mass])
-def test_sample_weights_that_are_no_weights_are_refused(sound_banks, tmp_path, change):
-    shutil.copytree(sound_banks / "full", tmp_path / "one.bank")
-
+def test_sample_weights_that_are_no_weights_are_refused(full_bank, change):
     def spoil(_, tensors):
         tensors["base.buckets.0.mass"] = change(tensors["base.buckets.0.mass"])
 
-    rewrite_content(tmp_path / "one.bank", 0, spoil)
-    check_refused(tmp_path / "one.bank", "sample weights of a class do not sum to 1")
-
-
-def test_counts_that_wrap_around_are_refused(bank_folder):
-    # In 64 bits these sum to the number of samples.
-    rewrite(bank_folder, lambda d: d.update(counts=[2**62, 2**62, 2**62, 2**62 - 4, 18]))
-    if (bank_folder / "samples.safetensors").exists():
-        check_refused(bank_folder)
+    rewrite_content(full_bank, 0, spoil)
+    check_refused(full_bank, "sample weights of a class do not sum to 1")
 
 
 def test_content_nested_without_end_is_refused(bank_folder):
@@ -417,14 +419,8 @@ def test_content_nested_without_end_is_refused(bank_folder):
     tensors = {name: np.array(x) for name, x in map_tensors(path).tensors.items()}
     for content in ("[" * 50_000 + "]" * 50_000, '{"type":"Joined","parts":' * 2000, "", "null", "{}", "[]"):
         write_tensors(path, tensors, {"content": content})
+        rewrite(bank_folder, lambda description: None)
         check_refused(bank_folder)
     write_tensors(path, tensors, {})
+    rewrite(bank_folder, lambda description: None)
     check_refused(bank_folder)
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
-def test_what_may_not_be_read_is_one_sentence(bank_folder):
-    for name in files_of(bank_folder):
-        (bank_folder / name).chmod(0)
-        check_refused(bank_folder, "cannot be read")
-        (bank_folder / name).chmod(0o644)

@@ -25,7 +25,7 @@ def test_all_arrays_of_a_loaded_bank_are_views_of_its_files(tmp_path):
     bank.prepare(plain_space())
     bank.prepare(plain_space(covariance="factored", normalize=None))
     loaded = saved(bank, tmp_path / "one.bank")
-    arrays = [loaded.samples, *(x for p in loaded._stored.values() for x in arrays_of(p))]
+    arrays = [loaded.samples, *(x for p in loaded.prepared.values() for x in arrays_of(p))]
     assert len(arrays) > 20
     for array in arrays:
         assert isinstance(backing(array), mmap.mmap)

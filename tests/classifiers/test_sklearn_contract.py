@@ -82,7 +82,7 @@ def test_pickle_keeps_predictions_but_not_what_can_be_prepared_again():
     model = with_bank().fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    assert not again.base._prepared
+    assert not again.base.prepared
 
 
 def test_grid_search_works_over_a_shared_bank():

@@ -5,10 +5,17 @@ transform of its features, such as the axes, the means and covariances of eq. 2 
 and kept with it.
 """
 
-from hotshot.bank.classes import BaseClasses, is_bank
+from hotshot.bank.bank import BaseClasses
 from hotshot.bank.space import PreparedBase, Space
-from hotshot.bank.statistics import Bucket, class_covariances, class_means, classifier_weights, pooled_covariance
-from hotshot.bank.streaming import ClassStatistics
+from hotshot.bank.statistics import (
+    Bucket,
+    ClassStatistics,
+    class_covariances,
+    class_means,
+    classifier_weights,
+    pooled_covariance,
+)
+from hotshot.bank.store import is_bank
 
 __all__ = [
     "BaseClasses", "Bucket", "ClassStatistics", "PreparedBase", "Space", "class_covariances", "class_means",

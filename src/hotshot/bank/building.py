@@ -1,4 +1,4 @@
-"""Banks from features that do not fit in memory: one pass over batches, or a merge over the parts of a cluster."""
+"""Banks from features that do not fit in memory: one pass over batches, or statistics from the parts of a cluster."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import check_features, one_thread, slices
-from hotshot.bank.covariances import Dense, Diagonal, repeat_pooled
+from hotshot.bank.covariances import Covariances, Dense, diagonal
 from hotshot.bank.space import (
     ROWS_AT_ONCE,
     FeatureTransform,
@@ -17,11 +17,12 @@ from hotshot.bank.space import (
     Space,
     base_transform,
     centre_of,
+    final_transform,
     leading_axes,
     pooled_axes,
 )
+from hotshot.bank.statistics import FORMS, ClassStatistics
 from hotshot.bank.store import SAMPLES
-from hotshot.bank.streaming import FORMS, ClassStatistics, label_kind, merge_all
 from hotshot.cluster import cluster_client, wait_for_a_worker
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files import Samples, open_features
@@ -42,7 +43,7 @@ def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.
         for X, y in _pairs(batches):
             X = check_features(X, "X_base", width=width)
             names, labels = check_labels(y, len(X), "y_base")
-            if index and label_kind(names.tolist()[0]) is not label_kind(next(iter(index))):
+            if index and isinstance(names.tolist()[0], str) != isinstance(next(iter(index)), str):
                 raise InputError("y_base mixes strings and numbers between batches: use one type of label.")
             if dtype is None:
                 dtype, width = X.dtype, X.shape[1]
@@ -53,17 +54,15 @@ def spool_samples(batches: Iterable[tuple[Any, Any]], folder: Path) -> tuple[np.
             file.write(np.ascontiguousarray(X, dtype=dtype).data)
     if dtype is None or width is None:
         raise InputError("No batch of features was passed: pass at least one.")
-    labels = np.concatenate(arrived)
-    names = np.array(list(index))
-    by_name = np.argsort(names, kind="stable")
-    place = np.argsort(by_name)[labels]
-    order = np.argsort(place, kind="stable")
+    names, place = np.unique(np.array(list(index)), return_inverse=True)
+    labels = place[np.concatenate(arrived)]
+    order = np.argsort(labels, kind="stable")
     spooled = np.memmap(folder / SPOOL, dtype=dtype, mode="r", shape=(len(labels), width))
     blocks = (spooled[order[rows]] for rows in slices(len(order), ROWS_AT_ONCE))
     write_tensors(folder / SAMPLES, {"samples": Stream((len(labels), width), dtype, blocks)}, {})
     del spooled
     (folder / SPOOL).unlink()
-    return map_tensors(folder / SAMPLES).tensors["samples"], np.bincount(place), names[by_name]
+    return map_tensors(folder / SAMPLES).tensors["samples"], np.bincount(labels), names
 
 
 def _pairs(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
@@ -88,17 +87,16 @@ def gather_statistics(
     transform: FeatureTransform | None = None,
     scheduler: str | None = None,
 ) -> ClassStatistics:
-    """Statistics of all parts of the features, merged; computed on a Dask cluster if ``scheduler`` is given.
+    """Statistics of all parts of the features, merged; computed on the Dask cluster of a scheduler's address, if given.
 
     Parts are feature files, which all workers must be able to read, or functions without parameters that return
-    features and labels or an iterator of such batches. For ``form`` and ``transform`` see ``ClassStatistics``;
-    ``scheduler`` is an address such as "tcp://host:8786".
+    features and labels or an iterator of such batches. For ``form`` and ``transform`` see ``ClassStatistics``.
     """
     if not len(partitions):
         raise ParameterError("partitions is empty: pass at least one feature file.")
-    task = partial(_statistics_of, form=form, transform=transform)
+    task = partial(_statistics_of, form, transform)
     if scheduler is None:
-        return merge_all(task(part) for part in partitions)
+        return task(*partitions)
     with cluster_client(scheduler) as client:
         from distributed.scheduler import KilledWorker
 
@@ -108,7 +106,7 @@ def gather_statistics(
             while len(parts) > 1:
                 # Pairs are merged on the workers, so that no process holds all partial results.
                 pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-                parts = [client.submit(_merge_pair, *pair, pure=False) for pair in pairs]
+                parts = [client.submit(_merged, *pair, pure=False) for pair in pairs]
             merged: ClassStatistics = parts[0].result()
             return merged
         except KilledWorker:
@@ -119,27 +117,22 @@ def gather_statistics(
 
 
 @one_thread()
-def _merge_pair(*pair: ClassStatistics) -> ClassStatistics:
-    return merge_all(pair)
+def _merged(first: ClassStatistics, *others: ClassStatistics) -> ClassStatistics:
+    return first.merge(*others)
 
 
 @one_thread()
-def _statistics_of(partition: Partition, form: str, transform: FeatureTransform | None) -> ClassStatistics:
-    found = ClassStatistics(form, transform)
-    for X, y in _pairs(_batches(partition)):
-        found.partial_fit(X, y)
-    return found
+def _statistics_of(form: str, transform: FeatureTransform | None, *partitions: Partition) -> ClassStatistics:
+    statistics = ClassStatistics(form, transform)
+    for X, y in _pairs(_batches(partitions)):
+        statistics.partial_fit(X, y)
+    return statistics
 
 
-def _batches(partition: Partition) -> Iterator[Any]:
-    if not callable(partition):
-        yield from open_features(partition).batches(ROWS_AT_ONCE)
-        return
-    given = partition()
-    if isinstance(given, tuple) and len(given) == 2:
-        yield given
-    else:
-        yield from given
+def _batches(partitions: Iterable[Partition]) -> Iterator[Any]:
+    for part in partitions:
+        batches = part() if callable(part) else open_features(part).batches(ROWS_AT_ONCE)
+        yield from [batches] if isinstance(batches, tuple) and len(batches) == 2 else batches
 
 
 def prepare_statistics(
@@ -162,33 +155,33 @@ def prepare_statistics(
     plain = base_transform(space, max(extent.largest, -extent.smallest), dtype)
     raw = gather(form="pooled", transform=plain)
     middle = centre_of(raw.mean, len(raw.names)) if normalise else np.zeros_like(raw.mean)
-    centre = middle.astype(dtype) if normalise else None
     leading = np.eye(raw.means.shape[1])
     if space.n_components is not None:
         leading = leading_axes(raw.moment(middle), space.n_components, extent.counts)
     leading = leading.astype(dtype)
-    reduced = replace(plain, centre=centre, axes=leading, unit=normalise)
+    reduced = replace(plain, centre=middle.astype(dtype) if normalise else None, axes=leading, unit=normalise)
     spectrum, rotation = pooled_axes(gather(form="pooled", transform=reduced).pooled_covariance, dtype)
     axes = leading @ rotation
-    final = replace(reduced, axes=axes)
-    found = gather(form=space.covariance, transform=final)
-    means = found.means.astype(dtype)
+    of_base = replace(reduced, axes=axes)
+    statistics = gather(form=space.covariance, transform=of_base)
+    means = statistics.means.astype(dtype)
+    covariances: Covariances
     if space.covariance == "dense":
-        covariances: Dense | Diagonal = Dense(found.covariances.astype(dtype))
+        covariances = Dense(statistics.covariances.astype(dtype))
     elif space.covariance == "diagonal":
-        covariances = Diagonal(found.variances.astype(dtype))
+        covariances = diagonal(statistics.variances.astype(dtype))
     else:
-        covariances = repeat_pooled(spectrum, len(means))
+        covariances = diagonal(np.tile(spectrum, (len(means), 1)))
     prepared = PreparedBase(
-        names=found.names,
-        transform=replace(final, power=space.power, offset=space.power_offset * final.scale),
+        names=statistics.names,
+        transform=final_transform(space, of_base),
         buckets=(),
         means=means,
         weighted_means=means,
-        mean_units=means if normalise else found.unit_means.astype(dtype),
+        mean_units=means if normalise else statistics.unit_means.astype(dtype),
         covariances=covariances,
         spectrum=spectrum,
         ones=axes.sum(axis=0),
-        counts=found.counts,
+        counts=statistics.counts,
     )
     return prepared, raw

@@ -15,7 +15,7 @@ from hotshot.errors import FeatureSpaceWarning, SharedClassWarning
 from hotshot.formatting import count, shortened
 
 if TYPE_CHECKING:
-    from hotshot.bank.classes import BaseClasses
+    from hotshot.bank.bank import BaseClasses
 
 # Base samples that are used, of each half of the classes; with fewer classes there is no check of features.
 MOST_SAMPLES, LEAST_CLASSES = 1024, 20

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, Array, like, map_arrays, namespace, slices, to_numpy, unit_vectors
+from hotshot.arrays import NO_OVERFLOW_WARNINGS, slices, unit_vectors
 from hotshot.bank.covariances import COVARIANCE_FORMS, ClassSamples, Covariances
 from hotshot.bank.statistics import Bucket, class_means, classifier_weights, make_buckets, pooled_covariance
 from hotshot.errors import InputError, ParameterError
@@ -29,7 +31,7 @@ LEAST_TO_CHOOSE, LEAST_HELD_OUT = 20, 10
 ROWS_AT_ONCE = 2**14
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Space:
     """The space that a bank is prepared in; ``HOTClassifier`` documents the parameters and has the same defaults."""
 
@@ -42,73 +44,44 @@ class Space:
     temperature: float = 1.0
     covariance: str = "auto"
 
+    def _identity(self) -> tuple[Any, ...]:
+        # n_components=1 (one axis) and 1.0 (all of the variance) are equal numbers but different spaces.
+        return *vars(self).values(), isinstance(self.n_components, Integral)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
 
 def choose_power(power: float | str, smallest: float) -> float:
-    """The power itself; for "auto" 0.5 if no feature is negative, else 1.
-
-    Parameters
-    ----------
-    power : float or "auto"
-        Power of the transform.
-    smallest : float
-        Smallest feature.
-
-    Returns
-    -------
-    float
-        The power to use.
-
-    Examples
-    --------
-    >>> choose_power("auto", smallest=-0.3), choose_power("auto", smallest=0.0), choose_power(0.8, smallest=0.0)
-    (1.0, 0.5, 0.8)
-    """
+    """The power itself; for "auto" 0.5 if no feature, the smallest of which is ``smallest``, is negative, else 1."""
     if power != "auto":
         return float(power)
     return 0.5 if smallest >= 0 else 1.0
 
 
-def power_transform(x: Array, power: float, offset: float = 0.0, name: str = "X") -> Array:
+def power_transform(x: np.ndarray, power: float, offset: float = 0.0, name: str = "X") -> np.ndarray:
     r"""Tukey's ladder of powers: :math:`(x + o)^\lambda`, and :math:`\log(x + o)` for the power 0.
 
-    Parameters
-    ----------
-    x : array
-        Features, from any array library that follows the array API standard.
-    power : float
-        The power :math:`\lambda`.
-    offset : float
-        The offset o, added before the power.
-    name : str
-        Name of the features in error messages.
-
-    Returns
-    -------
-    array
-        Transformed features. Negative entries raise ``InputError`` unless the power is a whole number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> power_transform(np.array([[4.0, 9.0]]), 0.5)
-    array([[2., 3.]])
+    Negative entries have no real power, unless it is a whole number: they raise an error that uses ``name``.
     """
-    xp = namespace(x)
     x = x + offset if offset else x
     if power == 1:
         return x
-    smallest = float(xp.min(x))
-    if (smallest < 0 and power != round(power)) or (smallest < 0 and power == 0):
+    smallest = float(x.min())
+    if smallest < 0 and (power != round(power) or power == 0):
         raise InputError(
             f"{name} has negative entries (down to {smallest:.3g}), which have no real power {power:g}: "
             "pass power=1, or features taken after a ReLU."
         )
-    if power <= 0 and bool(xp.any(x == 0)):
+    if power <= 0 and not x.all():
         raise InputError(
             f"{name} has entries equal to 0, for which the power {power:g} is infinite: "
             "pass a positive power, or power_offset=1e-6."
         )
-    return xp.log(x) if power == 0 else x**power
+    return np.log(x) if power == 0 else x**power
 
 
 @dataclass(frozen=True)
@@ -118,58 +91,27 @@ class FeatureTransform:
     .. math::
         z = \frac{R^\top ((s x + o)^\lambda - c)}{\lVert R^\top ((s x + o)^\lambda - c) \rVert}
 
-    Attributes
-    ----------
-    power, offset : float
-        Power and offset of the power transform; the offset is that of the features times ``scale``.
-    scale : float
-        First factor s, a power of two that brings features of any magnitude near 1.
-    centre : array (V,) or None
-        Centre c, subtracted after the power.
-    axes : array (V, axes) or None
-        Orthonormal directions R to project on.
-    unit : bool
-        Whether to scale the result to unit norm.
-
-    See Also
-    --------
-    power_transform : The power alone.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> transform = FeatureTransform(power=0.5, offset=0.0, scale=1.0, centre=None, axes=None, unit=True)
-    >>> transform(np.array([[9.0, 16.0]]))
-    array([[0.6, 0.8]])
+    The scale s is a power of two that brings features of any magnitude near 1; ``offset`` o is that of the features
+    times s; ``centre`` c (V,) and the orthonormal ``axes`` R (V, axes) may be None. Without ``unit`` the result is not
+    scaled to unit norm.
     """
 
     power: float
     offset: float
     scale: float
-    centre: Array | None
-    axes: Array | None
+    centre: np.ndarray | None
+    axes: np.ndarray | None
     unit: bool
 
     def same_as(self, other: FeatureTransform | None) -> bool:
-        """Whether both transforms are equal.
-
-        Parameters
-        ----------
-        other : FeatureTransform or None
-            The other transform.
-
-        Returns
-        -------
-        bool
-            False for None.
-        """
+        """Whether both transforms are equal."""
         if other is None:
             return False
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
         return all(a is b or (a is not None and b is not None and np.array_equal(a, b)) for a, b in pairs)
 
     @NO_OVERFLOW_WARNINGS
-    def __call__(self, x: Array, name: str = "X") -> Array:
+    def __call__(self, x: np.ndarray, name: str = "X") -> np.ndarray:
         """Transform features (…, V) to (…, axes); raise if a sample leaves the range of their dtype."""
         raw = x
         if self.scale != 1:
@@ -180,63 +122,58 @@ class FeatureTransform:
         if self.axes is not None:
             x = x @ self.axes
         x = unit_vectors(x) if self.unit else x
-        if not bool(namespace(x).all(namespace(x).isfinite(x))):
-            raise self._out_of_range(to_numpy(raw), to_numpy(x), name)
+        if not np.isfinite(x).all():
+            raise self._out_of_range(raw, x, name)
         return x
 
-    def _out_of_range(self, raw: np.ndarray, found: np.ndarray, name: str) -> InputError:
-        bad = np.isfinite(found).all(axis=-1).argmin()
+    def _out_of_range(self, raw: np.ndarray, transformed: np.ndarray, name: str) -> InputError:
+        bad = np.isfinite(transformed).all(axis=-1).argmin()
         row = np.abs(raw.reshape(-1, raw.shape[-1])[bad])
         column = row.argmin() if self.power < 0 else row.argmax()
         # Rows of a bank are in another order than they came in.
         place = f"column {column}" if name == BASE_SAMPLES else f"row {bad}, column {column}"
         return InputError(
-            f"{name} leaves the range of {found.dtype} in {place}: an entry of size {row[column]:.3g} is multiplied "
-            f"by {self.scale:.3g}, added to {self.offset:.3g} and raised to the power {self.power:g}; remove or "
-            "rescale such samples, or pass other parameters."
+            f"{name} leaves the range of {transformed.dtype} in {place}: an entry of size {row[column]:.3g} is "
+            f"multiplied by {self.scale:.3g}, added to {self.offset:.3g} and raised to the power {self.power:g}; "
+            "remove or rescale such samples, or pass other parameters."
         )
 
 
 @dataclass(frozen=True)
 class PreparedBase:
-    """A bank in the space of the method: B classes, V axes.
+    """A bank in the space of the method: B classes, V axes, in which the pooled covariance is diagonal.
 
     Attributes
     ----------
-    names : array (B,)
+    names, counts : arrays (B,)
+        Labels and numbers of samples of the classes.
     transform : FeatureTransform
         Transform of raw novel features to this space.
     buckets : tuple of Bucket
         The samples, for the low-level transport.
     means, weighted_means, mean_units : arrays (B, V)
         Plain means (eq. 2), means by sample weight, and means of the samples as unit vectors by sample weight.
-    covariances : Dense, Factored, Diagonal or Joined
+    covariances : Dense, Factored or Joined
         Covariances of all classes, in a form that suits their size.
     spectrum : array (V,)
-        Variances of the pooled covariance, which is diagonal in these axes.
+        The diagonal of the pooled covariance, the largest variance first.
     ones : array (V,)
         The all-ones direction of the original features, in these axes.
-    counts : array (B,)
-        Numbers of samples of the classes.
     """
 
     names: np.ndarray
     transform: FeatureTransform
     buckets: tuple[Bucket, ...]
-    means: Array
-    weighted_means: Array
-    mean_units: Array
+    means: np.ndarray
+    weighted_means: np.ndarray
+    mean_units: np.ndarray
     covariances: Covariances
-    spectrum: Array
-    ones: Array
+    spectrum: np.ndarray
+    ones: np.ndarray
     counts: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def to(self, reference: Array) -> PreparedBase:
-        """The same bank in the array library, dtype and device of ``reference``."""
-        return map_arrays(self, lambda x: like(x, reference))
-
     @cached_property
-    def variances(self) -> Array:
+    def variances(self) -> np.ndarray:
         """Variances of each class along the axes (B, V)."""
         return self.covariances.variances
 
@@ -254,56 +191,27 @@ def prepare(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, space: S
         z[rows] = z[rows] @ rotation
     axes = rotation if leading is None else leading @ rotation
 
+    means = weighted_means = class_means(z, counts)
+    weights = np.repeat(1.0 / counts, counts)
     if space.sample_weights == "classifier":
         weights = classifier_weights(z, np.repeat(np.arange(len(counts)), counts), space.temperature)
-    else:
-        weights = np.repeat(1.0 / counts, counts)
+        weighted_means = class_means(z, counts, weights)
     units = z if normalise else unit_vectors(z)
-    # With uniform weights, plain and weighted means are the same.
-    means = class_means(z, counts)
-    weighted_means = means if space.sample_weights == "uniform" else class_means(z, counts, weights)
     buckets = make_buckets(units, weights.astype(z.dtype), counts)
     return PreparedBase(
         names=names,
-        transform=FeatureTransform(
-            space.power, space.power_offset * plain.scale, plain.scale, centre, axes, unit=normalise
-        ),
+        transform=final_transform(space, replace(plain, centre=centre, axes=axes, unit=normalise)),
+        buckets=buckets,
         means=means,
         weighted_means=weighted_means,
         mean_units=weighted_means if normalise else class_means(units, counts, weights),
-        covariances=COVARIANCE_FORMS[space.covariance].build(
+        covariances=COVARIANCE_FORMS[space.covariance](
             ClassSamples(z, counts, means, spectrum, buckets, are_units=normalise)
         ),
         spectrum=spectrum,
         ones=axes.sum(axis=0),
         counts=counts,
-        buckets=buckets,
     )
-
-
-def approximate(prepared: PreparedBase, form: str) -> PreparedBase:
-    """The same bank with its exact covariances replaced by an approximate form of them."""
-    approximation = COVARIANCE_FORMS[form].approximate
-    assert approximation is not None
-    return replace(prepared, covariances=approximation(prepared.covariances, prepared.spectrum))
-
-
-def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
-    spectrum, rotation = _principal_axes(pooled, dtype)
-    return spectrum.astype(dtype), rotation.astype(dtype)
-
-
-def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
-    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
-    # Not NaN either.
-    if not np.abs(moment).max() <= np.finfo(dtype).max:
-        raise InputError(
-            f"{BASE_SAMPLES} has variances beyond the range of {np.dtype(dtype)}: rescale the "
-            "features, or use the default normalize='centre-l2'."
-        )
-    variances, axes = np.linalg.eigh(moment)
-    return np.maximum(variances[::-1], 0), axes[:, ::-1]
 
 
 def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTransform:
@@ -311,6 +219,11 @@ def base_transform(space: Space, largest: float, dtype: np.dtype) -> FeatureTran
     power, offset = (space.power, space.power_offset) if space.power_on_base else (1.0, 0.0)
     scale = 1.0 if space.normalize is None else power_of_two_scale(largest, dtype)
     return FeatureTransform(power, offset * scale, scale, None, None, unit=False)
+
+
+def final_transform(space: Space, of_base: FeatureTransform) -> FeatureTransform:
+    """The transform of novel features, which have a power even if those of the base have none."""
+    return replace(of_base, power=space.power, offset=space.power_offset * of_base.scale)
 
 
 def _reduced(
@@ -321,18 +234,19 @@ def _reduced(
     A few rows at a time, so that no second array of the size of the bank is needed in full precision.
     """
     blocks = slices(len(samples), ROWS_AT_ONCE)
-    centre = None
+    centre = leading = None
     if space.normalize is not None:
         totals = [plain(samples[rows], BASE_SAMPLES).sum(axis=0, dtype=np.float64) for rows in blocks]
         centre = centre_of(np.sum(totals, axis=0) / len(samples), len(counts)).astype(samples.dtype)
-    centred, leading = replace(plain, centre=centre), None
+    centred = replace(plain, centre=centre)
+    width = samples.shape[1]
     if space.n_components is not None:
-        moment = np.zeros((samples.shape[1], samples.shape[1]))
+        moment = np.zeros((width, width))
         for rows in blocks:
-            x = np.asarray(centred(samples[rows], BASE_SAMPLES), dtype=np.float64)
+            x = centred(samples[rows], BASE_SAMPLES).astype(np.float64)
             moment += x.T @ x
         leading = leading_axes(moment, space.n_components, counts).astype(samples.dtype)
-    width = samples.shape[1] if leading is None else leading.shape[1]
+        width = leading.shape[1]
     z = np.empty((len(samples), width), dtype=samples.dtype)
     whole = replace(centred, axes=leading, unit=space.normalize is not None)
     for rows in blocks:
@@ -349,6 +263,12 @@ def power_of_two_scale(largest: float, dtype: np.dtype) -> float:
     """A power of two that brings the largest entry near 1, so that nothing over- or underflows."""
     limit = np.finfo(dtype).maxexp - 8
     return 2.0 ** -int(np.clip(np.round(np.log2(largest)), -limit, limit)) if largest > 0 else 1.0
+
+
+def pooled_axes(pooled: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,) of the pooled covariance (V, V), the largest first, and its axes (V, V)."""
+    spectrum, rotation = _principal_axes(pooled, dtype)
+    return spectrum.astype(dtype), rotation.astype(dtype)
 
 
 def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarray) -> np.ndarray:
@@ -372,3 +292,15 @@ def leading_axes(moment: np.ndarray, n_components: float | int, counts: np.ndarr
         shares = np.cumsum(variances) / max(variances.sum(), np.finfo(float).tiny)
         count = max(int(np.searchsorted(shares, n_components - 1e-12)) + 1, LEAST_AXES)
     return axes[:, : max(1, min(count, len(variances)))]
+
+
+def _principal_axes(moment: np.ndarray, dtype: np.dtype | type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """Variances (V,), the largest first, and axes (V, V) of second moments that must fit in ``dtype``."""
+    # Not NaN either.
+    if not np.abs(moment).max() <= np.finfo(dtype).max:
+        raise InputError(
+            f"{BASE_SAMPLES} has variances beyond the range of {np.dtype(dtype)}: rescale the "
+            "features, or use the default normalize='centre-l2'."
+        )
+    variances, axes = np.linalg.eigh(moment)
+    return np.maximum(variances[::-1], 0), axes[:, ::-1]

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 
 from hotshot.bank import BaseClasses, Space
-from hotshot.bank.covariances import COVARIANCE_FORMS
-from hotshot.bank.low_rank import LOW_RANK
+from hotshot.bank.covariances import COVARIANCE_FORMS, LOW_RANK
 from hotshot.classifiers.calibrated import CalibratedClassifier
 from hotshot.classifiers.confidence import CONFIDENCE, confidence_on
 from hotshot.classifiers.held_out import description

@@ -27,7 +27,7 @@ def merge(
     force: options.Force = False,
 ) -> None:
     """Merge the samples of banks; a class in several banks gets the samples of all."""
-    from hotshot.bank.merging import merge_banks
+    from hotshot.bank.bank import merge_banks
 
     options.refuse_existing(out, force, *banks)
     merge_banks(banks, out, overwrite=force)

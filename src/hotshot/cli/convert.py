@@ -71,7 +71,7 @@ def convert(
 ) -> None:
     """Convert features to another format or to a bank; record their source."""
     from hotshot.bank import BaseClasses
-    from hotshot.bank.classes import SEEN
+    from hotshot.bank.bank import SEEN
     from hotshot.evaluation.data import open_samples
     from hotshot.files import write_features
     from hotshot.files.reading import split_part

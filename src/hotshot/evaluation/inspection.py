@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.bank.classes import EXTRACTOR, TRANSFORM
+from hotshot.bank.bank import EXTRACTOR, TRANSFORM
 from hotshot.bank.space import choose_power
 from hotshot.classifiers.calibrated import USUAL_DEVIATION
 from hotshot.errors import InputError

@@ -143,7 +143,7 @@ class EstimatorRunner:
         correct, confidence, stopped_early = [], [], 0
         measured: list[dict[str, float]] = []
         if self.spaces:
-            self.estimator.base.adopt(self.spaces)
+            self.estimator.base.prepared.update(self.spaces)
         for task, seed in zip(tasks, seeds, strict=True):
             model = _seeded(clone(self.estimator), seed)
             with warnings.catch_warnings(record=True) as caught:
@@ -220,7 +220,8 @@ def make_runner(
     batched = isinstance(estimator, CalibratedClassifier) and estimator.base is not None
     if not batched or batch or measure is not None or getattr(estimator, "include_base", False):
         has_bank = isinstance(model, FewShotClassifier) and isinstance(getattr(model, "base", None), BaseClasses)
-        spaces = model.base.prepared_by(getattr(model, "transform_", None)) if has_bank else {}
+        prepared = model.base.prepared.items() if has_bank else ()
+        spaces = {space: bank for space, bank in prepared if bank.transform is getattr(model, "transform_", None)}
         return EstimatorRunner(estimator, X, spaces, measure, batch)
     X = cast(X, estimator.base.dtype, "X_novel")
     base, method = estimator.parts()

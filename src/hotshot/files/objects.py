@@ -78,18 +78,19 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int) -> dict[str, Any]:
-    """The JSON object that describes a folder; raises unless it has this kind and version."""
+def read_json_document(folder: Path, file: str, what: str, remedy: str, version: int | range) -> dict[str, Any]:
+    """The JSON object that describes a folder; raises unless it has this kind and version, or one of these."""
     path = recover(folder) / file
     if not os.path.exists(path):
         raise InputError(f"{folder} is not a {what}, it has no {file}: {remedy}.")
     found = read_object(path)
     if found is None or found.get("format") != f"hotshot {what}":
         raise InputError(f"{path} does not describe a {what}: {remedy}.")
-    if found.get("version") != version:
+    versions = version if isinstance(version, range) else range(version, version + 1)
+    if type(found.get("version")) is not int or found["version"] not in versions:
         raise InputError(
             f"{folder} is a {what} of version {found.get('version')!r:.20}, but this hotshot reads version "
-            f"{version}: use the hotshot that wrote it, or create it again."
+            f"{versions[-1]}: use the hotshot that wrote it, or create it again."
         )
     return found
 

@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from hotshot.bank import BaseClasses
-from hotshot.bank.classes import EXTRACTOR, is_bank
+from hotshot.bank import BaseClasses, is_bank
+from hotshot.bank.bank import EXTRACTOR
 from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier

@@ -14,7 +14,7 @@ import numpy as np
 
 from hotshot.arrays import Array, namespace, one_hot, small_identity
 from hotshot.bank import PreparedBase
-from hotshot.bank.covariances import Covariances, Dense, Diagonal, Joined
+from hotshot.bank.covariances import Covariances, Dense, Factored, Joined, diagonal
 from hotshot.method.hierarchy import neighbours
 from hotshot.method.parameters import Method
 from hotshot.model.two_covariances import two_covariances
@@ -262,12 +262,13 @@ def head_covariances(base: PreparedBase, gaussians: CalibratedGaussians) -> tupl
     covariances (and the shift), and the weights (tasks, Gaussians, K).
     """
     known, shift = base.covariances, gaussians.shift
-    if isinstance(known, Diagonal) and (shift is None or isinstance(shift, DiagonalShift)):
+    is_diagonal = isinstance(known, Factored) and known.is_diagonal
+    if is_diagonal and (shift is None or isinstance(shift, DiagonalShift)):
         variances = gaussians.weights @ known.variances
-        return Diagonal(variances if shift is None else variances + shift.variances), None
+        return diagonal(variances if shift is None else variances + shift.variances), None
     _, n_gaussians, n_classes = gaussians.weights.shape
     width = base.means.shape[1]
-    if isinstance(known, Diagonal) or n_gaussians * width**2 <= known.size:
+    if is_diagonal or n_gaussians * width**2 <= known.size:
         return Dense(gaussians.covariances(base)), None
     if shift is None:
         return known, gaussians.weights

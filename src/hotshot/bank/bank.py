@@ -4,41 +4,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from numbers import Integral
+from html import escape
+from itertools import combinations
 from pathlib import Path
 from threading import RLock
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import array_hash, check_features, one_thread, slices
-from hotshot.bank import views
 from hotshot.bank.building import Partition, gather_statistics, prepare_statistics, spool_samples
-from hotshot.bank.covariances import COVARIANCE_FORMS
+from hotshot.bank.covariances import LOW_RANK
 from hotshot.bank.feature_space import LEAST_CLASSES, FeatureSpace, feature_space
-from hotshot.bank.low_rank import LOW_RANK
 from hotshot.bank.space import (
     LEAST_HELD_OUT,
     LEAST_TO_CHOOSE,
     ROWS_AT_ONCE,
-    FeatureTransform,
     PreparedBase,
     Space,
-    approximate,
     choose_power,
     power_transform,
     prepare,
 )
-from hotshot.bank.statistics import class_covariances, class_means, classifier_weights
-from hotshot.bank.store import DESCRIPTION, StoredBank, check_about, read_bank, write_bank
-from hotshot.bank.streaming import FORMS
+from hotshot.bank.statistics import FORMS, class_covariances, class_means
+from hotshot.bank.store import DESCRIPTION, check_about, read_bank, write_bank
 from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import recover, replace_folder
+from hotshot.files.atomic import replace_folder
+from hotshot.formatting import shortened
 from hotshot.labels import check_labels, joined_labels
+from hotshot.notebook import html_table
 
 # Most prepared spaces that a bank keeps; beyond it the least recently used is dropped.
 MOST_SPACES = 8
@@ -46,20 +44,12 @@ MOST_SPACES = 8
 # these classes.
 EXTRACTOR, TRANSFORM, SEEN = "extractor", "transform", "seen_in_training"
 
-# n_components=1 (one axis) and 1.0 (all of the variance) are equal numbers but different spaces.
-Key = tuple[Space, type]
-
 
 class BaseClasses:
     """Base classes: classes with many labelled samples, from which novel classes borrow means and covariances.
 
     Create a bank with ``from_samples``; with ``from_batches`` or ``from_partitions`` if the features do not fit in
     memory; or with ``load``. A bank does not change after that, so estimators and threads can share it.
-
-    Parameters
-    ----------
-    stored : StoredBank
-        The parts of a bank, from one of the class methods above.
 
     Attributes
     ----------
@@ -89,25 +79,31 @@ class BaseClasses:
     BaseClasses(2 classes, 20 samples, 4 features)
     """
 
-    def __init__(self, stored: StoredBank) -> None:
-        self.samples = stored.samples
-        self.counts = stored.counts
-        self.names = stored.names
-        self.n_features = stored.n_features
-        self.dtype = stored.dtype
-        self.about = stored.about
-        self._smallest = stored.smallest
-        self._centres = dict(stored.centres)
-        # Spaces from a folder are always kept, those prepared here up to `MOST_SPACES`.
-        self._stored: dict[Key, PreparedBase] = {_key(space): p for space, p in stored.spaces.items()}
-        self._prepared: dict[Key, PreparedBase] = {}
+    def __init__(
+        self,
+        names: np.ndarray,
+        counts: np.ndarray,
+        samples: np.ndarray | None,
+        *,
+        n_features: int,
+        dtype: np.dtype,
+        smallest: float,
+        about: Mapping[str, Any] | None = None,
+        spaces: Mapping[Space, PreparedBase] = MappingProxyType({}),
+        centres: Mapping[float, np.ndarray] = MappingProxyType({}),
+        choices: Mapping[str, Any] = MappingProxyType({}),
+        **known: Any,
+    ) -> None:
+        self.names, self.counts, self.samples = names, counts, samples
+        self.n_features, self.dtype, self.smallest, self.about = n_features, dtype, smallest, dict(about or {})
+        # The bank in the spaces that it was prepared in, the last used last; those from a folder take no memory.
+        self.prepared = dict(spaces)
+        self._mapped = frozenset(spaces)
+        # Means of all samples by power, and settings chosen on these classes, as JSON, by estimator.
+        self.centres, self.choices = dict(centres), dict(choices)
         self._lock, self.choosing = RLock(), RLock()
-        # Settings chosen on these classes, as JSON, by estimator.
-        self.choices: dict[str, Any] = dict(stored.choices)
-        if stored.content_hash:
-            self.__dict__["content_hash"] = stored.content_hash
-        if stored.feature_space is not None:
-            self.__dict__["feature_space"] = stored.feature_space
+        # The files of a loaded bank hold its content hash and feature space.
+        self.__dict__.update({name: value for name, value in known.items() if value is not None})
 
     @classmethod
     def from_samples(
@@ -163,7 +159,7 @@ class BaseClasses:
         # Sorted samples that nobody can change, such as a memory-mapped file, need no copy.
         sorted_already = not X.flags.writeable and len(order) == len(X) and (np.diff(order) == 1).all()
         seen = {} if seen_in_training is None else {SEEN: bool(seen_in_training)}
-        return cls(_of_samples(X if sorted_already else X[order], counts, names, {**(about or {}), **seen}))
+        return cls._of(X if sorted_already else X[order], counts, names, {**(about or {}), **seen})
 
     @classmethod
     def from_batches(
@@ -203,7 +199,7 @@ class BaseClasses:
         _check_form(samples, covariance)
         check_about(about)
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
-            bank = cls(_of_samples(*spool_samples(batches, folder), about))
+            bank = cls._of(*spool_samples(batches, folder), about)
             bank._write(folder, samples, covariance)
             del bank
         return cls.load(path)
@@ -247,14 +243,21 @@ class BaseClasses:
         extent = gather(form="pooled")
         power = choose_power(power, extent.smallest)
         wanted = Space(power=power, covariance=covariance, **space)
-        prepared, raw = prepare_statistics(gather, wanted, extent)
+        prepared, transformed = prepare_statistics(gather, wanted, extent)
         centres = {1.0: extent.mean}
         if wanted.power_on_base and wanted.power_offset == 0:
             # The centre of unscaled features: the transform scales them first.
             scale = prepared.transform.scale
-            centres[power] = raw.mean - np.log(scale) if power == 0 else raw.mean / scale**power
-        width, spaces = extent.means.shape[1], {wanted: prepared}
-        return cls(StoredBank(raw.names, raw.counts, None, width, extent.dtype, extent.smallest, spaces, centres))
+            centres[power] = transformed.mean - np.log(scale) if power == 0 else transformed.mean / scale**power
+        extents: Any = {"n_features": len(extent.mean), "dtype": extent.dtype, "smallest": extent.smallest}
+        return cls(prepared.names, prepared.counts, None, **extents, spaces={wanted: prepared}, centres=centres)
+
+    @classmethod
+    def _of(
+        cls, samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: Mapping[str, Any] | None
+    ) -> BaseClasses:
+        extents: Any = {"n_features": samples.shape[1], "dtype": samples.dtype, "smallest": float(samples.min())}
+        return cls(names, counts, samples, **extents, about=about)
 
     @classmethod
     def load(cls, path: str | Path) -> BaseClasses:
@@ -272,7 +275,7 @@ class BaseClasses:
         BaseClasses
             The bank.
         """
-        return cls(read_bank(path))
+        return cls(**read_bank(path))
 
     def save(
         self,
@@ -305,42 +308,27 @@ class BaseClasses:
             self._write(folder, samples, covariance, spaces)
 
     def _write(
-        self, folder: Path, samples: bool, covariance: str | None, spaces_to_write: Sequence[Space] | None = None
+        self, folder: Path, samples: bool, covariance: str | None, spaces: Sequence[Space] | None = None
     ) -> None:
-        with self._lock:
-            wanted = [key[0] for key in (*self._stored, *self._prepared)] or [Space(power=self.power("auto"))]
-        wanted = wanted if spaces_to_write is None else list(spaces_to_write)
-        reduced = self.samples is not None and not samples
         if self.samples is None and covariance is not None:
             raise ParameterError("This bank keeps no samples, so covariance cannot change: leave it out.")
+        reduced = self.samples is not None and not samples
         _check_form(not reduced, covariance)
+        if spaces is None:
+            with self._lock:
+                spaces = list(self.prepared) or [Space(power=self.power("auto"))]
         if reduced:
             # Spaces that differ only in the form of their covariances are the same now.
-            wanted = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in wanted))
-        spaces = {space: self.prepare(space) for space in wanted}
-        if reduced:
-            spaces = {space: replace(prepared, buckets=()) for space, prepared in spaces.items()}
-        for power in {1.0, *(space.power for space in spaces)}:
-            if self.samples is not None or power in self._centres:
-                self.centre(power)
+            spaces = list(dict.fromkeys(replace(space, covariance=str(covariance)) for space in spaces))
+        prepared = {space: self.prepare(space) for space in spaces}
         content_hash = self.content_hash
         if reduced:
+            prepared = {space: replace(bank, buckets=()) for space, bank in prepared.items()}
             content_hash = hashlib.sha256(f"{content_hash} {sorted(map(repr, spaces))}".encode()).hexdigest()
-        stored = StoredBank(
-            names=self.names,
-            counts=self.counts,
-            samples=self.samples if samples else None,
-            spaces=spaces,
-            centres=self._centres,
-            n_features=self.n_features,
-            dtype=self.dtype,
-            smallest=self._smallest,
-            content_hash=content_hash,
-            about=self.about,
-            choices=self.choices,
-            feature_space=self.feature_space,
-        )
-        write_bank(folder, stored)
+        for power in {1.0, *(space.power for space in spaces)}:
+            if self.samples is not None or power in self.centres:
+                self.centre(power)
+        write_bank(folder, self, self.samples if samples else None, prepared, content_hash)
 
     def with_samples(self, X: Any, y: Any) -> BaseClasses:
         """A bank with more samples of the same classes.
@@ -374,7 +362,7 @@ class BaseClasses:
             raise InputError(f"X has {X.shape[1]} features and the bank has {self.n_features}: pass as many.")
         labels = np.concatenate([self.labels, np.searchsorted(self.names, names)[members]])
         together = np.concatenate([samples, X.astype(samples.dtype)])[np.argsort(labels, kind="stable")]
-        bank = BaseClasses(_of_samples(together, np.bincount(labels), self.names, self.about))
+        bank = BaseClasses._of(together, np.bincount(labels), self.names, self.about)
         bank.choices, bank.chosen_on = self.choices, self.chosen_on
         return bank
 
@@ -406,14 +394,14 @@ class BaseClasses:
         if not callable(apply) or isinstance(f, type):
             raise ParameterError(f"f must be a fitted transformer or a function on arrays, got {f!r:.60}.")
         name = getattr(f, "__name__", type(f).__name__)
-        found = check_features(apply(samples), f"The result of {name}")
-        if len(found) != len(samples):
+        transformed = check_features(apply(samples), f"The result of {name}")
+        if len(transformed) != len(samples):
             raise InputError(
-                f"The result of {name} has {len(found)} rows for {len(samples)} samples: return one for each."
+                f"The result of {name} has {len(transformed)} rows for {len(samples)} samples: return one for each."
             )
         before = self.about.get(TRANSFORM)
         about = {**self.about, TRANSFORM: name if before is None else f"{before}, {name}"}
-        return BaseClasses(_of_samples(found, self.counts, self.names, about))
+        return BaseClasses._of(transformed, self.counts, self.names, about)
 
     def __repr__(self) -> str:
         of_samples = "" if self.samples is not None else "statistics of "
@@ -421,19 +409,24 @@ class BaseClasses:
         return f"BaseClasses({len(self.names)} classes, {samples}, {self.n_features} features)"
 
     def _repr_html_(self) -> str:
-        return views.as_html(self)
+        each = " to ".join(f"{count:,}" for count in np.unique([self.counts.min(), self.counts.max()]))
+        facts = {
+            "classes": f"{len(self.names):,}",
+            "samples": f"{self.counts.sum():,}{', not kept' * (self.samples is None)}, {each} per class",
+            "features": f"{self.n_features:,}, {self.dtype}",
+            "power": f"{self.power('auto'):g}",
+            "extractor": "not known" if self.extractor is None else shortened(self.extractor),
+        }
+        return html_table(["base classes", ""], [[name, escape(fact)] for name, fact in facts.items()])
 
     def __sklearn_clone__(self) -> BaseClasses:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         # What is large and quickly computed again is left out.
-        kept = (
-            "samples", "counts", "names", "n_features", "dtype", "about", "content_hash", "choices",
-            "chosen_on", "feature_space", "_centres", "_smallest",
-        )  # fmt: skip
-        own = {name: x for name, x in self.__dict__.items() if name in kept}
-        return {**own, "_prepared": {}, "_stored": self._stored if self.samples is None else {}}
+        left_out = ("_lock", "choosing", "labels", "means", "covariances")
+        state = {name: value for name, value in self.__dict__.items() if name not in left_out}
+        return {**state, "prepared": self.prepared if self.samples is None else {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -454,7 +447,7 @@ class BaseClasses:
         """SHA-256 of the samples, or of the statistics of a bank without samples; loaded banks have it from a file."""
         if self.samples is not None:
             return array_hash(self.samples)
-        parts = [array_hash(p.means) + array_hash(p.spectrum) + repr(key) for key, p in self._stored.items()]
+        parts = [array_hash(p.means) + array_hash(p.spectrum) + repr(space) for space, p in self.prepared.items()]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     @property
@@ -478,39 +471,6 @@ class BaseClasses:
     def covariances(self) -> np.ndarray:
         """Covariance of each class (B, V, V), eq. 2; a class of one sample gets the pooled covariance."""
         return class_covariances(self._needed_samples("a covariance of raw features"), self.counts)
-
-    @one_thread()
-    def sample_weights(self, temperature: float = 1.0) -> np.ndarray:
-        """Sample weights (samples,) from a base classifier on the raw features; they sum to 1 for each class.
-
-        Parameters
-        ----------
-        temperature : float
-            Temperature of the softmax over the classifier's probabilities.
-
-        Returns
-        -------
-        array (samples,)
-            Weights, in the order of ``samples``.
-        """
-        return classifier_weights(self._needed_samples("a base classifier"), self.labels, temperature)
-
-    @one_thread()
-    def weighted_means(self, temperature: float = 1.0) -> np.ndarray:
-        """Mean of each class by sample weight (B, V).
-
-        Parameters
-        ----------
-        temperature : float
-            As in ``sample_weights``.
-
-        Returns
-        -------
-        array (B, V)
-            Means, in the order of ``names``.
-        """
-        samples = self._needed_samples("a mean by sample weight")
-        return class_means(samples, self.counts, self.sample_weights(temperature))
 
     @cached_property
     @one_thread()
@@ -544,141 +504,96 @@ class BaseClasses:
         return self.samples is not None and int(np.sum(self.counts >= LEAST_HELD_OUT)) >= LEAST_TO_CHOOSE
 
     def power(self, power: float | str) -> float:
-        """The power itself; for "auto" 0.5 if no base feature is negative, else 1.
-
-        Parameters
-        ----------
-        power : float or "auto"
-            Power of the transform.
-
-        Returns
-        -------
-        float
-            The power to use.
-        """
-        return choose_power(power, self._smallest)
+        """The power itself; for "auto" 0.5 if no base feature is negative, else 1."""
+        return choose_power(power, self.smallest)
 
     def centre(self, power: float) -> np.ndarray:
-        """Mean of all power-transformed samples (V,); computed on the first call and kept.
-
-        Parameters
-        ----------
-        power : float
-            Power of the transform.
-
-        Returns
-        -------
-        array (V,)
-            The centre.
-        """
-        if power not in self._centres:
+        """Mean of all power-transformed samples (V,); computed on the first call and kept."""
+        if power not in self.centres:
             samples = self._needed_samples(f"the centre of features to the power {power:g}")
             totals = [
                 power_transform(samples[rows], power, name="X_base").sum(axis=0, dtype=np.float64)
                 for rows in slices(len(samples), ROWS_AT_ONCE)
             ]
-            self._centres[power] = np.sum(totals, axis=0) / len(samples)
-        return self._centres[power]
+            self.centres[power] = np.sum(totals, axis=0) / len(samples)
+        return self.centres[power]
 
     def prepare(self, space: Space) -> PreparedBase:
-        """The bank in a space; computed on the first call and kept.
-
-        Parameters
-        ----------
-        space : Space
-            Transform of the features and form of the covariances.
-
-        Returns
-        -------
-        PreparedBase
-            Means, covariances and samples in that space.
-        """
-        key = _key(space)
-        if key in self._stored:
-            return self._stored[key]
+        """The bank in a space: means, covariances and samples; computed on the first call and kept."""
         if self.samples is None:
-            return self._stored_like(space)
+            return self._prepared_without_samples(space)
         # Threads that want the same space wait for the one that prepares it.
         with self._lock:
-            prepared = self._prepared.pop(key, None) or self._approximated(space) or self._prepare(space)
-            self._prepared[key] = prepared
-            if len(self._prepared) > MOST_SPACES:
-                del self._prepared[next(iter(self._prepared))]
+            prepared = self.prepared.pop(space, None) or self._prepare(space)
+            self.prepared[space] = prepared
+            in_memory = [other for other in self.prepared if other not in self._mapped]
+            if len(in_memory) > MOST_SPACES:
+                del self.prepared[in_memory[0]]
         return prepared
-
-    def prepared_by(self, transform: FeatureTransform) -> dict[Key, PreparedBase]:
-        """Prepared spaces with this transform of features, for ``adopt``.
-
-        Parameters
-        ----------
-        transform : FeatureTransform
-            Transform of one of the prepared spaces.
-
-        Returns
-        -------
-        dict
-            Prepared spaces by key.
-        """
-        with self._lock:
-            return {key: prepared for key, prepared in self._prepared.items() if prepared.transform is transform}
-
-    def adopt(self, spaces: Mapping[Key, PreparedBase]) -> None:
-        """Use spaces that another copy of this bank has prepared.
-
-        Parameters
-        ----------
-        spaces : dict
-            Result of ``prepared_by``.
-        """
-        with self._lock:
-            self._prepared = {**spaces, **self._prepared}
 
     @one_thread()
     def _prepare(self, space: Space) -> PreparedBase:
         return prepare(self._needed_samples("a new space"), self.counts, self.names, space)
 
-    def _approximated(self, space: Space) -> PreparedBase | None:
-        """The space from a stored one that differs only in exact covariances, if there is one."""
-        if COVARIANCE_FORMS[space.covariance].approximate is None:
-            return None
-        # Only from the folder: spaces prepared here depend on earlier calls.
-        exact_forms = [name for name, form in COVARIANCE_FORMS.items() if form.approximate is None]
-        keys = [_key(replace(space, covariance=name)) for name in exact_forms]
-        exact = next((self._stored[key] for key in keys if key in self._stored), None)
-        return None if exact is None else approximate(exact, space.covariance)
-
-    def _stored_like(self, space: Space) -> PreparedBase:
-        """The stored space that equals ``space`` except for the form of its covariances, which "auto" leaves open."""
-        like = {key: p for key, p in self._stored.items() if _key(replace(key[0], covariance="auto")) == _key(space)}
-        if like:
-            return next(iter(like.values()))
-        kept = "; ".join(", ".join(f"{name}={value!r}" for name, value in vars(key[0]).items()) for key in self._stored)
-        raise ParameterError(
-            f"This bank keeps no samples and was saved for {kept}: use these parameters, or a bank with samples."
+    def _prepared_without_samples(self, space: Space) -> PreparedBase:
+        """The space that was saved; "auto" leaves the form of its covariances open."""
+        alike = [bank for other, bank in self.prepared.items() if replace(other, covariance="auto") == space]
+        if space in self.prepared or alike:
+            return self.prepared.get(space) or alike[0]
+        saved = "; ".join(
+            ", ".join(f"{name}={value!r}" for name, value in vars(other).items()) for other in self.prepared
         )
-
-
-def is_bank(path: str | Path) -> bool:
-    """Whether a folder holds the description of a bank."""
-    return os.path.isfile(recover(path) / DESCRIPTION)
+        raise ParameterError(
+            f"This bank keeps no samples and was saved for {saved}: use these parameters, or a bank with samples."
+        )
 
 
 def _check_form(samples: bool, covariance: str | None) -> None:
     """Raise unless the form of covariances is passed if, and only if, no samples are saved."""
-    known = (LOW_RANK, *FORMS)
-    if not samples and covariance not in known:
+    forms = (LOW_RANK, *FORMS)
+    if not samples and covariance not in forms:
         raise ParameterError(
-            f"covariance must be one of {', '.join(known)} if samples are not saved, got {covariance!r}."
+            f"covariance must be one of {', '.join(forms)} if samples are not saved, got {covariance!r}."
         )
     if samples and covariance is not None:
         raise ParameterError("covariance is for banks saved without samples: pass samples=False, or leave it out.")
 
 
-def _key(space: Space) -> Key:
-    # NumPy's integers count axes too.
-    return space, int if isinstance(space.n_components, Integral) else type(space.n_components)
+def merge_banks(sources: Sequence[str | Path], path: str | Path, *, overwrite: bool = False) -> BaseClasses:
+    """Write a bank with the samples of several banks to the folder ``path``, as if made from all samples at once.
 
-
-def _of_samples(samples: np.ndarray, counts: np.ndarray, names: np.ndarray, about: dict[str, Any] | None) -> StoredBank:
-    smallest, width = float(samples.min()), samples.shape[1]
-    return StoredBank(names, counts, samples, width, samples.dtype, smallest, about={} if about is None else about)
+    A class of several banks gets the samples of all. Settings chosen on the parts are not kept: they are chosen again
+    on the merged bank.
+    """
+    if len(sources) < 2:
+        raise ParameterError(f"A merge needs two banks or more, got {len(sources)}: name the others too.")
+    banks = [(Path(source), BaseClasses.load(source)) for source in sources]
+    for source, bank in banks:
+        if bank.samples is None:
+            raise InputError(
+                f"{source} keeps no samples, which a merge needs: merge banks with samples, then make the result "
+                "compact."
+            )
+    for (source, one), (other, two) in combinations(banks, 2):
+        origins = [(key, one.about.get(key), two.about.get(key)) for key in (EXTRACTOR, TRANSFORM)]
+        for key, mine, theirs in [("features", one.n_features, two.n_features), *origins]:
+            if mine is not None and theirs is not None and mine != theirs:
+                raise InputError(
+                    f"{source} and {other} differ in {key}, {mine} and {theirs}: "
+                    "extract all features with the same model."
+                )
+        if one.fingerprint == two.fingerprint:
+            raise InputError(f"{source} and {other} hold the same samples: name each bank once.")
+    dtype = np.result_type(*(bank.dtype for _, bank in banks))
+    batches = (
+        (bank.samples[rows].astype(dtype), bank.names[bank.labels[rows]])  # type: ignore[index]
+        for _, bank in banks
+        for rows in slices(len(bank.labels), ROWS_AT_ONCE)
+    )
+    abouts = [bank.about for _, bank in banks]
+    about = {key: value for key, value in abouts[0].items() if all(one.get(key) == value for one in abouts)}
+    about |= {key: one[key] for one in abouts for key in (EXTRACTOR, TRANSFORM) if one.get(key) is not None}
+    # Classes seen in training are too easy, whatever they are merged with.
+    about |= {SEEN: True} if any(bank.seen_in_training for _, bank in banks) else {}
+    about["source"] = [{"name": source.name, "fingerprint": bank.fingerprint} for source, bank in banks]
+    return BaseClasses.from_batches(batches, path, about=about, overwrite=overwrite)
