@@ -337,7 +337,7 @@ def test_a_stack_takes_names_of_classes(tmp_path):
         ("a.labels.txt", b"a\nb\xff\nc\nd\n", "not UTF-8"),
         ("a.labels.txt", b"a\nb\0\nc\nd\n", "NUL character in line 2"),
         ("a.labels.csv", b"a,1\nb,2\nc,3\nd,4\n", "must have one column"),
-        ("a.labels.csv", b'"a\nb\n', "not a valid CSV"),
+        ("a.labels.csv", b'"a\nb\n', "not a valid table"),
     ],
 )
 def test_invalid_labels_are_one_sentence(tmp_path, beside, content, message):

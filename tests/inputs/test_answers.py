@@ -12,7 +12,8 @@ import pytest
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.errors import InputError, ParameterError
-from hotshot.inputs.answers import CLASS, NONE, OUTLIER, answer, answer_columns, check_columns, format_of, writing
+from hotshot.files.tables import format_of, writing
+from hotshot.inputs.answers import CLASS, NONE, NUMBERS, OUTLIER, answer, answer_columns, check_columns
 
 COLUMNS = {"text": ["one, two", "three"], "tags": [["a"], None], "class": ["x", NONE], "probability": [0.5, None]}
 
@@ -53,7 +54,7 @@ def test_a_model_without_old_classes_cannot_reject(model):
 def test_written_answers_are_read_again(tmp_path, suffix):
     path = tmp_path / f"answers{suffix}"
     columns = COLUMNS
-    with writing(path, format_of(path, None)) as write:
+    with writing(path, format_of(path, None), NUMBERS) as write:
         write({name: own[:1] for name, own in columns.items()})
         write({name: own[1:] for name, own in columns.items()})
     if suffix == ".jsonl":
@@ -71,7 +72,7 @@ def test_written_answers_are_read_again(tmp_path, suffix):
 @pytest.mark.parametrize("later", ["n", 7, 2**70, [1, "a"], {"a": None}, "\ud800"])
 def test_no_value_of_a_later_row_ends_a_parquet_file(tmp_path, later):
     pq = pytest.importorskip("pyarrow.parquet")
-    with writing(tmp_path / "a.parquet", "parquet") as write:
+    with writing(tmp_path / "a.parquet", "parquet", NUMBERS) as write:
         write({"class": [NONE], "note": [None], "probability": [None]})
         write({"class": ["x"], "note": [later], "probability": [0.5]})
     found = pq.read_table(tmp_path / "a.parquet").to_pydict()
@@ -88,7 +89,7 @@ def test_half_a_surrogate_pair_is_written_as_in_json(tmp_path, form):
 
 def test_names_of_columns_and_files_without_rows_are_valid_parquet(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    with writing(tmp_path / "a.parquet", "parquet") as write:
+    with writing(tmp_path / "a.parquet", "parquet", NUMBERS) as write:
         write({"k\ud800": ["x"]})
     assert parquet.read_table(tmp_path / "a.parquet").column_names == ["k\\ud800"]
     with writing(tmp_path / "b.parquet", "parquet"):

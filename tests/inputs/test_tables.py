@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from hotshot.errors import InputError, ParameterError
+from hotshot.files.tables import open_table
 from hotshot.inputs.rows import BY_NAME, TEXTS, Columns, open_inputs
-from hotshot.inputs.tables import open_table
 
 
 def rows_of(path, columns=BY_NAME):

@@ -54,8 +54,9 @@ def predict(
 ) -> None:
     """Classify inputs: class, probability, runner-up and outlier score of each."""
     with waiting("starting"):
+        from hotshot.files.tables import format_of
         from hotshot.inputs import Columns, InputClassifier
-        from hotshot.inputs.answers import ERROR, Answered, format_of, write_answers
+        from hotshot.inputs.answers import ERROR, Answered, write_answers
     form = format_of(out, form)
     if out is not None:
         options.refuse_existing(out, force, model, data, encoder)

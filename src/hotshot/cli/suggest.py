@@ -39,8 +39,8 @@ def suggest(
 ) -> None:
     """Suggest which inputs to label next, with reasons."""
     with waiting("starting"):
+        from hotshot.files.tables import format_of
         from hotshot.inputs import Columns, InputClassifier
-        from hotshot.inputs.answers import format_of
         from hotshot.inputs.suggesting import check_free
     format_of(out, None)
     if out is not None:

@@ -24,11 +24,11 @@ from hotshot.arrays import slices
 from hotshot.errors import InputError
 from hotshot.files.atomic import replace_file, replace_files
 from hotshot.files.child import GROWTH_OF_COMPRESSED, read_in_child
+from hotshot.files.feature_tables import read_label_lines
 from hotshot.files.opening import ALWAYS_ALLOWED, check_size, damaged, opened
 from hotshot.files.packing import Packer
 from hotshot.files.roles import FEATURE_NAMES, LABEL_NAMES, features_from_arrays, is_text, label_array
 from hotshot.files.samples import ID, ROWS_AT_ONCE, TEXT, FeatureSource, blocks
-from hotshot.files.text import read_label_lines
 from hotshot.formatting import listing, on_one_line, quoted, readable_size
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hotshot.arrays import check_features
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.arrays_files import (
@@ -19,13 +21,12 @@ from hotshot.files.arrays_files import (
     write_npy,
     write_npz,
 )
+from hotshot.files.feature_tables import open_parquet, open_text, write_parquet, write_text
 from hotshot.files.native import open_safetensors, write_native
 from hotshot.files.opening import check_size, damaged, opened
-from hotshot.files.parquet import open_parquet, write_parquet
 from hotshot.files.pickles import open_pickle
 from hotshot.files.samples import FeatureSource, Samples
 from hotshot.files.tensors import LONGEST_HEADER
-from hotshot.files.text import open_text, shortest_floats, write_table
 from hotshot.files.torch_files import TORCH_MAGIC, open_torch
 from hotshot.formatting import quoted
 from hotshot.labels import check_labels
@@ -52,8 +53,8 @@ FORMATS = {
     "safetensors": Format("safetensors file", (".safetensors",), open_safetensors, write_native),
     "npz": Format(".npz file", (".npz",), open_npz, write_npz),
     "npy": Format(".npy file", (".npy",), open_npy, write_npy, NPY_MAGIC, has_parts=False),
-    "csv": Format("CSV file", (".csv",), open_text, write_table, has_parts=False),
-    "tsv": Format("TSV file", (".tsv", ".txt"), open_text, write_table, has_parts=False),
+    "csv": Format("CSV file", (".csv",), open_text, write_text, has_parts=False),
+    "tsv": Format("TSV file", (".tsv", ".txt"), open_text, write_text, has_parts=False),
     "parquet": Format("Parquet file", (".parquet",), open_parquet, write_parquet, b"PAR1", has_parts=False),
     "torch": Format("torch file", (".pt", ".pth"), open_torch, None, TORCH_MAGIC),
     "matlab": Format("MATLAB file", (".mat",), open_matlab, None, b"MATLAB 5.0 MAT-file"),
@@ -116,8 +117,11 @@ def read_features(
     source = open_features(path, part=part, labels=labels, labelled=labelled)
     try:
         X, y = source.read()
-        if sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
-            X = shortest_floats(X)
+        if X.dtype == np.float64 and sniff(source.path) in (FORMATS["csv"], FORMATS["tsv"]):
+            # Float32 if that changes no number, as if it was written from float32.
+            with np.errstate(over="ignore"):
+                short = X.astype(np.float32)
+            X = short if np.array_equal(short, X, equal_nan=True) else X
         X = check_features(X, f"X of {path}")
     except MemoryError:
         raise InputError(

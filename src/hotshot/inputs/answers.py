@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hotshot.errors import InputError, ParameterError
-from hotshot.files.atomic import check_writable, replace_file
+from hotshot.errors import InputError
+from hotshot.files.tables import format_of, writing
 from hotshot.formatting import listing, quoted
 from hotshot.inputs.rows import Inputs, Rows
 
@@ -29,9 +24,6 @@ CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, OUTLIER, ERROR = (
     "class", "probability", "runner_up", "runner_up_probability", "outlier_score", "error",
 )  # fmt: skip
 NUMBERS = (PROBABILITY, RUNNER_UP_PROBABILITY, OUTLIER)
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-# Halves of surrogate pairs, in JSON or in names of files, are written as in JSON: \\ud800.
-NOT_CHARACTERS = "backslashreplace"
 # Digits that are written: single precision has no more significant ones.
 DIGITS = 6
 # Inputs that are classified jointly; of more, so many at a time.
@@ -93,19 +85,6 @@ def _names(model: Any) -> list[str]:
 
 def _rounded(values: np.ndarray) -> list[float]:
     return np.round(values.astype(np.float64), DIGITS).tolist()
-
-
-def format_of(out: Path | None, asked: str | None) -> str:
-    """csv, tsv, jsonl or parquet: as asked, else by the suffix of the file, else csv."""
-    known = sorted(set(FORMATS.values()))
-    if asked is not None and asked not in known:
-        raise ParameterError(f"--format must be one of {', '.join(known)}, got {quoted(asked)}.")
-    if asked is None and out is not None and out.suffix.lower() not in FORMATS:
-        raise ParameterError(f"{out} must end in {', '.join(FORMATS)}: rename it, or pass --format.")
-    form = asked or (FORMATS[out.suffix.lower()] if out is not None else "csv")
-    if form == "parquet" and out is None:
-        raise ParameterError("Parquet cannot be written to standard output: pass -o FILE.parquet.")
-    return form
 
 
 def check_columns(
@@ -215,98 +194,3 @@ def _computed_ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items:
         waiting = begun
     if waiting is not None:
         yield waiting.result()
-
-
-@contextmanager
-def writing(out: Path | None, form: str, numbers: Collection[str] = NUMBERS) -> Iterator[Callable[[Columns], None]]:
-    """A function that writes the next rows; the file appears or changes only after all are written.
-
-    In formats with types, the columns `numbers` hold numbers or lists of them, and all others text: what the next rows
-    hold is unknown.
-    """
-    if out is None:
-        with _writer(form, sys.stdout.buffer, numbers) as write:
-            yield write
-        sys.stdout.flush()
-        return
-    check_writable(out)
-    with replace_file(out) as file, _writer(form, file, numbers) as write:
-        yield write
-
-
-def _writer(form: str, file: BinaryIO, numbers: Collection[str]) -> AbstractContextManager[Callable[[Columns], None]]:
-    if form == "parquet":
-        return _parquet(file, numbers)
-    return _lines(file) if form == "jsonl" else _cells(file, "\t" if form == "tsv" else ",")
-
-
-@contextmanager
-def _cells(file: BinaryIO, separator: str) -> Iterator[Callable[[Columns], None]]:
-    text = io.TextIOWrapper(file, encoding="utf-8", errors=NOT_CHARACTERS, newline="", write_through=False)
-    writer = csv.writer(text, delimiter=separator, lineterminator="\n")
-    names: list[str] = []
-
-    def write(columns: Columns) -> None:
-        if not names:
-            names.extend(columns)
-            writer.writerow(names)
-        writer.writerows(zip(*(_plain(columns[name]) for name in names), strict=True))
-        text.flush()
-
-    try:
-        yield write
-    finally:
-        text.detach()
-
-
-def _plain(values: list[Any]) -> Iterable[Any]:
-    """Values for cells; nested values from JSON lines are written as JSON."""
-    if not any(isinstance(value, (dict, list)) for value in values):
-        return values
-    return (json.dumps(x, ensure_ascii=False) if isinstance(x, (dict, list)) else x for x in values)
-
-
-@contextmanager
-def _lines(file: BinaryIO) -> Iterator[Callable[[Columns], None]]:
-    def write(columns: Columns) -> None:
-        rows = zip(*columns.values(), strict=True)
-        lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) + "\n" for row in rows)
-        file.write("".join(lines).encode(errors=NOT_CHARACTERS))
-        file.flush()
-
-    yield write
-
-
-@contextmanager
-def _parquet(file: BinaryIO, numbers: Collection[str]) -> Iterator[Callable[[Columns], None]]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError("Parquet files need pyarrow: pip install 'hotshot[parquet]'.") from None
-    writer: Any = None
-
-    def write(columns: Columns) -> None:
-        nonlocal writer
-        if writer is None:
-            number, vector = pa.float64(), pa.list_(pa.float64())
-            typed = {
-                name: vector if isinstance(columns[name][0], list) else number for name in columns if name in numbers
-            }
-            schema = dict.fromkeys(columns, pa.string()) | typed
-            writer = pq.ParquetWriter(file, pa.schema([(_as_text(name), kind) for name, kind in schema.items()]))
-        cells = [own if name in numbers else [_as_text(x) for x in own] for name, own in columns.items()]
-        writer.write_table(pa.table(cells, schema=writer.schema))
-
-    try:
-        yield write
-    finally:
-        if writer is None:
-            writer = pq.ParquetWriter(file, pa.schema([]))
-        writer.close()
-
-
-def _as_text(value: Any) -> str | None:
-    """A value as text: all but texts as JSON."""
-    text = value if isinstance(value, str) or value is None else json.dumps(value, ensure_ascii=False)
-    return None if text is None else text.encode(errors=NOT_CHARACTERS).decode()

@@ -28,6 +28,7 @@ from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import read_folder, read_json_document, refuse_damage
 from hotshot.files.reading import by_suffix
+from hotshot.files.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import count, did_you_mean, listing, quoted
 from hotshot.images.datasets.entries import is_image
@@ -49,7 +50,6 @@ from hotshot.inputs.rows import (
     unreadable,
 )
 from hotshot.inputs.suggesting import InputSuggestions
-from hotshot.inputs.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 from hotshot.labels import as_text
 
 # Files of a model, in addition to those of its classifier.

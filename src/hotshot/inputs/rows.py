@@ -20,11 +20,11 @@ from hotshot.encoders import thumbnails
 from hotshot.errors import InputError, LeftOutWarning
 from hotshot.files import Samples, open_features
 from hotshot.files.samples import ID, THUMBNAIL
+from hotshot.files.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
 from hotshot.images.datasets.entries import FileEntry, is_image
 from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
 from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
-from hotshot.inputs.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.labels import as_text
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"

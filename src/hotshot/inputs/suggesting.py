@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from hotshot.classifiers.suggestions import Suggestions
+from hotshot.files.tables import format_of, writing
 from hotshot.formatting import shortened
 from hotshot.images.datasets.entries import FileEntry
 from hotshot.images.datasets.pixels import EncodedImage
-from hotshot.inputs.answers import check_columns, format_of, writing
+from hotshot.inputs.answers import check_columns
 from hotshot.inputs.rows import FEATURES, LABEL, Inputs
 
 # Columns of the table, in addition to those of the input; the names are not those of labels.
