@@ -48,15 +48,6 @@ def test_bad_features_are_refused_by_name(X, message):
         check_features(X, "X_base")
 
 
-def test_another_width_is_refused():
-    with pytest.raises(InputError, match=r"X has 2 features, but 5 were expected.*same model"):
-        check_features(GOOD, width=5)
-
-
-def test_the_expected_width_is_accepted():
-    assert check_features(GOOD, width=2).shape == (3, 2)
-
-
 @pytest.mark.parametrize(
     ("given", "returned"),
     [
@@ -76,24 +67,9 @@ def test_dtypes(given, returned):
     np.testing.assert_array_equal(got, X.astype(returned))
 
 
-@pytest.mark.parametrize("convert", [list, tuple, lambda X: [tuple(row) for row in X]])
-def test_sequences_become_float64(convert):
-    got = check_features(convert(GOOD))
-    assert got.dtype == np.float64
-    np.testing.assert_array_equal(got, GOOD)
-
-
 def test_long_doubles_keep_double_precision():
     got = check_features(np.array(GOOD, dtype=np.longdouble) + np.longdouble(1e-12))
     np.testing.assert_allclose(got - np.array(GOOD), 1e-12, rtol=1e-2)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_data_frames_are_read_by_their_values(dtype):
-    pandas = pytest.importorskip("pandas")
-    got = check_features(pandas.DataFrame(np.array(GOOD, dtype=dtype), columns=["a", "b"]))
-    assert isinstance(got, np.ndarray)
-    np.testing.assert_array_equal(got, GOOD)
 
 
 def test_arrays_of_every_library_become_numpy(xp):
@@ -124,13 +100,6 @@ def test_labels_of_every_library_are_read(xp):
     classes, indices = check_labels(xp.asarray([7, 3, 7]), 3)
     assert classes.tolist() == [3, 7]
     assert indices.tolist() == [1, 0, 1]
-
-
-def test_label_series_are_read():
-    pandas = pytest.importorskip("pandas")
-    classes, indices = check_labels(pandas.Series(["b", "a"], index=[5, 6]), 2)
-    assert classes.tolist() == ["a", "b"]
-    assert indices.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("dtype", [object, "str", "string"])

@@ -160,17 +160,6 @@ def test_the_batches_do_not_matter():
         assert json.dumps(document(parts)) == json.dumps(document(whole))
 
 
-def test_stored_types_are_kept_and_counted_alike():
-    X = np.random.default_rng(0).integers(0, 5, size=(40, 6))
-    y = np.arange(40) % 4
-    expected = measured(X.astype(np.float64), y).values
-    for dtype in ("uint8", "int64", "float16", "float32"):
-        found = measured(X.astype(dtype), y)
-        assert found.values["dtype"] == dtype
-        for key in ("entries", "duplicates", "norms"):
-            assert found.values[key] == expected[key]
-
-
 def test_an_empty_file_is_one_sentence():
     with pytest.raises(InputError, match="holds no samples"):
         measured(np.empty((0, 3)), np.empty(0, dtype=int))
@@ -207,129 +196,82 @@ def test_the_finding_about_scale_is_the_warning_of_the_estimator(scale):
 
 # --- findings
 
-FAULTS = []
+
+def put(place, *values):
+    """A change of features: each value to its part of the place."""
+
+    def change(X, y):
+        X[place] = values if len(values) > 1 else values[0]
+
+    return change
 
 
-def fault(severity, code, sentence):
-    """Register a change of clean features X and labels y, and the finding that it must lead to."""
+def name(rows, *names):
+    """A change of labels."""
 
-    def register(change):
-        FAULTS.append(pytest.param(change, severity, code, sentence, id=change.__name__))
-        return change
+    def change(X, y):
+        y[rows] = names if len(names) > 1 else names[0]
 
-    return register
-
-
-@fault("fault", "nan", "1 entry is NaN.*the first in row 40, column 3, class 'class 1': remove this sample")
-def one_nan(X, y):
-    X[40, 3] = np.nan
+    return change
 
 
-@fault("fault", "nan", "360 entries are NaN, in 360 samples and 1 feature.*leave out this feature")
-def a_feature_of_nan(X, y):
-    X[:, 3] = np.nan
+HALF = np.arange(360) // 30 + 0.5
+# A change of clean features X and labels y, and the only finding that it must lead to.
+FAULTS = [
+    (
+        put((40, 3), np.nan),
+        "fault",
+        "nan",
+        "1 entry is NaN.*the first in row 40, column 3, class 'class 1': remove this",
+    ),
+    (
+        put(np.s_[:, 3], np.nan),
+        "fault",
+        "nan",
+        "360 entries are NaN, in 360 samples and 1 feature.*leave out this feature",
+    ),
+    (
+        put((np.s_[3:5], 2), -np.inf, np.inf),
+        "fault",
+        "infinity",
+        "2 entries are infinite.*1 feature.*remove these samples",
+    ),
+    (lambda X, y: (float16_overflow(X), y), "fault", "infinity", "float32, as float16 ends at 65504"),
+    (lambda X, y: (X, np.where(np.arange(360) == 5, np.nan, HALF - 0.5)), "fault", "missing-labels", "1 sample has no"),
+    (lambda X, y: (X, HALF), "fault", "fractional-labels", "fractions"),
+    (put(np.s_[:], 0.7), "fault", "all-constant", "All samples are the same"),
+    (
+        lambda X, y: put(300, X[2])(X, y),
+        "warning",
+        "conflicting-duplicates",
+        r"row 2 \('class 0'\) and row 300 \('class 10'\)",
+    ),
+    (lambda X, y: put(8, X[2])(X, y), "warning", "duplicates", r"1 row repeats.*row 8 \(equal to row 2\)"),
+    (put([11, 50], 0), "warning", "zero-vectors", "2 samples are all zeros, such as row 11,"),
+    (name(0, "alone"), "warning", "one-sample-classes", "1 class has one sample, such as 'alone'"),
+    (name(np.s_[:2], "alone", "lonely"), "warning", "one-sample-classes", "2 classes have one sample, such as 'alone'"),
+    (name(np.s_[:30], " "), "warning", "blank-labels", "30 samples have an empty label"),
+    (name(np.s_[:15], "Class_0"), "warning", "similar-names", "1 class has.*'class 0' and 'Class_0'"),
+    (name(np.s_[:], "all"), "warning", "one-class", "nothing to classify"),
+    (lambda X, y: (1e-3 * X, y), "warning", "scale", "multiply the features by [0-9]00"),
+    (lambda X, y: (X.astype(np.float64) * 1e200, y), "warning", "scale", r"multiply the features by [0-9]e-20[0-9]"),
+    (put(np.s_[:, 4], 1), "note", "constant-features", r"1 feature is constant in all samples \(column 4\)"),
+    (put(np.s_[:, [4, 7]], 0), "note", "constant-features", r"2 features are always 0 in all samples \(column 4, 7\)"),
+    (
+        put(np.s_[:, [4, 7, 8]], 0, 0, 1),
+        "note",
+        "constant-features",
+        "3 features are constant in all samples, 2 of them 0",
+    ),
+    (lambda X, y: ((2 * X).astype(np.uint8), y), "note", "whole-numbers", "uint8"),
+    (put((7, 7), -1e-6), "note", "stray-negatives", "few.*small.*set them to 0"),
+]
 
 
-@fault("fault", "infinity", "2 entries are infinite, in 2 samples and 1 feature.*remove these samples")
-def infinities(X, y):
-    X[3:5, 2] = -np.inf, np.inf
-
-
-@fault("fault", "infinity", "float32, as float16 ends at 65504")
-def overflow_of_short_floats(X, y):
+def float16_overflow(X):
     X = X.astype(np.float16)
     X[9, 9] = np.inf
-    return X, y
-
-
-@fault("fault", "missing-labels", "1 sample has no label")
-def a_label_of_nan(X, y):
-    return X, np.where(np.arange(360) == 5, np.nan, np.arange(360) // 30)
-
-
-@fault("fault", "fractional-labels", "fractions")
-def measurements_for_labels(X, y):
-    return X, np.arange(360) // 30 + 0.5
-
-
-@fault("fault", "all-constant", "All samples are the same")
-def the_same_sample_again_and_again(X, y):
-    X[:] = 0.7
-
-
-@fault("warning", "conflicting-duplicates", r"row 2 \('class 0'\) and row 300 \('class 10'\)")
-def a_vector_of_two_classes(X, y):
-    X[300] = X[2]
-
-
-@fault("warning", "duplicates", r"1 row repeats.*row 8 \(equal to row 2\)")
-def a_vector_twice_in_a_class(X, y):
-    X[8] = X[2]
-
-
-@fault("warning", "zero-vectors", "2 samples are all zeros, such as row 11,")
-def vectors_of_zeros(X, y):
-    X[[11, 50]] = 0
-
-
-@fault("warning", "one-sample-classes", "1 class has one sample, such as 'alone'")
-def a_class_of_one_sample(X, y):
-    y[0] = "alone"
-
-
-@fault("warning", "one-sample-classes", "2 classes have one sample, such as 'alone'")
-def two_classes_of_one_sample(X, y):
-    y[:2] = "alone", "lonely"
-
-
-@fault("warning", "blank-labels", "30 samples have an empty label")
-def blank_labels(X, y):
-    y[:30] = " "
-
-
-@fault("warning", "similar-names", "1 class has.*'class 0' and 'Class_0'")
-def nearly_the_same_name(X, y):
-    y[:15] = "Class_0"
-
-
-@fault("warning", "one-class", "nothing to classify")
-def a_single_class(X, y):
-    y[:] = "all"
-
-
-@fault("warning", "scale", "multiply the features by [0-9]00")
-def tiny_features(X, y):
-    return 1e-3 * X, y
-
-
-@fault("warning", "scale", r"multiply the features by [0-9]e-20[0-9]")
-def huge_features(X, y):
-    return X.astype(np.float64) * 1e200, y
-
-
-@fault("note", "constant-features", r"1 feature is constant in all samples \(column 4\)")
-def a_constant_feature(X, y):
-    X[:, 4] = 1
-
-
-@fault("note", "constant-features", r"2 features are always 0 in all samples \(column 4, 7\)")
-def features_of_zeros(X, y):
-    X[:, [4, 7]] = 0
-
-
-@fault("note", "constant-features", r"3 features are constant in all samples, 2 of them 0")
-def constant_features_of_both_kinds(X, y):
-    X[:, [4, 7, 8]] = 0, 0, 1
-
-
-@fault("note", "whole-numbers", "uint8")
-def codes_of_eight_bits(X, y):
-    return (2 * X).astype(np.uint8), y
-
-
-@fault("note", "stray-negatives", "few.*small.*set them to 0")
-def rounding_below_zero(X, y):
-    X[7, 7] = -1e-6
+    return X
 
 
 def test_clean_features_have_no_findings():
@@ -365,20 +307,6 @@ def test_samples_go_by_their_ids():
     base, novel = ({"X": X[:9], "y": y[:9], "columns": columns} for columns in (None, {"id": ids[:9]}))
     shared = next(f for f in inspected(base, novel).findings if f.code == "row-overlap")
     assert r"such as 'birds/0\n.png' (row 0 there)" in shared.sentence
-
-
-def test_labels_that_are_names_of_samples():
-    X, _ = classes()
-    found = inspected((X, [f"image {i}" for i in range(len(X))]))
-    assert codes(found) == {"labels-like-ids", "one-sample-classes"}
-
-
-def test_nan_and_infinity_have_their_own_places():
-    X, y = classes()
-    X[41, 5], X[40, 3] = np.nan, np.inf
-    nan, infinity = inspected((X, y)).findings
-    assert "row 41, column 5" in nan.sentence
-    assert "row 40, column 3" in infinity.sentence
 
 
 def test_what_is_finite_is_measured_beside_what_is_not():
@@ -453,12 +381,6 @@ def test_negatives_in_the_novel_file_alone_are_refused_under_the_power_of_the_ba
     assert next(a for a in found.advice if "hot" in a.methods).verdict == "refused"
     signed_base = inspected((classes()[0] - 1, classes()[1]), novel())
     assert next(a for a in signed_base.advice if "hot" in a.methods).verdict == "with care"
-
-
-def test_a_file_against_itself_is_all_overlap():
-    found = inspected(classes(), classes())
-    assert codes(found) == {"class-overlap", "row-overlap"}
-    assert any("360 rows" in finding.sentence for finding in found.findings)
 
 
 def test_rows_are_recognised_in_another_precision():

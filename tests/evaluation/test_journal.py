@@ -106,13 +106,6 @@ def test_only_what_is_missing_is_computed(whole, folder, kept, n_jobs):
     assert len(lines_of(folder)) == UNITS
 
 
-def test_the_order_of_records_does_not_matter(whole, folder):
-    (folder / "journal.jsonl").write_bytes(b"".join(reversed(lines_of(folder))))
-    found, _, computed = run(folder)
-    assert not computed
-    assert_same(found, whole[1])
-
-
 @pytest.mark.parametrize(
     ("change", "differing"),
     [

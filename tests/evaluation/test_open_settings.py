@@ -7,7 +7,6 @@ import shutil
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
 
 from few_shot_problems import assert_same
@@ -45,22 +44,6 @@ def small(methods, data=HARD, **request):
     if request.get("setting") == "open":
         numbers["ways"] = 3
     return evaluate(methods, X, y, **{**numbers, **request})
-
-
-class AlwaysBase(ClassifierMixin, BaseEstimator):
-    """Answers the first base class, and finds every sample equally strange."""
-
-    def __init__(self, base=None, include_base=False):
-        self.base = base
-        self.include_base = include_base
-
-    def fit(self, X, y):
-        assert self.include_base
-        self.classes_ = np.unique([*self.base.names, *y])
-        return self
-
-    def predict(self, X):
-        return np.repeat(self.base.names[:1], len(X))
 
 
 class Scored(KNeighborsClassifier):
@@ -145,14 +128,6 @@ def test_well_separated_classes_are_all_told_apart(method):
     found = small(method, EASY, setting="open", tasks=2)[method, 1]
     assert found.accuracy.mean == found.measures["auroc"].mean() == 1
     assert "false_alarms" not in found.measures
-
-
-def test_a_method_that_answers_base_classes_alone_has_no_harmonic_mean():
-    found = small({"base": AlwaysBase(EASY[0])}, EASY, setting="generalised")["base", 1]
-    assert found.measures.keys() == {"base_accuracy", "novel_accuracy", "harmonic_mean"}
-    assert found.measures["base_accuracy"] == pytest.approx(1 / N_BASE)
-    assert not found.measures["novel_accuracy"].any()
-    assert not found.measures["harmonic_mean"].any()
 
 
 def test_base_accuracy_alone_is_that_of_a_model_of_base_classes():

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +15,6 @@ from few_shot_problems import ragged_bank
 from hotshot import HOTClassifier, evaluate
 from hotshot.bank import BaseClasses
 from hotshot.errors import InputError, RunError
-from hotshot.evaluation.journal import decode, estimator_to_json
 from hotshot.evaluation.methods import make_runner
 from hotshot.evaluation.tasks import Episodes
 
@@ -46,27 +44,11 @@ def test_a_nested_bank_belongs_to_the_request(tmp_path):
         few({"p": make_pipeline(StandardScaler(), HOTClassifier(ragged_bank(seed=9)))}, out=tmp_path)
 
 
-def test_a_large_array_as_parameter_belongs_to_the_request():
-    one, other = (KNeighborsClassifier(1, metric_params={"w": np.arange(2000.0)}) for _ in range(2))
-    other.metric_params["w"][700] = -1
-    assert estimator_to_json(one) != estimator_to_json(other)
-
-
 def test_a_method_is_tried_at_every_number_of_shots():
     seen = []
     with pytest.raises(InputError, match="Method 'far' cannot be fitted"):
         few({"far": KNeighborsClassifier(5)}, shots=(5, 1), watch=lambda *a: seen.append(a))
     assert not seen
-
-
-@pytest.mark.parametrize("methods", ["centroid", {"plain": "logistic"}])
-def test_some_methods_need_no_base_under_any_name(methods):
-    few(methods)
-
-
-@pytest.mark.parametrize("line", [b"00000000", b"00000000 "])
-def test_a_line_of_zeros_is_no_record(line):
-    assert decode(line) is None
 
 
 def test_results_that_cannot_be_written_are_a_run_error(tmp_path):
@@ -91,14 +73,6 @@ def test_ending_early_says_nothing_of_joblib(recwarn):
     with pytest.raises(KeyboardInterrupt):
         few(NEAREST, tasks=400, n_jobs=2, watch=stop)
     assert not recwarn.list
-
-
-def test_a_description_does_not_depend_on_addresses():
-    one, other = (
-        estimator_to_json(make_pipeline(RandomForestClassifier(random_state=np.random.RandomState(0))))
-        for _ in range(2)
-    )
-    assert one == other
 
 
 class NoProbability(KNeighborsClassifier):

@@ -11,7 +11,7 @@ from hotshot import BaseClasses, HOTClassifier, evaluate, load_parameters, tune
 from hotshot.cli.tune import candidate_table
 from hotshot.errors import HotshotError, InputError, RunError
 from hotshot.evaluation import Estimate, Tuning, tuning
-from hotshot.evaluation.tuning import DEFAULT, Candidate, round_budgets
+from hotshot.evaluation.tuning import DEFAULT, Candidate
 
 GRID = {"epsilon": [0.005, 0.02, 0.2], "mix": ["auto", 0.0, 1.0]}
 
@@ -124,15 +124,6 @@ def test_mistakes_are_one_sentence_before_anything_is_fitted(classes, change, me
     with pytest.raises(HotshotError, match=message) as caught:
         tune(*classes, **options, n_jobs=1)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("candidates", [1, 2, 9, 10, 40])
-@pytest.mark.parametrize("tasks", [1, 19, 20, 90, 1000])
-def test_rounds_grow_in_whole_chunks_up_to_all_tasks(candidates, tasks):
-    budgets = round_budgets(candidates, tasks, 3)
-    assert budgets[-1] == tasks
-    assert budgets == sorted(set(budgets))
-    assert all(budget % 20 == 0 for budget in budgets[:-1])
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "not json", '{"format": "other"}'])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.errors import InputError, ParameterError
-from hotshot.evaluation import tune
 from hotshot.evaluation.journal import decode, encode
 from hotshot.evaluation.stored import load_run
 from hotshot.evaluation.tasks import Episodes, _capped, check_queries, check_shots, check_size
@@ -253,9 +251,3 @@ def test_a_method_that_fails_on_small_tasks_only_is_refused_before_any_task():
     with pytest.raises(InputError, match="Method 'far' cannot be fitted"):
         few({"far": KNeighborsClassifier(3)}, watch=lambda *a: seen.append(a))
     assert not seen
-
-
-def test_tune_takes_unequal_tasks():
-    found = tune(BASE, X, Y, grid={"epsilon": [0.01, 0.1]}, tasks=10, n_jobs=1, **UNEQUAL)
-    assert found.best.accuracy.n == 10
-    assert json.loads(json.dumps(found.request))["shots"] == ["1-4"]
