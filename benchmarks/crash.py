@@ -45,13 +45,11 @@ import typer
 from PIL import Image
 
 from hotshot import BaseClasses, HOTClassifier, InputClassifier
-from hotshot.cli import convert, extract
+from hotshot.backbones import create, training
+from hotshot.backbones.checkpoints import Recipe, save_checkpoint
+from hotshot.cli import convert
 from hotshot.cli import main as hotshot
-from hotshot.images import training
-from hotshot.images.backbones import create
-from hotshot.images.extraction import writing
-from hotshot.images.training import Recipe
-from hotshot.images.training.checkpoints import save_checkpoint
+from hotshot.encoders import encoder, extraction
 from hotshot.paper import EXPERIMENTS
 from hotshot.report import make_report
 
@@ -77,7 +75,7 @@ def main(
     if unknown := set(chosen) - set(names):
         sys.exit(f"Unknown commands: {', '.join(sorted(unknown))}. Known commands: {'; '.join(names)}.")
     # Small values, for several batches and short runs.
-    writing.IMAGES_AT_ONCE, training.TASKS = 3, 20
+    encoder.AT_ONCE["images"], training.TASKS = 3, 20
     totals = np.zeros(3, dtype=int)
     place = FAST if FAST.is_dir() else None
     with (
@@ -367,7 +365,7 @@ def freeze_clocks() -> None:
         def now(cls, tz: Any = None) -> datetime:
             return datetime(2025, 1, 1, tzinfo=UTC)
 
-    for module in (convert, extract):
+    for module in (convert, extraction):
         module.datetime = Frozen  # type: ignore[attr-defined]
     steps = count()
     time.perf_counter = lambda: next(steps) / 1024

@@ -22,7 +22,7 @@ from PIL import Image
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
 from hotshot.classifiers import confidence, held_out
-from hotshot.encoders import texts
+from hotshot.encoders import libraries
 from hotshot.evaluation import runner
 from hotshot.files import write_features
 
@@ -99,7 +99,7 @@ def quick_choices(one_setting_to_try, few_explored_tasks, monkeypatch):
 @pytest.fixture(scope="module")
 def one_encoder():
     """MiniLM is loaded once for all pages, and encodes the texts of a file once."""
-    load = texts.load_minilm
+    load = libraries.load_minilm
 
     @cache
     def load_once(device):
@@ -108,7 +108,7 @@ def one_encoder():
         return lambda lines: encode(tuple(lines)).copy()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts, "load_minilm", load_once)
+        patch.setattr(libraries, "load_minilm", load_once)
         yield
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +22,8 @@ from hotshot.files import read_features, write_features
 from hotshot.files.objects import read_object
 from hotshot.files.reading import FORMATS, Format
 from hotshot.files.roles import features_from_arrays
+from hotshot.images.decode import EncodedImage
+from hotshot.images.layouts import LAYOUTS, Contents, open_dataset
 from hotshot.method.calibration import MEAN_RULES, Joint
 from hotshot.method.heads import HEADS, Head
 from hotshot.method.heads.problem import FittedHeads
@@ -114,24 +115,20 @@ def test_an_experiment_is_a_function_and_a_line(monkeypatch):
     assert table.rows == (("hot",), ("centroid",))
 
 
-def test_a_dataset_is_a_file_and_a_line(monkeypatch, tmp_path):
+def test_a_dataset_is_a_function_and_a_line(monkeypatch, tmp_path):
     image = pytest.importorskip("PIL.Image")
-    datasets = pytest.importorskip("hotshot.images.datasets")
-    dataset = pytest.importorskip("hotshot.images.datasets.dataset")
-    pixels = pytest.importorskip("hotshot.images.datasets.pixels")
     for name in ("red 1", "red 2", "blue 1"):
         image.new("RGB", (4, 4), name.split()[0]).save(tmp_path / f"{name}.png")
 
-    def open_layout(tree):
+    def layout(tree, sure):
         """The class is the first word of a file's name."""
         classes = {}
-        for path, entry in tree.files.items():
-            classes.setdefault(path.split()[0], []).append(pixels.EncodedImage(entry))
-        return dataset.Found("colours", "class number.png", {"all": classes}, 0)
+        for path, file in tree.files.items():
+            classes.setdefault(path.split()[0], []).append(EncodedImage(file))
+        return Contents("colours", "class number.png", {"all": classes}, 0) if sure else "is something else"
 
-    layout = SimpleNamespace(recognises=lambda tree: False, open_layout=open_layout)
-    monkeypatch.setitem(datasets.LAYOUTS, "first-word", layout)
-    (split,) = datasets.open_dataset(tmp_path, "first-word").splits.values()
+    monkeypatch.setitem(LAYOUTS, "first-word", layout)
+    (split,) = open_dataset(tmp_path, "first-word").splits.values()
     assert split.names == ("blue", "red")
     assert split.labels.tolist() == [0, 1, 1]
 

@@ -22,16 +22,17 @@ PACKAGES = [
     "classifiers",
     "evaluation",
     "images",
+    "backbones",
     "encoders",
     "inputs",
     "paper",
     "report",
 ]
-PUBLIC_NAMES = ["backbones", "training", "extraction", "__init__"]
+PUBLIC_NAMES = ["__init__"]
 ORDER = [*FOUNDATIONS, *PACKAGES, *PUBLIC_NAMES, "cli", "__main__"]
 # Inputs become features without the method; only the validation of backbones draws few-shot tasks.
 METHOD = {"transport", "bank", "model", "method", "classifiers"}
-FORBIDDEN = {"images": METHOD, "encoders": {*METHOD, "evaluation"}}
+FORBIDDEN = {"images": {*METHOD, "evaluation"}, "backbones": METHOD, "encoders": {*METHOD, "evaluation"}}
 
 
 def package_of(path: Path) -> str:
@@ -87,7 +88,7 @@ def test_a_forbidden_import_is_found(statement):
     assert forbidden_imports(ROOT / "method" / "made_up.py", statement)
 
 
-@pytest.mark.parametrize("own", ["images", "encoders"])
+@pytest.mark.parametrize("own", ["images", "backbones", "encoders"])
 def test_images_and_encoders_do_not_import_the_method(own):
     assert forbidden_imports(ROOT / own / "made_up.py", "from hotshot.method import fit") == {"method"}
 

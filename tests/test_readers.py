@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,23 +34,23 @@ def no_waiting():
 
 def weights(path):
     pytest.importorskip("torch")
-    from hotshot.images.backbones import create
-    from hotshot.images.backbones.weights import load_weights
+    from hotshot.backbones import create
+    from hotshot.backbones.weights import load_weights
 
     load_weights(create("conv4", filters=2), path)
 
 
-def extraction(name, path):
+def network(path):
     pytest.importorskip("torch")
     pytest.importorskip("onnxruntime")
-    from hotshot.images import extraction
+    from hotshot.encoders.onnx import onnx_encoder
 
-    getattr(extraction, name)(path)
+    onnx_encoder(path, None, "cpu")
 
 
 def dataset(path):
     pytest.importorskip("PIL")
-    from hotshot.images.datasets import open_dataset
+    from hotshot.images.layouts import open_dataset
 
     open_dataset(path)
 
@@ -63,7 +62,7 @@ READERS = {
     "weights.pt": weights,
     "weights.safetensors": weights,
     "images.tar": dataset,
-    "network.onnx": partial(extraction, "onnx_extractor"),
+    "network.onnx": network,
     "texts.csv": lambda path: open_inputs(path, "texts"),
     "images.txt": lambda path: next(open_inputs(path, "images").batches(1)),
 }

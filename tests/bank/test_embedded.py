@@ -11,7 +11,7 @@ from conftest import real_data
 from hotshot.bank import embedded as banks
 from hotshot.bank.embedded import BANK_NAMES, load_bank
 from hotshot.errors import ParameterError
-from hotshot.images.datasets import open_dataset
+from hotshot.images.layouts import open_dataset
 
 
 def test_banking77_has_47_base_and_30_novel_intents_that_do_not_overlap():

@@ -68,7 +68,6 @@ def here(made, tmp_path):
         "tune --base old.npz --val pool.csv --out pool.csv",
         "evaluate --base old.npz --novel new.npz --methods hot=run/results.json --out run",
         "evaluate --base old.npz --novel new.npz --methods hot=tuned.json --out linked-run",
-        "extract feat/.decoded --encoder efficientnet-lite0 --out feat",
     ],
 )
 def test_what_a_command_reads_is_not_overwritten(hotshot, here, line):

@@ -11,13 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="encoders of images need the extra images")
 
+
+from hotshot.backbones import create
+from hotshot.backbones.checkpoints import Recipe, load_backbone, save_checkpoint
+from hotshot.backbones.losses import as_input
+from hotshot.backbones.training import features_of as training_features
 from hotshot.encoders import load_encoder
 from hotshot.encoders.encoder import _probe_image
 from hotshot.errors import HotshotError, InputError, ParameterError, RunError
-from hotshot.extraction import checkpoint_extractor
-from hotshot.images.backbones import create
-from hotshot.images.training.augmentation import as_input
-from hotshot.images.training.checkpoints import Recipe, save_checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +52,10 @@ def loaded_again_elsewhere(encoder, folder, monkeypatch):
 def test_a_checkpoint_by_its_folder(folder, monkeypatch):
     checkpoint(folder / "best")
     encoder = load_encoder("best")
-    extractor = checkpoint_extractor("best")
-    assert (encoder.kind, encoder.size, encoder.about["extractor"]) == ("images", extractor.size, "conv4")
-    assert encoder.about["network"].items() >= extractor.about.items()
-    inputs = torch.from_numpy(pixels_of(encoder)).permute(0, 3, 1, 2)
-    with torch.no_grad():
-        expected = extractor.network(extractor.prepare(inputs)).numpy()
+    assert (encoder.kind, encoder.size, encoder.about["extractor"]) == ("images", 18, "conv4")
+    network, recipe, about = load_backbone("best")
+    assert encoder.about["network"]["trained_on"] == about["names"]
+    expected = training_features(network, pixels_of(encoder), recipe.size)
     np.testing.assert_allclose(encoder.encode(pixels_of(encoder)), expected, rtol=1e-4, atol=1e-5)
     loaded_again_elsewhere(encoder, folder, monkeypatch)
     checkpoint(folder / "other")
@@ -248,7 +247,7 @@ def test_a_vision_model_of_transformers(folder, monkeypatch, pooler):
         ("timm:resnet50", "timm", "pip install timm."),
         ("openclip:ViT-B-32@openai", "open_clip", "pip install open_clip_torch."),
         ("efficientnet-lite0", "efficientnet_lite_pytorch", r"pip install 'hotshot\[images\]'."),
-        ("efficientnet-lite0", "hotshot.images.extraction", r"pip install 'hotshot\[images\]'."),
+        ("efficientnet-lite0", "hotshot.backbones", r"pip install 'hotshot\[images\]'."),
     ],
 )
 def test_a_missing_package_is_reported_with_what_to_install(monkeypatch, name, package, install):

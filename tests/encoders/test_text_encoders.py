@@ -18,7 +18,7 @@ from huggingface_hub import constants
 
 from conftest import real_data
 from hotshot.encoders import load_encoder
-from hotshot.encoders.hubs import loading
+from hotshot.encoders.libraries import loading
 from hotshot.errors import InputError, RunError
 from hotshot.inputs.rows import open_inputs
 

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hotshot.cli.images import GLYPHS, Cache, Dataset, decoded_splits, needs_images
 from hotshot.cli.options import RESUME, Device, Json, Kind, Seed, SkipCorrupt, number, numbers
-from hotshot.cli.terminal import Console, bar
-from hotshot.errors import InputError, InterruptedRunError
+from hotshot.cli.terminal import Console, bar, counting, print_notes
+from hotshot.errors import InputError, InterruptedRunError, RunError
 
 if TYPE_CHECKING:
-    from hotshot.images.datasets import DecodedSplit
-    from hotshot.images.training import Epoch, Recipe
+    from hotshot.backbones.checkpoints import Recipe
+    from hotshot.backbones.training import Epoch
+    from hotshot.images.decode import DecodedSplit
 
 BASE_SPLITS = ("base", "all")
 # Mirrored letters are different letters.
-NOT_TO_MIRROR = (GLYPHS, "omniglot")
+NOT_TO_MIRROR = ("omniglot",)
 
 
 def train(
-    dataset: Dataset = None,
+    dataset: Annotated[Path, typer.Argument(help="Folder or archive of images.", show_default=False)],
     kind: Kind = "auto",
     backbone: Annotated[
         str, typer.Option(help="Network: conv4, conv6, resnet10, resnet12, resnet18 or wrn28_10.")
@@ -32,10 +32,8 @@ def train(
     filters: Annotated[
         str | None, typer.Option(help="Filters per block, such as 32 or 32,64,128,256. Default: as published.")
     ] = None,
-    size: Annotated[
-        int | None, number("Side of the input in pixels. Default: 84, or 32 for synthetic characters.")
-    ] = None,
-    epochs: Annotated[int | None, number("Number of epochs. Default: 60, or 10 for synthetic characters.")] = None,
+    size: Annotated[int, number("Side of the input in pixels.")] = 84,
+    epochs: Annotated[int, number("Number of epochs.")] = 60,
     batch_size: Annotated[int, number("Images per optimisation step.")] = 128,
     optimiser: Annotated[str, typer.Option(help="Optimiser: sgd or adam.")] = "sgd",
     learning_rate: Annotated[float, number("Initial learning rate.")] = 0.05,
@@ -47,11 +45,11 @@ def train(
     ] = False,
     mixup: Annotated[float, number("Strength of manifold mixup: 2 as in S2M2, 0 for none.")] = 0.0,
     flip: Annotated[
-        bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for datasets of characters.")
+        bool | None, typer.Option(help="Mirror half of the images. Default: yes, except for Omniglot.")
     ] = None,
     seed: Seed = 0,
     out: Annotated[Path, typer.Option(help=f"Folder for checkpoints. {RESUME}")] = Path("backbone"),
-    cache: Cache = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder for decoded images. Default: OUT/decoded.")] = None,
     device: Device = "cpu",
     skip_corrupt: SkipCorrupt = False,
     json: Json = False,
@@ -59,22 +57,23 @@ def train(
     """Train a backbone on the base classes of a dataset. Interrupted trainings resume."""
     from hotshot.files.atomic import locked
 
-    with needs_images():
-        from hotshot.images.backbones import create, feature_width, options_for, require_device
-        from hotshot.images.training import Recipe
+    try:
+        from hotshot.backbones import create, feature_width, options_for, require_device
+        from hotshot.backbones.checkpoints import Recipe
+    except ImportError as error:
+        reason = str(error).split(": pip install")[0]
+        raise RunError(f"This command needs PyTorch and Pillow ({reason}): pip install 'hotshot[images]'.") from None
     console = Console(stderr=json)
     require_device(device)
-    rendered = dataset is None
-    side = size if size is not None else 32 if rendered else 84
-    options = options_for(backbone, side)
+    options = options_for(backbone, size)
     if filters is not None:
         several = numbers(filters, "--filters")
         options["filters"] = several if len(several) > 1 else several[0]
     recipe = Recipe(
         backbone=backbone,
         options=options,
-        size=side,
-        epochs=epochs if epochs is not None else 10 if rendered else 60,
+        size=size,
+        epochs=epochs,
         batch_size=batch_size,
         optimiser=optimiser,
         learning_rate=learning_rate,
@@ -86,14 +85,12 @@ def train(
         seed=seed,
     )
     # Refuse a network that cannot be built before an hour of decoding.
-    feature_width(create(backbone, **options), side)
+    feature_width(create(backbone, **options), size)
     with locked(out):
         pass  # Also refuse a folder that cannot be written, or that another process writes to.
     cache = out / "decoded" if cache is None else cache
-    name, splits = decoded_splits(dataset, kind, recipe.cached_size, cache, skip_corrupt, console)
-    base = next((splits[key] for key in BASE_SPLITS if key in splits), None)
-    if base is None:
-        raise InputError(f"{dataset} has no base classes to train on, only {', '.join(splits)}: use another one.")
+    name, splits = _decoded_splits(dataset, kind, recipe.decoded_size, cache, skip_corrupt, console)
+    base = splits[next(key for key in BASE_SPLITS if key in splits)]
     recipe = replace(recipe, flip=name not in NOT_TO_MIRROR if flip is None else flip)
     done = _train(name, base, splits.get("val"), recipe, out, device, console)
     if json:
@@ -102,11 +99,35 @@ def train(
         console.print(f"Checkpoint: {out / 'best'}", markup=False)
 
 
+def _decoded_splits(
+    dataset: Path, kind: str, size: int, cache: Path, skip_corrupt: bool, console: Console
+) -> tuple[str, dict[str, DecodedSplit]]:
+    """The name of a dataset and the splits that a training uses, at this size."""
+    from hotshot.images.decode import decode
+    from hotshot.images.layouts import open_dataset
+
+    opened = open_dataset(dataset, kind, skip_corrupt=skip_corrupt)
+    print_notes(console, opened.about["notes"])
+    if not set(BASE_SPLITS) & set(opened.splits):
+        raise InputError(
+            f"{dataset} has no base classes to train on, only {', '.join(opened.splits)}: use another one."
+        )
+    splits = {}
+    for name in (*BASE_SPLITS, "val"):
+        if name not in opened.splits:
+            continue
+        with bar(console, "images") as progress:
+            splits[name] = decode(opened.splits[name], size, cache, counting(progress, f"decoding {name}"))
+        if corrupt := splits[name].corrupt:
+            print_notes(console, [f"left out {len(corrupt)} corrupt images of '{name}', first {corrupt[0]}."])
+    return opened.name, splits
+
+
 def _train(
     name: str, base: DecodedSplit, val: DecodedSplit | None, recipe: Recipe, out: Path, device: str, console: Console
 ) -> list[Epoch]:
     """Train; print and return the epochs of this run."""
-    from hotshot.images.training import train as train_backbone
+    from hotshot.backbones.training import train as train_backbone
 
     validation = "no" if val is None else f"{len(val)} of {len(val.names)}"
     console.print(

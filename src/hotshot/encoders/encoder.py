@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
-from hotshot.errors import HotshotError, InputError
+from hotshot.errors import HotshotError, InputError, ParameterError
 from hotshot.formatting import quoted, reason
-
-if TYPE_CHECKING:
-    from hotshot.images.extraction import Extractor
 
 TEXTS, IMAGES = "texts", "images"
 # Inputs that a network takes at once.
@@ -46,8 +43,6 @@ class Encoder:
         Width of the features, V; None before the first call.
     notes : tuple of str
         Remarks on how it was loaded.
-    extractor : Extractor or None
-        Extractor of image datasets; None for texts.
 
     See Also
     --------
@@ -69,7 +64,6 @@ class Encoder:
     probe: tuple[float, ...] = field(default=(), repr=False)
     width: int | None = None
     notes: tuple[str, ...] = field(default=(), repr=False)
-    extractor: Any = field(default=None, repr=False)
 
     def encode(self, batch: Any) -> np.ndarray:
         """Compute the features of inputs.
@@ -85,8 +79,8 @@ class Encoder:
             Finite features in float32.
         """
         batch = self._checked(batch)
-        found = [self._features(batch[rows]) for rows in slices(len(batch), AT_ONCE[self.kind])]
-        return np.concatenate(found) if found else np.empty((0, self.width or 0), np.float32)
+        features = [self._features(batch[rows]) for rows in slices(len(batch), AT_ONCE[self.kind])]
+        return np.concatenate(features) if features else np.empty((0, self.width or 0), np.float32)
 
     def same_as(self, probe: Sequence[float]) -> bool:
         """Whether a saved probe is that of this encoder, up to rounding.
@@ -102,11 +96,11 @@ class Encoder:
             Whether the encoder is the same.
         """
         try:
-            given = np.asarray(probe, dtype=np.float64)
+            saved = np.asarray(probe, dtype=np.float64)
         except (TypeError, ValueError):
             return False
         own = np.asarray(self.probe)
-        return given.shape == own.shape and bool(np.linalg.norm(given - own) <= TOLERANCE * np.linalg.norm(own))
+        return saved.shape == own.shape and bool(np.linalg.norm(saved - own) <= TOLERANCE * np.linalg.norm(own))
 
     def _checked(self, batch: Any) -> Any:
         if self.kind == TEXTS:
@@ -144,33 +138,84 @@ class Encoder:
 
 
 def text_encoder(name: str, extractor: str, embed: Callable[[list[str]], Any]) -> Encoder:
-    """The encoder of a function from texts to features, tested on synthetic texts; headers name it `extractor`."""
-    untried = Encoder(name, TEXTS, None, {}, embed)
-    # A single text, which a careless squeeze takes the axis of, and two.
-    features = untried.encode([_PROBE_TEXT])
-    found = _probed(untried, features)
-    found.encode([_PROBE_TEXT, "Hello"])
-    unit = abs(float(np.linalg.norm(features)) - 1) < 1e-3
-    about: dict[str, Any] = {"extractor": extractor, "transform": "unit norm" if unit else "none", "network": {}}
-    return _with_header(found, about)
+    """The encoder of a function from texts to features; headers name it `extractor`."""
+    encoder = Encoder(name, TEXTS, None, {"extractor": extractor, "transform": "none", "network": {}}, embed)
+    encoder, first = _tried(encoder, [_PROBE_TEXT, "Hello"])
+    unit = abs(float(np.linalg.norm(first)) - 1) < 1e-3
+    return replace(encoder, about={**encoder.about, "transform": "unit norm"}) if unit else encoder
 
 
-def image_encoder(name: str, extractor: Extractor, device: str, notes: Sequence[str] = ()) -> Encoder:
-    """The encoder of a network that was tested on synthetic images."""
+def image_encoder(
+    name: str,
+    extractor: str,
+    run: Callable[[np.ndarray], Any],
+    size: int,
+    about: dict[str, Any],
+    notes: Sequence[str] = (),
+) -> Encoder:
+    """The encoder of a function from images uint8 (n, size, size, 3) to features; `about` describes the network."""
+    header = {"extractor": extractor, "transform": "none", "network": about}
+    first = _probe_image(size)
+    encoder = Encoder(name, IMAGES, size, header, run, notes=tuple(notes))
+    return _tried(encoder, np.concatenate([first, 255 - first]))[0]
+
+
+def network_encoder(
+    name: str,
+    extractor: str,
+    network: Callable[[Any], Any],
+    size: int,
+    about: dict[str, Any],
+    device: str,
+    notes: Sequence[str] = (),
+    prepare: Callable[[Any], Any] | None = None,
+) -> Encoder:
+    """The encoder of a network of PyTorch, whose maps (batch, V, h, w) are averaged over h and w.
+
+    `prepare` makes its inputs of pixels (batch, 3, size, size) in uint8; by default it takes their centre of side
+    `about["size"]`, normalised by the "mean" and "deviation" there, if given.
+    """
     import torch
 
+    from hotshot.backbones.losses import as_input
+
+    normalisation = {key: about[key] for key in ("mean", "deviation") if key in about}
+    check_normalisation(**normalisation)
+
+    def centred(pixels: Any) -> Any:
+        return as_input(pixels, about["size"], **normalisation)
+
     def run(pixels: np.ndarray) -> np.ndarray:
-        inputs = torch.from_numpy(np.array(pixels)).permute(0, 3, 1, 2).to(device)
-        with torch.inference_mode():
-            return extractor.network(extractor.prepare(inputs)).float().cpu().numpy()
+        inputs = (prepare or centred)(torch.from_numpy(np.array(pixels)).permute(0, 3, 1, 2).to(device))
+        shape = tuple(inputs.shape)
+        try:
+            with torch.inference_mode():
+                output = network(inputs)
+        except (Exception, SystemExit) as error:
+            raise InputError(
+                f"{extractor} fails on images {shape} ({reason(error)}): pass the size it is made for, or fix it."
+            ) from None
+        if isinstance(output, torch.Tensor) and output.is_floating_point() and output.numel():
+            features = output.mean(dim=(2, 3)) if output.ndim == 4 else output
+            if features.ndim == 2 and len(features) == len(inputs):
+                return features.float().cpu().numpy()
+        got = f"{output.dtype} {tuple(output.shape)}" if isinstance(output, torch.Tensor) else type(output).__name__
+        raise InputError(
+            f"{extractor} must return floating-point features (batch, V) or maps (batch, V, h, w), got {got} for "
+            f"images {shape}: wrap it in a network that does."
+        )
 
-    encoder = Encoder(name, IMAGES, extractor.size, {}, run, notes=tuple(notes), extractor=extractor)
-    found = _probed(encoder, encoder.encode(_probe_image(extractor.size)))
-    return _with_header(found, {"extractor": extractor.name, "transform": "none", "network": extractor.about})
+    return image_encoder(name, extractor, run, size, about, notes)
 
 
-def _with_header(encoder: Encoder, about: dict[str, Any]) -> Encoder:
-    return replace(encoder, about={**about, "network": {**about["network"], "probe": list(encoder.probe)}})
+def check_normalisation(mean: Sequence[float] = (0, 0, 0), deviation: Sequence[float] = (1, 1, 1)) -> None:
+    """Raise unless mean and deviation are valid for three channels."""
+    try:
+        numbers = np.array([mean, deviation], dtype=np.float32)
+    except (TypeError, ValueError):
+        numbers = np.empty(0, dtype=np.float32)
+    if numbers.shape != (2, 3) or not np.isfinite(numbers).all() or not (numbers[1] > 0).all():
+        raise ParameterError(f"mean and deviation must be three numbers, deviations above 0, got {mean}, {deviation}.")
 
 
 def _probe_image(side: int) -> np.ndarray:
@@ -179,9 +224,16 @@ def _probe_image(side: int) -> np.ndarray:
     return ((x * x + 2 * y * y) * channel * 4 // side % 256).astype(np.uint8)[None]
 
 
-def _probed(encoder: Encoder, features: np.ndarray) -> Encoder:
-    """The encoder with its probe: sums of all features, as single features are often zero after a ReLU."""
-    row = features[0].astype(np.float64)
+def _tried(encoder: Encoder, two: Any) -> tuple[Encoder, np.ndarray]:
+    """The encoder with its width and its probe, and its features of the first of two synthetic inputs.
+
+    The probe are sums of all features, as single features are often zero after a ReLU.
+    """
+    encoder.encode(two)
+    # A single input, which a careless squeeze takes the axis of.
+    first = encoder.encode(two[:1])[0]
+    row = first.astype(np.float64)
     waves = np.cos(np.outer(np.arange(1, _PROBE_LENGTH + 1), np.arange(len(row)) + 0.5))
     probe = tuple(float(f"{x:.7g}") for x in waves @ row / np.sqrt(len(row)))
-    return replace(encoder, probe=probe, width=len(row))
+    network = {**encoder.about["network"], "probe": list(probe)}
+    return replace(encoder, probe=probe, width=len(row), about={**encoder.about, "network": network}), first

@@ -31,7 +31,7 @@ from hotshot.files.reading import by_suffix
 from hotshot.files.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import count, did_you_mean, listing, quoted
-from hotshot.images.datasets.entries import is_image
+from hotshot.images.tree import is_image
 from hotshot.inputs.answers import NONE
 from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
 from hotshot.inputs.rows import (

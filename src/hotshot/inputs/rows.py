@@ -6,7 +6,6 @@ import warnings
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from itertools import count as count_from
@@ -22,15 +21,13 @@ from hotshot.files import Samples, open_features
 from hotshot.files.samples import ID, THUMBNAIL
 from hotshot.files.tables import ID_NAMES, LABELS, TEXT, TEXT_NAMES, Table, is_table, naming, open_table
 from hotshot.formatting import count, listing, quoted
-from hotshot.images.datasets.entries import FileEntry, is_image
-from hotshot.images.datasets.pixels import CorruptImageError, EncodedImage
-from hotshot.images.datasets.trees import ARCHIVE_SUFFIXES, open_tree
+from hotshot.images.decode import EncodedImage, squares
+from hotshot.images.tree import ARCHIVE_SUFFIXES, file_on_disk, is_image, open_tree
 from hotshot.labels import as_text
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
 PATH, LABEL = "path", "label"
-DECODING_THREADS = 4
 HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
 # Side of thumbnails, in pixels.
 SMALL = 64
@@ -254,7 +251,9 @@ def _listed_images(table: Table, wanted: Columns, folder: Path) -> Inputs:
     def batches(size: int) -> Iterator[Rows]:
         first = 0
         for some in _batched(table.rows(), size):
-            yield _rows(table, some, lambda row: _image_file(folder / str(row[path])), label, key or path, first)
+            yield _rows(
+                table, some, lambda row: EncodedImage(file_on_disk(folder, str(row[path]))), label, key or path, first
+            )
             first += len(some)
 
     return Inputs(table.name, IMAGES, table.columns, label, None, batches)
@@ -310,15 +309,6 @@ def _problem_of_text(text: Any) -> str:
     return ""
 
 
-def _image_file(path: Path) -> EncodedImage:
-    """An image by its path; if there is none, decoding says so."""
-    try:
-        facts = path.stat()
-        return EncodedImage(FileEntry(path.name, path.parent, facts.st_size, facts.st_mtime_ns))
-    except (OSError, ValueError):
-        return EncodedImage(FileEntry(path.name, path.parent, 0, 0))
-
-
 def _images(path: Path) -> Inputs:
     """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
     others: Counter[str] = Counter()
@@ -328,7 +318,7 @@ def _images(path: Path) -> Inputs:
                 HEIC if path.suffix.lower() in HEIC_SUFFIXES else "pass an image, a folder, or a .txt file of paths"
             )
             raise InputError(f"{path} is not an image: {remedy}.")
-        found, labels = {str(path): _image_file(path)}, None
+        found, labels = {str(path): EncodedImage(file_on_disk(path.parent, path.name))}, None
     else:
         files = open_tree(path).files
         found = {name: EncodedImage(entry) for name, entry in files.items() if is_image(name)}
@@ -368,15 +358,5 @@ def _folders(names: Iterable[str]) -> list[str] | None:
 
 def decode(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:
     """Central squares uint8 (readable, size, size, 3) of the images that can be read; why not, by index, of others."""
-
-    def square(image: EncodedImage) -> np.ndarray | str:
-        try:
-            return image.square(size)
-        except CorruptImageError as error:
-            return f"{error.name} is not a readable image, {error.reason}"
-
-    with ThreadPoolExecutor(DECODING_THREADS) as pool:
-        found = list(pool.map(square, images))
-    squares = [one for one in found if not isinstance(one, str)]
-    pixels = np.stack(squares) if squares else np.empty((0, size, size, 3), np.uint8)
-    return pixels, {i: one for i, one in enumerate(found) if isinstance(one, str)}
+    pixels, errors = squares(images, size)
+    return pixels, {i: f"{images[i].name} is not a readable image, {why}" for i, why in errors.items()}

@@ -12,8 +12,7 @@ import numpy as np
 from hotshot.classifiers.suggestions import Suggestions
 from hotshot.files.tables import format_of, writing
 from hotshot.formatting import shortened
-from hotshot.images.datasets.entries import FileEntry
-from hotshot.images.datasets.pixels import EncodedImage
+from hotshot.images.decode import EncodedImage
 from hotshot.inputs.answers import check_columns
 from hotshot.inputs.rows import FEATURES, LABEL, Inputs
 
@@ -108,8 +107,7 @@ class InputSuggestions:
 
     def _from(self, folder: Path, name: str, values: list[Any]) -> list[Any]:
         """Values of a column; if they are paths of images, these are relative to a folder."""
-        entries = [item.entry if isinstance(item, EncodedImage) else None for item in self.content]
-        paths = [entry.path if isinstance(entry, FileEntry) else None for entry in entries]
+        paths = [item.file.path if isinstance(item, EncodedImage) else None for item in self.content]
         named = zip(paths, values, strict=True)
         if not all(path is not None and path.as_posix().endswith(Path(str(value)).as_posix()) for path, value in named):
             return values

@@ -1,0 +1,178 @@
+"""The recipe of a training, and its checkpoints, which are folders of JSON and safetensors."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from hotshot.arrays import LIMITS, check_numbers
+from hotshot.backbones.networks import create
+from hotshot.errors import InputError, ParameterError
+from hotshot.files.atomic import replace_folder, write_json
+from hotshot.files.objects import read_json_document, refuse_damage
+from hotshot.files.tensors import map_tensors, write_tensors
+from hotshot.formatting import reason
+from hotshot.version import __version__
+
+OPTIMISERS, SCHEDULES = ("sgd", "adam"), ("cosine", "steps", "constant")
+# Pixels beyond the size of the input that the decoded images have on each side, as a share, for random crops.
+MARGIN = 1 / 7
+# Of a batch; what a network makes of them is hundreds of times as large.
+MOST_PIXELS = 2**27
+WHAT, VERSION = "checkpoint", 1
+DESCRIPTION, TENSORS = "checkpoint.json", "checkpoint.safetensors"
+# Characters of the options of a backbone, as JSON.
+_LONGEST_OPTIONS = 1000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Every parameter of `train`, saved with the result.
+
+    Attributes
+    ----------
+    backbone, options
+        Name for `hotshot.backbones.create`, and its options.
+    size : int
+        Side of the input in pixels.
+    epochs, batch_size : int
+    optimiser : {"sgd", "adam"}
+    learning_rate, momentum, weight_decay : float
+        Momentum is Nesterov momentum of SGD.
+    schedule : {"cosine", "steps", "constant"}
+        The learning rate falls to zero along a cosine, or to a tenth after 60% and again after 80% of the epochs.
+    label_smoothing : float
+    rotation : bool
+        Train on the four rotations of a quarter of each batch too, with a second head (S2M2_R).
+    mixup : float
+        Strength of manifold mixup, the parameter of its Beta distribution (2 in S2M2); 0 for none.
+    augment : bool
+        Random crops and colours.
+    flip : bool
+        Mirror half of the images.
+    seed : int
+    """
+
+    backbone: str = "conv4"
+    options: dict[str, Any] = field(default_factory=dict)
+    size: int = 84
+    epochs: int = 60
+    batch_size: int = 128
+    optimiser: str = "sgd"
+    learning_rate: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    schedule: str = "cosine"
+    label_smoothing: float = 0.0
+    rotation: bool = False
+    mixup: float = 0.0
+    augment: bool = True
+    flip: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_numbers(**{name: getattr(self, name) for name in LIMITS if hasattr(self, name)})
+        if self.batch_size * self.size**2 > MOST_PIXELS:
+            raise ParameterError(f"{self.batch_size} images of size {self.size} are too many for one step: use fewer.")
+        for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in choices:
+                raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}.")
+
+    @property
+    def decoded_size(self) -> int:
+        """Side of the images to decode."""
+        return decoded_size(self.size) if self.augment else self.size
+
+    def as_json(self) -> dict[str, Any]:
+        """The recipe as JSON, where tuples become lists."""
+        return dict(json.loads(json.dumps(asdict(self))))
+
+
+def decoded_size(size: int) -> int:
+    """Side of the images to decode for inputs of this size: with some margin, for random crops."""
+    check_numbers(size=size)
+    return round(size * (1 + MARGIN))
+
+
+def save_checkpoint(
+    path: Path, modules: dict[str, nn.Module], optimiser: Optimizer | None, about: dict[str, Any]
+) -> None:
+    """Write modules and optimiser; the checkpoint is replaced only when everything is on the disk."""
+    tensors = {f"{name}/{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+    for index, state in {} if optimiser is None else optimiser.state_dict()["state"].items():
+        # Without momentum, SGD stores None.
+        tensors |= {f"optimiser/{index}/{key}": x for key, x in state.items() if isinstance(x, Tensor)}
+    arrays = {name: np.ascontiguousarray(x.detach().cpu().numpy()) for name, x in tensors.items()}
+    versions = {"hotshot": __version__, "torch": str(torch.__version__)}
+    with replace_folder(path, DESCRIPTION, overwrite=True) as folder:
+        write_tensors(folder / TENSORS, arrays, {})
+        write_json(
+            folder / DESCRIPTION, {"format": f"hotshot {WHAT}", "version": VERSION, "versions": versions, **about}
+        )
+
+
+def read_checkpoint(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description of a checkpoint, and its tensors by name."""
+    folder = Path(path)
+    about = read_json_document(folder, DESCRIPTION, WHAT, "make one with hotshot train", VERSION)
+    with refuse_damage(folder, WHAT):
+        # Copies: the folder is replaced while training goes on.
+        arrays = {name: np.array(x) for name, x in map_tensors(folder / TENSORS).tensors.items()}
+        for key, kind in (("recipe", dict), ("names", list), ("history", list)):
+            if not isinstance(about[key], kind):
+                raise TypeError(f"its {key} is {about[key]!r:.40}")
+        return about, {name: torch.from_numpy(x) for name, x in arrays.items()}
+
+
+def load_backbone(path: str | Path) -> tuple[nn.Module, Recipe, dict[str, Any]]:
+    """The backbone of a checkpoint, ready to extract features, its recipe, and its description."""
+    about, tensors = read_checkpoint(path)
+    try:
+        recipe = Recipe(**about["recipe"])
+        _check_types(recipe)
+    except (TypeError, ParameterError) as error:
+        raise InputError(f"{path} has a recipe that this hotshot does not know ({error}): train it again.") from None
+    # First without memory: an edited recipe may ask for any.
+    with torch.device("meta"):
+        restore_module(create(recipe.backbone, **recipe.options), "backbone", tensors, path, assign=True)
+    network = create(recipe.backbone, **recipe.options)
+    restore_module(network, "backbone", tensors, path)
+    return network.eval(), recipe, about
+
+
+def _check_types(recipe: Recipe) -> None:
+    """Raise if a value from a file has another type than `train` writes."""
+    for name, usual in asdict(Recipe()).items():
+        value = getattr(recipe, name)
+        if not isinstance(value, (int, float) if isinstance(usual, float) else type(usual)):
+            raise TypeError(f"its {name} is {value!r:.40}")
+    if len(json.dumps(recipe.options)) > _LONGEST_OPTIONS:
+        raise TypeError("its options are too many")
+
+
+def restore_module(
+    module: nn.Module, name: str, tensors: dict[str, Tensor], path: str | Path, assign: bool = False
+) -> None:
+    """Restore the weights of a module: copies, or the tensors themselves."""
+    state = {key.removeprefix(f"{name}/"): x for key, x in tensors.items() if key.startswith(f"{name}/")}
+    try:
+        module.load_state_dict(state, assign=assign)
+    except RuntimeError as error:
+        raise InputError(
+            f"{path} has weights that do not match its {name} ({reason(error)}): train it again."
+        ) from None
+
+
+def restore_optimiser(optimiser: Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Restore the state of an optimiser; learning rates come from the schedule."""
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in tensors.items():
+        if name.startswith("optimiser/"):
+            _, index, key = name.split("/", 2)
+            state.setdefault(int(index), {})[key] = value
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})

@@ -1,0 +1,293 @@
+"""Features of texts or images, streamed to feature files; an interrupted extraction resumes.
+
+Unfinished features are in `FILE.part`: a line of JSON that describes the extraction, and a record for each input. Of an
+input that could not be read, the features are NaN; its batch is read again by the next call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.encoders.encoder import AT_ONCE, TEXTS, Encoder
+from hotshot.encoders.loading import load_encoder
+from hotshot.errors import InputError, ParameterError
+from hotshot.files import Samples, open_features, write_features
+from hotshot.files.atomic import hold, locked
+from hotshot.images.decode import THUMBNAIL_SIDE, ImageSplit, centre_square, pillow, squares_of_batches, thumbnails
+from hotshot.images.layouts import open_dataset
+from hotshot.version import __version__
+
+# Called with the name of a file, the number of inputs that are done, and their total.
+Watch = Callable[[str, int, int], None]
+# A batch of inputs that can be read, and by index why others cannot.
+Batch = tuple[Any, dict[int, str]]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """A feature file that `extract` has written, or found complete.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    n_inputs, n_classes : int
+        Number of samples and of classes in it.
+    corrupt : tuple of str
+        Images that were left out.
+    seconds : float or None
+        Time taken; None if the file was complete.
+    share_in_encoder : float or None
+        Share of the time that the encoder took; the rest is reading and writing.
+    """
+
+    path: Path
+    n_inputs: int
+    n_classes: int
+    corrupt: tuple[str, ...] = ()
+    seconds: float | None = None
+    share_in_encoder: float | None = None
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What becomes one feature file; `batches` reads batches of rows, `readable` says which rows are written."""
+
+    source: dict[str, Any]
+    ids: Sequence[str] | None
+    y: np.ndarray | None
+    n_inputs: int
+    batches: Callable[[list[slice]], Iterator[Batch]]
+    readable: Callable[[dict[int, str]], np.ndarray]
+    texts: Sequence[str] | None = None
+    modified: int = 0
+
+
+def extract(
+    inputs: str | Path | Sequence[str],
+    encoder: Encoder | str,
+    out: str | Path,
+    *,
+    labels: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    name: str = "texts",
+    kind: str = "auto",
+    skip_corrupt: bool = False,
+    force: bool = False,
+    watch: Watch | None = None,
+    after: Callable[[Extraction], None] | None = None,
+    note: Callable[[str], None] | None = None,
+) -> list[Extraction]:
+    """Write the features of texts, or of each split of a dataset of images, to files in a folder.
+
+    The same call resumes an interrupted extraction, and leaves complete files as they are.
+
+    Parameters
+    ----------
+    inputs : path or sequence of str
+        A folder or an archive of images, as for ``hotshot.images.layouts.open_dataset``, or texts.
+    encoder : Encoder or str
+        The encoder, or its name.
+    out : str or Path
+        Folder for the feature files: base.safetensors, val, novel or all of images, `name` of texts.
+    labels, ids : sequence of str, optional
+        Labels and ids of texts; by default they have no labels, and numbers as ids.
+    name : str
+        Name of the texts, which is also that of their feature file, without a suffix.
+    kind : str
+        Layout of the images.
+    skip_corrupt : bool
+        Whether to leave out images that cannot be read.
+    force : bool
+        Whether to overwrite features of other inputs or of another encoder.
+    watch : callable, optional
+        Called with the name of a file, the number of inputs that are done, and their total.
+    after : callable, optional
+        Called with the Extraction of each file when it is complete.
+    note : callable, optional
+        Called with remarks on the dataset.
+
+    Returns
+    -------
+    list of Extraction
+        One per file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hotshot.files import read_features
+    >>> about = {"extractor": "lengths", "network": {}}
+    >>> lengths = Encoder("lengths", "texts", None, about, lambda texts: [[len(text), 1] for text in texts], width=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     (done,) = extract(["wren", "kestrel"], lengths, folder, labels=["small", "large"])
+    ...     X = read_features(done.path).X
+    >>> X
+    array([[4., 1.],
+           [7., 1.]], dtype=float32)
+    """
+    encoder = load_encoder(encoder) if isinstance(encoder, str) else encoder
+    results = []
+    with locked(out) as folder:
+        if encoder.kind == TEXTS:
+            parts = {Path(name).stem: _texts(encoder, inputs, labels, ids, name)}
+        else:
+            if not isinstance(inputs, (str, Path)):
+                raise ParameterError(
+                    f"{encoder.name} needs a folder or archive of images, got {type(inputs).__name__}."
+                )
+            dataset = open_dataset(inputs, kind, skip_corrupt=skip_corrupt)
+            for sentence in dataset.about["notes"] if note is not None else ():
+                note(sentence)  # type: ignore[misc]
+            parts = {key: _images(encoder, split, dataset.name, key) for key, split in dataset.splits.items()}
+        for key, part in parts.items():
+            path = folder / f"{key}.safetensors"
+            done = None if force else _complete(path, part, encoder)
+            if done is None:
+                done = _extract(part, encoder, path, None if watch is None else partial(watch, key))
+            # Also left by a process that was killed when the features were complete.
+            part_of(path).unlink(missing_ok=True)
+            results.append(done)
+            if after is not None:
+                after(done)
+    return results
+
+
+def _texts(encoder: Encoder, texts: Any, labels: Sequence[str] | None, ids: Sequence[str] | None, name: str) -> _Inputs:
+    if isinstance(texts, (str, Path)) or not len(texts):
+        raise ParameterError(f"{encoder.name} needs a list of texts that is not empty.")
+    texts, labels = list(texts), None if labels is None else list(labels)
+    digest = sha256(json.dumps([texts, labels]).encode()).hexdigest()
+    y = None if labels is None else np.array(labels)
+    everything = np.arange(len(texts))
+    return _Inputs(
+        {"name": name, "texts": f"sha256:{digest}"}, ids, y, len(texts),
+        lambda batches: ((texts[rows], {}) for rows in batches), lambda _: everything, texts,
+    )  # fmt: skip
+
+
+def _images(encoder: Encoder, split: ImageSplit, name: str, key: str) -> _Inputs:
+    def batches(some: list[slice]) -> Iterator[Batch]:
+        return squares_of_batches((split.images[rows] for rows in some), encoder.size or 0)
+
+    # Names that are not valid text are escaped.
+    ids = [image.name.encode(errors="backslashreplace").decode() for image in split.images]
+    return _Inputs(
+        {"name": name, "split": key, "images": split.fingerprint()}, ids, np.array(split.names)[split.labels],
+        len(split), batches, partial(split.without, others="the others stay extracted"),
+        modified=split.modified(),
+    )  # fmt: skip
+
+
+def part_of(path: Path) -> Path:
+    """The file of unfinished features."""
+    return path.with_name(f"{path.name}.part")
+
+
+def _complete(path: Path, inputs: _Inputs, encoder: Encoder) -> Extraction | None:
+    """A file that the same extraction has written; that of another one is refused."""
+    if not path.exists():
+        return None
+    file = open_features(path, labelled=False)
+    header, saved = json.loads(json.dumps({**encoder.about, "source": inputs.source})), file.about.get("network")
+    # Bits of features depend on the processor and its threads, and so do fingerprints, which older files have, too.
+    if isinstance(saved, dict) and encoder.same_as(saved.get("probe", ())):
+        header["network"] |= {key: saved[key] for key in ("probe", "fingerprint") if key in saved}
+    if any(file.about.get(key) != value for key, value in header.items()):
+        raise ParameterError(
+            f"{path} exists, from other {encoder.kind} or another encoder: pass --force to overwrite it."
+        )
+    X, y = file.read()
+    return Extraction(path, len(X), 0 if y is None else len(set(y.tolist())))
+
+
+def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int, int], None] | None) -> Extraction:
+    """Write the features of inputs, with their ids, texts or thumbnails, from where an interrupted call has stopped."""
+    about, start, inside = {**encoder.about, "source": inputs.source}, time.perf_counter(), 0.0
+    begun = {**about, "modified": inputs.modified, "count": inputs.n_inputs, "width": encoder.width}
+    header = json.dumps(begun).encode() + b"\n"
+    side = 0 if encoder.size is None else min(encoder.size, THUMBNAIL_SIDE)
+    record = np.dtype([("features", np.float32, (encoder.width or 0,)), ("thumbnail", np.uint8, (side, side, 3))])
+    errors: dict[int, str] = {}
+    part = part_of(path)
+    with _opened(part) as file:
+        hold(file, str(path))
+        waiting = _unfinished(file, header, record, inputs.n_inputs, AT_ONCE[encoder.kind])
+        for rows, (batch, unreadable) in zip(waiting, inputs.batches(waiting), strict=True):
+            errors |= {rows.start + i: why for i, why in unreadable.items()}
+            readable = np.delete(np.arange(rows.stop - rows.start), list(unreadable))
+            records = np.zeros(rows.stop - rows.start, record)
+            records["features"] = np.nan
+            before = time.perf_counter()
+            records["features"][readable] = encoder.encode(batch)
+            inside += time.perf_counter() - before
+            for i, pixels in zip(readable, batch, strict=True) if side else ():
+                records["thumbnail"][i] = centre_square(pillow().Image.fromarray(pixels), side)
+            _write(file, len(header) + rows.start * record.itemsize, records)
+            if watch is not None:
+                watch(rows.stop, inputs.n_inputs)
+        chosen = inputs.readable(errors)
+        records = np.memmap(part, record, "r", len(header), (inputs.n_inputs,))
+        # Where all could be read, features stay on the disk.
+        records = records[chosen] if errors else records
+        columns: dict[str, Any] = {"thumbnail": thumbnails(records["thumbnail"], side)} if side else {}
+        if inputs.ids is not None:
+            columns["id"] = [inputs.ids[i] for i in chosen]
+        if inputs.texts is not None:
+            columns["text"] = inputs.texts
+        y = None if inputs.y is None else inputs.y[chosen]
+        about |= {"created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
+        write_features(path, Samples(records["features"], y, columns, about))
+        del records
+        # Under the lock. Windows removes no open file: there, the next call does.
+        with suppress(PermissionError):
+            part.unlink()
+    seconds = time.perf_counter() - start
+    corrupt = tuple(inputs.ids[i] for i in errors) if inputs.ids is not None else ()
+    n_classes = 0 if y is None else len(np.unique(y))
+    return Extraction(path, len(chosen), n_classes, corrupt, seconds, inside / seconds)
+
+
+def _opened(part: Path) -> BinaryIO:
+    try:
+        return open(part, "r+b", opener=lambda name, flags: os.open(name, flags | os.O_CREAT, 0o666))
+    except OSError as error:
+        raise InputError(f"{part} cannot be written: {error.strerror or error}.") from None
+
+
+def _unfinished(file: BinaryIO, header: bytes, record: np.dtype, n_inputs: int, at_once: int) -> list[slice]:
+    """The batches that the same extraction has not finished; a file of another extraction starts anew."""
+    batches = slices(n_inputs, at_once)
+    if file.read(len(header)) != header:
+        file.truncate(0)
+        _write(file, 0, header)
+        return batches
+    n_done = (file.seek(0, os.SEEK_END) - len(header)) // record.itemsize
+    features = np.memmap(file, record, "r", len(header), (n_done,))["features"] if n_done else np.empty((0, 1))
+    # A batch that was cut is computed again as a whole: the last bits of a row depend on its batch.
+    return [rows for rows in batches if rows.stop > n_done or np.isnan(features[rows]).any()]
+
+
+def _write(file: BinaryIO, place: int, content: Any) -> None:
+    """Write to a file and force it to the disk, to survive a power cut."""
+    try:
+        file.seek(place)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise InputError(
+            f"{file.name} cannot be written: {error.strerror or error}: free disk space and rerun the command."
+        ) from None

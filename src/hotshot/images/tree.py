@@ -1,0 +1,386 @@
+"""Trees of files: a folder, a tar or a zip archive. Archives are read in place and never extracted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import mmap
+import os
+import re
+import struct
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hotshot.errors import InputError
+from hotshot.files.opening import check_size, damaged, map_bytes, opened
+from hotshot.formatting import quoted
+
+IMAGE_SUFFIXES = (
+    ".jpg", ".jpeg", ".jpe", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm",
+)  # fmt: skip
+ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".zip")
+# No image that is decoded at once, and no list of files, is longer.
+LONGEST = 2**28
+# Datasets are three or four folders deep, and archives may have more around them.
+_DEEPEST, _DEEPEST_IN_ARCHIVE = 8, 32
+_SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx", "icon\r")
+_CHUNK = 2**20
+_ZIP_MAGIC, _ZIP_HEADER, _ZIP_ENCRYPTED = b"PK\x03\x04", 30, 0x1
+_TAR_BLOCK = 512
+# Bytes that no member of an archive does without, however well it is compressed.
+_LEAST_MEMBER = 16
+# Headers of a tar that hold text, how many values may hold for all members, and digits that are neither a number nor a
+# name: tarfile looks through them in time that grows with their square.
+_TAR_TEXT, _MOST_COMMON, _TAR_DIGITS = (b"x", b"g", b"X"), 64, re.compile(rb"[0-9]{256}")
+# By the first bytes of a file.
+_OPENERS: dict[bytes, Callable[[Path], Any]] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file in a folder or in an archive, and the function that reads it.
+
+    Its name is for messages; `modified` is its last change, or that of its archive, in nanoseconds.
+    """
+
+    name: str
+    size: int
+    modified: int
+    read: Callable[[], bytes | memoryview]
+    # Up to a million files share the folder.
+    folder: Path | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The path on the disk, None in an archive."""
+        return None if self.folder is None else self.folder / self.name
+
+    def data(self) -> bytes | memoryview:
+        """All bytes of an image or a list; raises if the file is too long for one."""
+        if self.size > LONGEST:
+            raise InputError(f"{self.name} has {self.size} bytes, more than an image or list ({LONGEST}): remove it.")
+        return self.read()
+
+
+def file_on_disk(folder: Path, name: str) -> File:
+    """A file in a folder; where there is none, reading says so."""
+    try:
+        facts = os.stat(folder / name)
+        size, modified = facts.st_size, facts.st_mtime_ns
+    except (OSError, ValueError):
+        size = modified = 0
+    return File(name, size, modified, partial(_read, folder, name), folder)
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        with opened(folder / name) as file:
+            return file.read()
+    except InputError as error:
+        why = getattr(error.__context__, "strerror", None) or "it is not a regular file"
+        raise InputError(f"{name} cannot be read, {why}: check the folder.") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Files by path, sorted, and all folders in the folder or archive `path`.
+
+    `ignored` counts what operating systems leave behind: hidden files, thumbnails, and in archives links and devices.
+    """
+
+    path: Path
+    files: dict[str, File]
+    folders: frozenset[str]
+    ignored: int = 0
+    # Archives among the files that were opened already.
+    opened: dict[str, Tree] = field(default_factory=dict, repr=False)
+
+    def below(self, folder: str) -> Tree:
+        """The subtree of a folder; the number of ignored files is copied."""
+        prefix = f"{folder}/"
+        files = {path.removeprefix(prefix): file for path, file in self.files.items() if path.startswith(prefix)}
+        folders = frozenset(path.removeprefix(prefix) for path in self.folders if path.startswith(prefix))
+        return replace(self, files=files, folders=folders, opened={})
+
+    def only_folder(self) -> str | None:
+        """The only folder at the top, if any; files that are not images may lie beside it."""
+        tops = {path.split("/", 1)[0] for path in (*self.files, *self.folders)}
+        inside = tops & self.folders
+        return next(iter(inside)) if len(inside) == 1 and not any(map(is_image, tops - inside)) else None
+
+    def inside(self, name: str) -> Tree | None:
+        """The folder `name`, or the content of an archive of that name (`train.tar`); None without either.
+
+        The archive may contain the folder itself, with or without further folders around it, or only its content.
+        """
+        if name in self.folders:
+            return self.below(name)
+        archives = [name + suffix for suffix in ARCHIVE_SUFFIXES if name + suffix in self.files]
+        if not archives:
+            return None
+        if len(archives) > 1:
+            raise InputError(f"{self.path} has both {archives[0]} and {archives[1]}: keep one of them.")
+        if name not in self.opened:
+            file = self.files[archives[0]]
+            if file.path is None:
+                raise InputError(f"{self.path} holds the archive {quoted(archives[0])} inside it: unpack it first.")
+            inside = whole = archive_tree(file.path, file.name)
+            while (around := inside.only_folder()) is not None:
+                inside = inside.below(around)
+                if around == name:
+                    break
+            self.opened[name] = inside if around == name else whole
+        return self.opened[name]
+
+    def unwrapped(self) -> Iterator[Tree]:
+        """The tree itself, then the tree without a single folder or archive around everything."""
+        tree = self
+        yield tree
+        archives = [file for name, file in tree.files.items() if name.endswith(ARCHIVE_SUFFIXES)]
+        if len(archives) == 1 and not tree.folders and (path := archives[0].path) is not None:
+            tree = archive_tree(path, archives[0].name)
+            yield tree
+        while (around := tree.only_folder()) is not None:
+            tree = tree.below(around)
+            yield tree
+
+
+def is_image(path: str) -> bool:
+    """Whether a file has the suffix of an image."""
+    return path.lower().endswith(IMAGE_SUFFIXES)
+
+
+def open_tree(path: Path) -> Tree:
+    """The files below a folder or in an archive."""
+    try:
+        is_folder, is_there = path.is_dir(), path.exists()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path!r:.200} cannot be read: {error}.") from None
+    if is_folder:
+        return _make_tree(path, _folder_members(path))
+    if not is_there:
+        raise InputError(f"There is no folder or archive {path}: check the path.")
+    return archive_tree(path, path.name)
+
+
+def archive_tree(path: Path, shown: str) -> Tree:
+    """The files of a tar or zip archive; messages call it `shown`."""
+    if not path.is_file():
+        raise InputError(f"{path} is neither a folder nor a file: check the path.")
+    buffer = map_bytes(path)
+    start = buffer[:_TAR_BLOCK]
+    opener = next((opener for magic, opener in _OPENERS.items() if start.startswith(magic)), None)
+    if start.startswith(_ZIP_MAGIC):
+        return _make_tree(path, _zip_members(buffer, path, shown))
+    if opener is not None:
+        try:
+            with opener(path) as stream:
+                buffer = to_disk(iter(lambda: stream.read(_CHUNK), b""), path)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, MemoryError) as error:
+            raise _damaged(path, "compressed", error) from None
+    elif start[257:262] != b"ustar" and path.suffix != ".tar":
+        raise InputError(
+            f"{path} is neither a folder nor a tar or zip archive of images, it starts with {start[:12]!r}: give a "
+            "folder, a .tar (.gz, .xz, .bz2) or a .zip."
+        )
+    return _make_tree(path, _tar_members(buffer, path, shown))
+
+
+# Paths of files and folders, None for what is ignored, with their files, None for folders; in any order.
+_Members = Iterable[tuple[str | None, File | None]]
+
+
+def _make_tree(path: Path, members: _Members) -> Tree:
+    """The tree of all members; missing folders are added."""
+    files: dict[str, File] = {}
+    folders: set[str] = set()
+    ignored = 0
+    for name, file in members:
+        if name is None:
+            ignored += 1
+        elif file is None:
+            folders.add(name)
+        elif name in files:
+            raise InputError(f"{path} holds {quoted(name)} twice: pack it again.")
+        else:
+            files[name] = file
+            folders.add(name.rpartition("/")[0])
+    for folder in list(folders):
+        while (folder := folder.rpartition("/")[0]) not in folders:
+            folders.add(folder)
+    return Tree(path, {name: files[name] for name in sorted(files)}, frozenset(folders) - {""}, ignored)
+
+
+def _is_system_file(name: str) -> bool:
+    """Whether a file or folder of this name was created by the system, such as .DS_Store."""
+    return name.startswith(".") or name.lower() in _SYSTEM_FILES
+
+
+def _folder_members(path: Path) -> _Members:
+    """All files and folders below a folder; links to folders are followed."""
+    waiting = [""]
+    try:
+        while waiting:
+            prefix = waiting.pop()
+            # A link to a folder around it is nested without end.
+            if prefix.count("/") > _DEEPEST:
+                raise InputError(f"{path / prefix} is nested too deeply, or a link to a folder around it: remove it.")
+            for item in os.scandir(path / prefix):
+                name = f"{prefix}{item.name}"
+                if _is_system_file(item.name) or not (item.is_dir() or item.is_file()):
+                    yield None, None
+                elif item.is_dir():
+                    waiting.append(f"{name}/")
+                    yield name, None
+                else:
+                    yield name, file_on_disk(path, name)
+    except OSError as error:
+        raise InputError(f"{error.filename or path} cannot be read: {error.strerror or error}.") from None
+
+
+def _member_path(name: str, archive: Path) -> str | None:
+    """The normalised path of a member; None for system files, an error if it leads outside."""
+    pieces = [piece for piece in name.split("/") if piece not in ("", ".")]
+    if name.startswith("/") or "\\" in name or "\0" in name or name[1:2] == ":" or ".." in pieces:
+        raise InputError(f"{archive} holds {quoted(name)}, a name that leads outside the archive: do not use it.")
+    if len(pieces) > _DEEPEST_IN_ARCHIVE:
+        raise InputError(f"{archive} holds {quoted(name)}, nested {len(pieces)} deep: pack the folder of images alone.")
+    return None if any(map(_is_system_file, pieces)) else "/".join(pieces)
+
+
+class _TarMember(tarfile.TarInfo):
+    """A member of a tar archive; raises for headers that would loop or take too much memory."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> _TarMember:
+        """The next member; tarfile also calls this for extended headers."""
+        file: Any = archive.fileobj
+        start = file.tell()
+        block = file.read(_TAR_BLOCK)
+        if block[156:157] in _TAR_TEXT:
+            size = cls.frombuf(block, archive.encoding or "utf-8", archive.errors or "strict").size
+            if _TAR_DIGITS.search(file.read(size)):
+                raise tarfile.ReadError("it has an invalid header")
+        file.seek(start)
+        member = super().fromtarfile(archive)
+        if member.size < 0 or archive.offset <= start or len(archive.pax_headers) > _MOST_COMMON:
+            raise tarfile.ReadError(f"the member at byte {start} has an invalid size, or too many headers")
+        # Each would keep a copy of what holds for all.
+        member.pax_headers = {}
+        return member
+
+
+def _tar_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
+    """The members of a tar archive, which is read once for their positions."""
+    facts = path.stat()
+    most = max(_CHUNK, facts.st_size) // _LEAST_MEMBER
+    try:
+        with tarfile.open(fileobj=buffer, mode="r:", tarinfo=_TarMember) as archive:
+            members = list(islice(archive, most + 1))
+            if len(members) > most:
+                raise tarfile.ReadError(f"it has more than {most} members, too many for its size")
+            end = archive.offset
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, OSError) as error:
+        raise _damaged(path, "tar", error) from None
+    # tarfile takes a damaged header, or the end of the file, for the zeros that every tar ends with.
+    if buffer[end : end + _TAR_BLOCK] != bytes(_TAR_BLOCK):
+        raise _damaged(path, "tar", f"it is damaged or ends at byte {end}")
+    for member in members:
+        # A sparse file is not stored as plain bytes.
+        if member.sparse is not None or member.offset_data + member.size > len(buffer):
+            raise InputError(f"{path} holds {member.name!r:.100}, which cannot be read in place: unpack it yourself.")
+        name = _member_path(member.name, path)
+        if name is None or not (member.isreg() or member.isdir()):
+            yield None, None
+        elif member.isdir():
+            yield name, None
+        else:
+            read = partial(_sliced, buffer, member.offset_data, member.size)
+            yield name, File(f"{shown}:{name}", member.size, facts.st_mtime_ns, read)
+
+
+def _sliced(buffer: mmap.mmap, start: int, size: int) -> memoryview:
+    """Bytes inside a mapped file, which stays mapped while they are used."""
+    return memoryview(buffer)[start : start + size]
+
+
+def _zip_members(buffer: mmap.mmap, path: Path, shown: str) -> _Members:
+    modified = path.stat().st_mtime_ns
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, RuntimeError, ValueError, OverflowError, struct.error) as error:
+        raise _damaged(path, "zip", error) from None
+    for info in archive.infolist():
+        name = _member_path(info.orig_filename, path)
+        if name is None or info.is_dir():
+            yield name, None
+            continue
+        if info.flag_bits & _ZIP_ENCRYPTED:
+            raise InputError(f"{path} holds a member {quoted(name)} that is encrypted: pack it again.")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(
+                f"{path} holds a member {quoted(name)} compressed by method {info.compress_type}: pack it as an "
+                "ordinary zip or tar."
+            )
+        stored = info.compress_type == zipfile.ZIP_STORED
+        read = partial(_stored, buffer, info, path) if stored else partial(_inflated, archive, info, path)
+        yield name, File(f"{shown}:{name}", info.file_size, modified, read)
+
+
+def _stored(buffer: mmap.mmap, info: zipfile.ZipInfo, path: Path) -> memoryview:
+    """The bytes of a member that is stored uncompressed."""
+    head = buffer[info.header_offset : info.header_offset + _ZIP_HEADER]
+    if len(head) < _ZIP_HEADER or head[:4] != _ZIP_MAGIC:
+        raise damaged(f"{path} is damaged at {quoted(info.filename)}")
+    # Behind the header stand the name and extra fields, of the lengths that its last four bytes say.
+    start = info.header_offset + _ZIP_HEADER + sum(struct.unpack("<HH", head[26:]))
+    if start + info.file_size > len(buffer):
+        raise damaged(f"{path} is truncated")
+    return _sliced(buffer, start, info.file_size)
+
+
+def _inflated(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> bytes | memoryview:
+    """The bytes of a compressed member, at most as many as it announces; large ones are mapped from the disk."""
+    try:
+        with archive.open(info) as stream:
+            if info.file_size <= LONGEST:
+                return stream.read()
+            return memoryview(to_disk(iter(lambda: stream.read(_CHUNK), b""), path))
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError):
+        raise damaged(f"{path.name}:{info.filename} is damaged inside its archive") from None
+
+
+def to_disk(blocks: Iterable[bytes], path: Path) -> mmap.mmap:
+    """Bytes unpacked from `path` to a temporary file, mapped; raises if they are too many."""
+    with tempfile.TemporaryFile() as file:
+        size = 0
+        for block in blocks:
+            size += len(block)
+            check_size(path, size, "data")
+            try:
+                file.write(block)
+            except OSError as error:
+                raise InputError(
+                    f"{path} cannot be unpacked to {tempfile.gettempdir()}, {error.strerror or error}: set TMPDIR to "
+                    "a folder with more space, or unpack it yourself."
+                ) from None
+        if size == 0:
+            raise damaged(f"{path} holds nothing")
+        file.flush()
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _damaged(path: Path, kind: str, why: object) -> InputError:
+    reason = " ".join(str(why).split()).rstrip(".")[:100]
+    return damaged(f"{path} is not a valid {kind} archive, {reason}")

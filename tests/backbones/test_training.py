@@ -1,0 +1,351 @@
+"""Training: what augmentation, mixup and rotation must do, and that an interruption changes nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs the extra images")
+
+from torch import nn
+
+from hotshot.backbones import create, training
+from hotshot.backbones.checkpoints import Recipe, load_backbone, read_checkpoint
+from hotshot.backbones.losses import as_input, augment, mixing_points, mixup_loss, normalise, rotation_loss, rotations
+from hotshot.backbones.training import features_of, few_shot_accuracy, train
+from hotshot.encoders import load_encoder
+from hotshot.errors import HotshotError, InputError, ParameterError, RunError
+from hotshot.images.decode import DecodedSplit
+
+SMALL = {"backbone": "conv4", "options": {"filters": 4}, "size": 20, "batch_size": 16}
+
+
+def coloured(n_classes=4, per_class=10, side=24, seed=0):
+    """Images whose classes differ in colour."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(n_classes), per_class)
+    colours = rng.integers(40, 215, size=(n_classes, 1, 1, 3))
+    images = colours[labels] + rng.integers(-20, 20, size=(len(labels), side, side, 3))
+    return DecodedSplit(images.astype(np.uint8), labels, tuple(f"c{i}" for i in range(n_classes)))
+
+
+def pixels(split):
+    return torch.from_numpy(split.images).permute(0, 3, 1, 2)
+
+
+# --- augmentation
+
+
+def test_augmented_images_are_crops_with_other_colours():
+    images = pixels(coloured())
+    out = augment(images, 20, torch.Generator().manual_seed(0))
+    assert out.shape == (40, 3, 20, 20)
+    assert torch.isfinite(out).all()
+    again = augment(images, 20, torch.Generator().manual_seed(0))
+    assert torch.equal(out, again)
+    assert not torch.equal(out, augment(images, 20, torch.Generator().manual_seed(1)))
+
+
+def test_without_augmentation_the_middle_is_taken():
+    images = pixels(coloured())
+    expected = normalise(images[:, :, 2:22, 2:22].float() / 255)
+    torch.testing.assert_close(as_input(images, 20), expected)
+
+
+def test_mirroring_can_be_left_out():
+    column = torch.zeros(8, 3, 20, 20, dtype=torch.uint8)
+    column[..., :10] = 200
+    kept = augment(column, 20, torch.Generator().manual_seed(0), flip=False)
+    assert bool((kept[..., 0] > kept[..., -1]).all())
+    turned = augment(column, 20, torch.Generator().manual_seed(0))
+    assert bool((turned[..., 0] < turned[..., -1]).any())
+
+
+# --- rotation and mixup
+
+
+def test_rotations_are_quarter_turns_and_know_which():
+    images = torch.arange(2 * 3 * 4 * 4, dtype=torch.float32).reshape(2, 3, 4, 4)
+    turned, turn = rotations(images)
+    assert turn.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    for image, k in zip(turned, turn, strict=True):
+        back = torch.rot90(image, -int(k), dims=(1, 2))
+        assert any(torch.equal(back, original) for original in images)
+
+
+def test_rotation_loss_of_a_blind_network_is_that_of_guessing():
+    network = nn.Sequential(nn.Flatten(), nn.Linear(48, 5, bias=False))
+    classifier, turns = nn.Linear(5, 3, bias=False), nn.Linear(5, 4, bias=False)
+    for module in (classifier, turns):
+        nn.init.zeros_(module.weight)
+    loss = rotation_loss(network, classifier, turns, torch.randn(2, 3, 4, 4), torch.tensor([0, 1]), 0.0)
+    assert loss.item() == pytest.approx(0.5 * np.log(3) + 0.5 * np.log(4), rel=1e-6)
+
+
+def test_mixup_of_everything_with_itself_is_plain_training():
+    network, classifier = create("conv4", filters=4).eval(), nn.Linear(4, 3)
+    images, labels = torch.randn(6, 3, 20, 20), torch.tensor([0, 1, 2, 0, 1, 2])
+    plain = nn.functional.cross_entropy(classifier(network(images)), labels)
+    for point in range(len(mixing_points(network)) + 1):
+        for share, partner in ((1.0, torch.randperm(6)), (0.3, torch.arange(6))):
+            mixed = mixup_loss(
+                network, classifier, images, labels, share=share, partner=partner, point=point, smoothing=0.0
+            )
+            assert mixed.item() == pytest.approx(plain.item(), rel=1e-5)
+
+
+def test_mixup_with_a_share_of_none_is_training_on_the_partners():
+    network, classifier = create("conv4", filters=4).eval(), nn.Linear(4, 3)
+    images, labels = torch.randn(6, 3, 20, 20), torch.tensor([0, 1, 2, 0, 1, 2])
+    partner = torch.tensor([3, 4, 5, 1, 2, 0])
+    expected = nn.functional.cross_entropy(classifier(network(images[partner])), labels[partner])
+    for point in (0, 1, 3):
+        mixed = mixup_loss(network, classifier, images, labels, share=0.0, partner=partner, point=point, smoothing=0.0)
+        assert mixed.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_mixing_leaves_no_hook_behind():
+    network, classifier = create("resnet10", filters=4), nn.Linear(32, 2)
+    assert len(mixing_points(network)) == 3
+    with pytest.raises(IndexError):
+        mixup_loss(
+            network,
+            classifier,
+            torch.randn(2, 3, 20, 20),
+            torch.tensor([0, 1]),
+            share=0.5,
+            partner=torch.tensor([0, 7]),
+            point=1,
+            smoothing=0.0,
+        )
+    assert all(not module._forward_hooks for module in network.modules())
+
+
+# --- the loop
+
+
+def test_a_handful_of_images_is_learned_by_heart(tmp_path):
+    recipe = Recipe(**{**SMALL, "options": {"filters": 32}}, epochs=40, augment=False)
+    split = coloured(side=20)
+    epochs = []
+    train(split, None, recipe, tmp_path / "run", after_epoch=epochs.append)
+    # Batch statistics of ten images a class make single epochs waver.
+    assert max(epoch.accuracy for epoch in epochs[-5:]) > 0.95
+    assert epochs[-1].loss < epochs[0].loss / 2
+    assert [epoch.number for epoch in epochs] == list(range(1, 41))
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("options", [{}, {"optimiser": "adam", "learning_rate": 1e-3, "rotation": True, "mixup": 2.0}])
+@pytest.mark.parametrize("stop", [1, 3, 4, 8])
+def test_training_that_was_killed_ends_with_the_same_weights(tmp_path, options, stop):
+    recipe = Recipe(**SMALL, epochs=3, **options)
+    base, val = coloured(), coloured(seed=1)
+    train(base, val, recipe, tmp_path / "whole")
+
+    calls = 0
+
+    def killed(*_):
+        nonlocal calls
+        calls += 1
+        if calls == stop:
+            raise StopError
+
+    with pytest.raises(StopError):
+        train(base, val, recipe, tmp_path / "torn", watch=killed)
+    train(base, val, recipe, tmp_path / "torn")
+    numbers = [(tmp_path / run / "last" / "checkpoint.safetensors").read_bytes() for run in ("whole", "torn")]
+    assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_training_that_was_killed_between_checkpoints_ends_with_the_same_ones(tmp_path, monkeypatch, stop):
+    recipe = Recipe(**SMALL, epochs=3)
+    base, val = coloured(), coloured(seed=1)
+    save, saved = training.save_checkpoint, []
+
+    def killed(path, *content):
+        saved.append(path.name)
+        if len(saved) == stop:
+            raise StopError
+        save(path, *content)
+
+    train(base, val, recipe, tmp_path / "whole")
+    with monkeypatch.context() as patched:
+        patched.setattr(training, "save_checkpoint", killed)
+        with pytest.raises(StopError):
+            train(base, val, recipe, tmp_path / "torn")
+    train(base, val, recipe, tmp_path / "torn")
+    for name in ("last", "best"):
+        files = [tmp_path / run / name / "checkpoint.safetensors" for run in ("whole", "torn")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+        numbers = [len(read_checkpoint(file.parent)[0]["history"]) for file in files]
+        assert numbers[0] == numbers[1]
+
+
+def test_one_process_at_a_time_trains_in_a_folder(tmp_path):
+    recipe = Recipe(**SMALL, epochs=1)
+
+    def second(*_):
+        with pytest.raises(RunError, match="Another process is writing to the folder"):
+            train(coloured(), None, recipe, tmp_path / "run")
+
+    train(coloured(), None, recipe, tmp_path / "run", watch=second)
+
+
+def test_a_file_is_no_folder_for_checkpoints(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(RunError, match="is a file, not a folder: name another"):
+        train(coloured(), None, Recipe(**SMALL, epochs=1), tmp_path / "run")
+
+
+def test_the_best_epoch_is_kept_and_can_be_loaded(tmp_path):
+    recipe = Recipe(**SMALL, epochs=3)
+    val = coloured(seed=1)
+    network = train(coloured(), val, recipe, tmp_path / "run")
+    again, known, about = load_backbone(tmp_path / "run" / "best")
+    assert known == recipe
+    assert len(about["history"]) >= 1
+    history = read_checkpoint(tmp_path / "run" / "last")[0]["history"]
+    best = max(epoch["validation"] for epoch in history)
+    assert about["history"][-1]["validation"] == best
+    features = features_of(network, val.images, recipe.size)
+    np.testing.assert_array_equal(features_of(again, val.images, recipe.size), features)
+    assert features.min() >= 0
+
+
+def test_validation_classes_may_come_after_an_interruption(tmp_path):
+    recipe = Recipe(**SMALL, epochs=3)
+
+    def killed(epoch):
+        raise StopError
+
+    with pytest.raises(StopError):
+        train(coloured(), None, recipe, tmp_path / "run", after_epoch=killed)
+    train(coloured(), coloured(seed=1), recipe, tmp_path / "run")
+    first, *others = (epoch["validation"] for epoch in read_checkpoint(tmp_path / "run" / "last")[0]["history"])
+    assert first is None
+    assert read_checkpoint(tmp_path / "run" / "best")[0]["history"][-1]["validation"] == max(others)
+
+
+def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
+    recipe = Recipe(**SMALL, epochs=1)
+    train(coloured(), None, recipe, tmp_path / "run")
+    with pytest.raises(InputError, match="differs in epochs"):
+        train(coloured(), None, Recipe(**SMALL, epochs=2), tmp_path / "run")
+    with pytest.raises(InputError, match="differs in names"):
+        train(coloured(n_classes=5), None, recipe, tmp_path / "run")
+
+
+def test_a_diverging_loss_is_reported(tmp_path):
+    with pytest.raises(InputError, match="smaller learning rate"):
+        train(coloured(), None, Recipe(**SMALL, epochs=3, learning_rate=1e12), tmp_path / "run")
+
+
+def test_a_single_image_is_not_enough(tmp_path):
+    with pytest.raises(InputError, match="The base classes have a single image"):
+        train(coloured(n_classes=1, per_class=1), None, Recipe(**SMALL, epochs=1), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epochs": 0}, "epochs must be an integer from 1 to"),
+        ({"batch_size": 1}, "batch_size must be an integer from 2 to"),
+        ({"optimiser": "lion"}, "optimiser must be one of sgd, adam"),
+        ({"schedule": "warm"}, "schedule must be one of"),
+        ({"mixup": -1.0}, "mixup must be a number from 0.0 to"),
+    ],
+)
+def test_recipes_are_checked(change, message):
+    with pytest.raises(ParameterError, match=message):
+        Recipe(**change)
+
+
+@pytest.mark.parametrize("cut", [0, 8, 100, -1])
+def test_a_torn_checkpoint_is_refused(tmp_path, cut):
+    train(coloured(), None, Recipe(**SMALL, epochs=1), tmp_path / "run")
+    numbers = tmp_path / "run" / "last" / "checkpoint.safetensors"
+    numbers.write_bytes(numbers.read_bytes()[:cut])
+    with pytest.raises(InputError):
+        read_checkpoint(tmp_path / "run" / "last")
+
+
+def test_few_shot_accuracy_of_clusters_and_of_noise():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(8), 30)
+    clusters = 5 * rng.normal(size=(8, 16))[labels] + rng.normal(size=(240, 16))
+    assert few_shot_accuracy(clusters, labels, clusters.mean(axis=0)) > 0.95
+    noise = rng.normal(size=(240, 16))
+    assert few_shot_accuracy(noise, labels, noise.mean(axis=0)) == pytest.approx(0.2, abs=0.05)
+
+
+# --- checkpoints that someone has edited
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    train(coloured(), None, Recipe(**SMALL, epochs=1), folder)
+    return folder
+
+
+def edited(trained, tmp_path, recipe=None, without=(), **changes):
+    shutil.copytree(trained, tmp_path / "run")
+    for which in ("best", "last"):
+        path = tmp_path / "run" / which / "checkpoint.json"
+        content = json.loads(path.read_text())
+        content["recipe"] = content["recipe"] | recipe if isinstance(recipe, dict) else recipe or content["recipe"]
+        content = {key: value for key, value in (content | changes).items() if key not in without}
+        path.write_text(json.dumps(content))
+    return tmp_path / "run"
+
+
+RECIPES = [
+    {"options": {"filters": 12_000}}, {"options": {"filters": 10**12}}, {"options": {"filters": -4}},
+    {"options": {"filters": 4.5}}, {"options": {"filters": "a"}}, {"options": [1]}, {"options": None},
+    {"options": {"filters": 4, "channels": 10**6}}, {"options": {"x" * 2000: 1}}, {"backbone": ["a"]},
+    {"backbone": "resnet12", "options": {"filters": [1] * 5000}}, {"backbone": "wrn28_10"}, {"backbone": "none"},
+    {"size": "a"}, {"size": 32.5}, {"size": 10**6}, {"size": 8}, {"size": None}, {"augment": "no"}, {"batch_size": 1},
+    {"other": 3}, ["a"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: str(recipe)[:40])
+def test_a_recipe_that_does_not_fit_its_weights_is_one_sentence(trained, tmp_path, monkeypatch, recipe):
+    """Without memory for the network that it describes: 12,000 filters are ten gigabytes."""
+    sizes = []
+
+    def create_and_count(name, **options):
+        network = create(name, **options)
+        sizes.append(sum(x.numel() for x in network.state_dict().values() if not x.is_meta))
+        return network
+
+    monkeypatch.setattr("hotshot.backbones.checkpoints.create", create_and_count)
+    with pytest.raises(HotshotError) as caught:
+        load_encoder(str(edited(trained, tmp_path, recipe) / "best"))
+    assert str(caught.value).isprintable()
+    assert max(sizes, default=0) < 2000
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"history": None}, {"history": 3}, {"names": None}, {"names": 5}, {"without": ("names",)},
+        {"without": ("history",)}, {"without": ("recipe",)}, {"format": "x"},
+        {"version": 9},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_checkpoint_without_its_parts_is_one_sentence(trained, tmp_path, edit):
+    run = edited(trained, tmp_path, **edit)
+    with pytest.raises(InputError, match="checkpoint"):
+        load_encoder(str(run / "best"))
+    with pytest.raises(InputError, match="checkpoint"):
+        train(coloured(), None, Recipe(**SMALL, epochs=2), run)

@@ -1,0 +1,334 @@
+"""Published weights are matched whatever their names, and never in part."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections import Counter
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="weights are PyTorch's")
+save_file = pytest.importorskip("safetensors.torch").save_file
+
+from torch import nn
+
+from bounded import at_most
+from children import forked_child, no_child  # noqa: F401
+from hotshot.backbones import create, weights
+from hotshot.backbones.weights import load_weights
+from hotshot.errors import InputError
+
+SMALL = {
+    "conv4": {"filters": 4},
+    "resnet10": {"filters": 4},
+    "resnet12": {"filters": (4, 6, 8, 10)},
+    "resnet18": {"filters": 4},
+}
+
+
+def renamed(state, prefix):
+    """The same tensors in the same order under names of another program."""
+    layers = list(dict.fromkeys(name.rpartition(".")[0] for name in state))
+    return {
+        f"{prefix}{layers.index(name.rpartition('.')[0])}.{name.rpartition('.')[2]}": x for name, x in state.items()
+    }
+
+
+def features(network, seed=0):
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(seed))
+    with torch.inference_mode():
+        return network.eval()(images)
+
+
+@pytest.fixture(params=SMALL)
+def pair(request):
+    """Two networks of one kind with different weights."""
+    torch.manual_seed(0)
+    return create(request.param, **SMALL[request.param]), create(request.param, **SMALL[request.param])
+
+
+@pytest.mark.parametrize("nest", [None, "state_dict", "state", "params"])
+def test_weights_under_other_names_give_the_same_features(pair, tmp_path, nest):
+    theirs, ours = pair
+    state = renamed(theirs.state_dict(), "module.feature.trunk.")
+    state["classifier.weight"] = torch.zeros(5, 7)
+    torch.save(state if nest is None else {"epoch": 3, nest: state}, tmp_path / "a.tar")
+    report = load_weights(ours, tmp_path / "a.tar")
+    torch.testing.assert_close(features(ours), features(theirs))
+    assert report.left == ("classifier.weight",)
+    assert len({name for name, _ in report.matched}) == len(report.matched)
+    assert "tensors matched" in str(report)
+    assert "classifier.weight" in str(report)
+
+
+def test_safetensors_with_the_same_names_are_read_in_any_order(pair, tmp_path):
+    theirs, ours = pair
+    save_file({name: x.contiguous() for name, x in theirs.state_dict().items()}, tmp_path / "a.safetensors")
+    report = load_weights(ours, tmp_path / "a.safetensors")
+    assert all(mine == other for mine, other in report.matched)
+    torch.testing.assert_close(features(ours), features(theirs))
+
+
+def test_layers_in_another_order_are_refused_not_guessed_at(tmp_path):
+    torch.manual_seed(0)
+    state = renamed(create("resnet10", filters=4).state_dict(), "x.")
+    names = sorted(state, key=lambda name: (state[name].ndim, name))
+    torch.save({name: state[name] for name in names}, tmp_path / "a.pt")
+    with pytest.raises(InputError, match="or its layers in another order"):
+        load_weights(create("resnet10", filters=4), tmp_path / "a.pt")
+
+
+def test_weights_of_another_network_change_nothing(pair, tmp_path):
+    _, ours = pair
+    before = {name: x.clone() for name, x in ours.state_dict().items()}
+    torch.save(nn.Sequential(nn.Conv2d(3, 7, 3), nn.BatchNorm2d(7)).state_dict(), tmp_path / "a.pt")
+    with pytest.raises(InputError, match="weights of another network"):
+        load_weights(ours, tmp_path / "a.pt")
+    assert all(torch.equal(x, before[name]) for name, x in ours.state_dict().items())
+
+
+# --- the layout of Chen et al. 2019, whose modules register layers twice
+
+
+class ConvBlock(nn.Module):
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.C, self.BN = nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs)
+        self.relu, self.pool = nn.ReLU(), nn.MaxPool2d(2)
+        self.parametrized_layers = [self.C, self.BN, self.relu, self.pool]
+        self.trunk = nn.Sequential(*self.parametrized_layers)
+
+    def forward(self, x):
+        return self.trunk(x)
+
+
+class SimpleBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride, twice):
+        super().__init__()
+        self.C1, self.BN1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.C2, self.BN2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)
+        self.relu1, self.relu2 = nn.ReLU(), nn.ReLU()
+        layers = [self.C1, self.C2, self.BN1, self.BN2]
+        self.parametrized_layers = nn.ModuleList(layers) if twice else layers
+        self.changes = inputs != outputs
+        if self.changes:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+            self.BNshortcut = nn.BatchNorm2d(outputs)
+
+    def forward(self, x):
+        y = self.BN2(self.C2(self.relu1(self.BN1(self.C1(x)))))
+        return self.relu2(y + (self.BNshortcut(self.shortcut(x)) if self.changes else x))
+
+
+def closer_look(name, twice=True):
+    """A network of that program, with statistics as training leaves them."""
+    torch.manual_seed(0)
+    if name == "conv4":
+        layers = [ConvBlock(3 if i == 0 else 4, 4) for i in range(4)]
+    else:
+        layers = [nn.Conv2d(3, 4, 7, 2, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+        widths = [4, 4, 8, 16, 32]
+        layers += [SimpleBlock(widths[i], widths[i + 1], 1 if i == 0 else 2, twice) for i in range(4)]
+        layers += [nn.AdaptiveAvgPool2d(1)]
+    network = nn.Module()
+    network.trunk = nn.Sequential(*layers, nn.Flatten())
+    network.forward = network.trunk.forward
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for x in (module.weight.data, module.bias.data, module.running_mean, module.running_var):
+                x.copy_(0.5 + torch.rand(len(x)))
+    return network
+
+
+@pytest.mark.parametrize(
+    ("name", "twice", "prefix"),
+    [("conv4", True, ""), ("resnet10", True, "feature."), ("resnet10", False, "module.feature.")],
+)
+def test_layers_that_a_file_holds_twice_count_once(tmp_path, name, twice, prefix):
+    theirs, ours = closer_look(name, twice), create(name, filters=4)
+    state = {f"{prefix}{key}": x for key, x in theirs.state_dict().items()}
+    state["classifier.weight"] = torch.zeros(7, 9)
+    torch.save({"epoch": 399, "state": state}, tmp_path / "best_model.tar")
+    report = load_weights(ours, tmp_path / "best_model.tar")
+    torch.testing.assert_close(features(ours), features(theirs))
+    assert len(report.matched) == len([x for x in ours.state_dict() if "num_batches" not in x])
+    assert ("trunk.0.trunk.0.weight" in " ".join(report.left)) == (name == "conv4")
+    # Also where a file has two copies of the numbers instead of two names for them.
+    torch.save({key: x.clone() for key, x in state.items()}, tmp_path / "copied.tar")
+    assert load_weights(create(name, filters=4), tmp_path / "copied.tar") == report
+
+
+@pytest.mark.parametrize(
+    ("name", "twice", "trained"),
+    [("conv4", True, 0), ("conv4", True, 2), ("resnet10", True, 3), ("resnet10", False, 0)],
+)
+def test_normalisations_that_are_equal_to_each_other_are_no_copies(tmp_path, name, twice, trained):
+    theirs, ours = closer_look(name, twice), create(name, filters=4)
+    for module in [x for x in theirs.modules() if isinstance(x, nn.BatchNorm2d)][trained:]:
+        module.reset_parameters()
+    torch.save({"state": theirs.state_dict()}, tmp_path / "best_model.tar")
+    load_weights(ours, tmp_path / "best_model.tar")
+    torch.testing.assert_close(features(ours), features(theirs))
+
+
+@pytest.mark.parametrize(("block", "changed"), [(0, ["C.weight"]), (1, ["BN.bias"]), (3, ["C.weight", "BN.weight"])])
+def test_two_copies_of_a_layer_that_differ_are_refused(tmp_path, block, changed):
+    state = {name: x.clone() for name, x in closer_look("conv4").state_dict().items()}
+    for name in changed:
+        state[f"trunk.{block}.{name}"] += 1
+    torch.save({"state": state}, tmp_path / "a.tar")
+    ours = create("conv4", filters=4)
+    before = {name: x.clone() for name, x in ours.state_dict().items()}
+    with pytest.raises(InputError, match="it holds the weights of another network, or"):
+        load_weights(ours, tmp_path / "a.tar")
+    assert all(torch.equal(x, before[name]) for name, x in ours.state_dict().items())
+
+
+# --- files
+
+
+class Attack:
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return os.mkdir, (self.marker,)
+
+
+def test_a_file_that_would_run_something_is_refused(tmp_path):
+    torch.save({"state_dict": {"a": Attack(tmp_path / "marker")}}, tmp_path / "a.pt")
+    (tmp_path / "b.pt").write_bytes(pickle.dumps(Attack(tmp_path / "marker")))
+    for name in ("a.pt", "b.pt"):
+        with pytest.raises(InputError, match=rf"{name} (asks to call posix.mkdir|is not a valid file of weights)"):
+            load_weights(create("conv4", filters=4), tmp_path / name)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_brain_floats_are_read_as_numbers(tmp_path):
+    torch.manual_seed(0)
+    theirs, ours = create("conv4", filters=4).bfloat16(), create("conv4", filters=4)
+    save_file({f"x.{name}": x for name, x in theirs.state_dict().items()}, tmp_path / "a.safetensors")
+    load_weights(ours, tmp_path / "a.safetensors")
+    assert torch.equal(ours.blocks[2].conv.weight, theirs.blocks[2].conv.weight.float())
+
+
+def test_a_truncated_file_is_one_sentence(tmp_path):
+    state = create("conv4", filters=4).state_dict()
+    torch.save(state, tmp_path / "a.pt")
+    torch.save(state, tmp_path / "b.pt", _use_new_zipfile_serialization=False)
+    save_file(state, tmp_path / "c.safetensors")
+    for path in list(tmp_path.iterdir()):
+        data = path.read_bytes()
+        for keep in (4, 100, len(data) // 2, len(data) - 9):
+            path.write_bytes(data[:keep])
+            with pytest.raises(InputError, match=path.name) as caught:
+                load_weights(create("conv4", filters=4), path)
+            assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("forked_child")
+def test_hostile_files_are_one_sentence(tmp_path):
+    endless = {}
+    endless["state"] = endless
+    huge = torch.zeros(1).expand(2**40)
+    unreal = torch.zeros(3, device="meta")
+    for i, content in enumerate((endless, {"a.weight": huge, "b.weight": huge}, {"a": unreal}, [1, 2])):
+        torch.save(content, tmp_path / f"{i}.pt")
+        with pytest.raises(InputError, match=rf"{i}.pt holds (no weights by name|weights of 8.8 TB)"):
+            load_weights(create("conv4", filters=4), tmp_path / f"{i}.pt")
+    with zipfile.ZipFile(tmp_path / "bomb.pt", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("archive/data.pkl", bytes(2**28 + 1))
+    with pytest.raises(InputError, match=r"bomb.pt holds members of .* it is damaged or hostile"):
+        load_weights(create("conv4", filters=4), tmp_path / "bomb.pt")
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", b"<html>", b"PK\x03\x04junk", b"\x80\x02}.", b"words\n" * 99])
+def test_a_file_without_weights_is_one_sentence(tmp_path, content):
+    (tmp_path / "a.pt").write_bytes(content)
+    with pytest.raises(InputError, match=r"a[.]pt"):
+        load_weights(create("conv4", filters=4), tmp_path / "a.pt")
+    with pytest.raises(InputError, match="There is no file"):
+        load_weights(create("conv4", filters=4), tmp_path / "none.pt")
+
+
+def archive_of(path, pickled):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (("data.pkl", pickled), ("version", b"3\n"), ("byteorder", b"little")):
+            archive.writestr(f"archive/{name}", content)
+
+
+def stream_of(path, pickled):
+    first = (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    path.write_bytes(b"".join(pickle.dumps(x, 2) for x in first) + pickled + pickle.dumps([], 2))
+
+
+STATE = b"\x80\x02}q\x00X\x0a\x00\x00\x00state_dict"
+PICKLES = {
+    "a dictionary in itself": STATE + b"h\x00s.",
+    "a list in itself": b"\x80\x02]q\x00h\x00a.",
+    "six gigabytes": b"\x80\x02cbuiltins\nbytearray\n\x8a\x05\x00\x00\x00\x66\x01\x85R.",
+    "text of as many": b"\x80\x04\x8d\x00\x00\x00\x66\x01\x00\x00\x00.",
+    "a memo of two billion": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "a list ten to the forty": b"\x80\x02]q\x00K\x01a0"
+    + b"".join(b"](" + b"h%c" % (i - 1) * 10 + b"eq%c0" % i for i in range(1, 40))
+    + b"h\x27.",
+    "a hundred thousand lists": b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".",
+}
+
+
+@pytest.mark.usefixtures("forked_child")
+@pytest.mark.parametrize("write", [archive_of, stream_of])
+@pytest.mark.parametrize("trap", PICKLES)
+def test_pickles_that_never_end_or_ask_for_memory_are_one_sentence(tmp_path, write, trap):
+    """Read by a process with limits, as users have it; this one takes next to nothing."""
+    write(tmp_path / "a.pt", PICKLES[trap])
+    with at_most(2**24), pytest.raises(InputError, match=r"a[.]pt (is not a valid|is truncated|holds no|would take)"):
+        load_weights(create("conv4", filters=4), tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}], ids=["archive", "stream"])
+def test_other_objects_saved_with_the_weights_are_ignored(tmp_path, form):
+    theirs, ours = create("conv4", filters=4), create("conv4", filters=4)
+    optimiser = torch.optim.Adam(theirs.parameters())
+    theirs(torch.zeros(2, 3, 32, 32)).sum().backward()
+    optimiser.step()
+    beside = {
+        "epoch": 3, "losses": [0.5, 0.25], "names": ["a", "b"], "device": torch.device("cpu"),
+        "type": torch.float8_e5m2, "shape": torch.Size([2, 3]), "seen": {1, 2}, "optimiser": optimiser.state_dict(),
+        "none": None, "sparse": [torch.eye(3).to_sparse()], "parameters": list(theirs.parameters()),
+        "count": Counter("ab"), "best": np.float64(0.5),
+    }  # fmt: skip
+    torch.save({**beside, "model": {"state_dict": theirs.state_dict()}}, tmp_path / "a.pt", **form)
+    load_weights(ours, tmp_path / "a.pt")
+    for name, x in theirs.state_dict().items():
+        assert "num_batches" in name or torch.equal(ours.state_dict()[name], x)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_weights_of_every_precision_are_read_and_scalars_stay_such(tmp_path, dtype):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(2.0))
+            self.layer = nn.Linear(3, 2)
+
+    torch.manual_seed(0)
+    theirs, ours = Scaled().to(dtype), Scaled()
+    torch.save(theirs.state_dict(), tmp_path / "a.pt")
+    load_weights(ours, tmp_path / "a.pt")
+    for name, x in theirs.state_dict().items():
+        assert torch.equal(ours.state_dict()[name], x.float())
+
+
+def test_many_layers_that_differ_are_compared_once_each(tmp_path, monkeypatch):
+    numbers = torch.arange(3000.0)
+    kinds = ("weight", "bias", "running_mean", "running_var")
+    torch.save({f"l{i}.{kind}": numbers[i : i + 4] for i in range(2000) for kind in kinds}, tmp_path / "a.pt")
+    seen = []
+    monkeypatch.setattr(weights, "_content", lambda layer, real=weights._content: seen.append(1) or real(layer))
+    with pytest.raises(InputError, match="has no layer for"):
+        load_weights(create("conv4", filters=4), tmp_path / "a.pt")
+    assert len(seen) == 2000

@@ -1,0 +1,292 @@
+"""Extraction: the features of the encoder, with where they come from, also after an interruption."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+
+Image = pytest.importorskip("PIL.Image", reason="extraction of images needs the extra images")
+
+from hotshot.encoders import encoder as encoders
+from hotshot.encoders import extract, read_images
+from hotshot.encoders.encoder import image_encoder, text_encoder
+from hotshot.encoders.extraction import part_of
+from hotshot.errors import InputError, ParameterError, RunError
+from hotshot.files import open_features, read_features
+
+SIDE = 16
+
+
+def means(images):
+    return images.mean(axis=(1, 2), dtype=np.float64)
+
+
+def mean_colour(run=means, size=SIDE):
+    """An encoder whose features are known: the mean of each channel."""
+    return image_encoder("means", "means", run, size, {"size": size})
+
+
+def lengths(texts):
+    return np.array([[len(text), text.count("a"), 1.0] for text in texts])
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch):
+    monkeypatch.setattr(encoders, "AT_ONCE", encoders.AT_ONCE)
+    for kind in ("texts", "images"):
+        monkeypatch.setitem(encoders.AT_ONCE, kind, 7)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Thirty images of three classes."""
+    rng = np.random.default_rng(0)
+    for i in range(30):
+        path = tmp_path / "pictures" / ("ant", "bee", "cat")[i // 10] / f"{i:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, size=(SIDE, SIDE, 3)).astype(np.uint8)).save(path)
+    return tmp_path / "pictures"
+
+
+def paths(pictures):
+    return sorted(pictures.rglob("*.png"))
+
+
+def expected(pictures):
+    return means(read_images(paths(pictures), SIDE))
+
+
+class StopError(Exception):
+    pass
+
+
+def stop_at(*numbers):
+    def watch(name, done, total):
+        if done in numbers:
+            raise StopError
+
+    return watch
+
+
+def interrupted(pictures, out, encoder, at=7):
+    with pytest.raises(StopError):
+        extract(pictures, encoder, out, watch=stop_at(at))
+    return part_of(out / "all.safetensors")
+
+
+def test_features_labels_and_provenance_are_written(pictures, tmp_path):
+    seen = []
+    (done,) = extract(pictures, mean_colour(), tmp_path / "out", watch=lambda *now: seen.append(now))
+    assert (done.path, done.n_inputs, done.n_classes, done.corrupt) == (tmp_path / "out" / "all.safetensors", 30, 3, ())
+    assert 0 < done.share_in_encoder < 1
+    assert seen == [("all", n, 30) for n in (7, 14, 21, 28, 30)]
+    features = read_features(done.path)
+    np.testing.assert_allclose(features.X, expected(pictures), rtol=1e-5)
+    assert features.y.tolist() == ["ant"] * 10 + ["bee"] * 10 + ["cat"] * 10
+    assert features.about["extractor"] == "means"
+    assert features.about["source"]["name"] == "pictures"
+    assert features.about["network"]["probe"] == list(mean_colour().probe)
+    assert list(features.ids) == [path.relative_to(pictures).as_posix() for path in paths(pictures)]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".lock", "all.safetensors"]
+
+
+@pytest.mark.parametrize(("side", "shown"), [(16, 16), (100, 64)])
+def test_a_thumbnail_of_each_image_is_kept(pictures, tmp_path, side, shown):
+    Image.new("RGB", (side, side), (255, 0, 0)).save(paths(pictures)[4])
+    (done,) = extract(pictures, mean_colour(size=side), tmp_path / "out")
+    thumbnails = open_features(done.path).columns["thumbnail"]
+    images = [np.asarray(Image.open(BytesIO(data))) for data in thumbnails]
+    assert {image.shape for image in images} == {(shown, shown, 3)}
+    np.testing.assert_allclose(images[4].mean(axis=(0, 1)), (255, 0, 0), atol=12)
+    assert len(thumbnails[4]) < 1000
+
+
+def test_each_split_has_its_file(pictures, tmp_path):
+    for name, split in (("ant", "train"), ("bee", "train"), ("cat", "test")):
+        (pictures / split).mkdir(exist_ok=True)
+        (pictures / name).rename(pictures / split / name)
+    done = extract(pictures, mean_colour(), tmp_path / "out")
+    assert [(one.path.stem, one.n_inputs, one.n_classes) for one in done] == [("base", 20, 2), ("novel", 10, 1)]
+
+
+@pytest.mark.parametrize("stop", [7, 14, 28])
+def test_an_interrupted_extraction_resumes_and_computes_nothing_twice(pictures, tmp_path, stop):
+    seen = []
+
+    def run(images):
+        seen.append(len(images))
+        return means(images)
+
+    encoder = mean_colour(run)
+    seen.clear()
+    interrupted(pictures, tmp_path / "out", encoder, at=stop)
+    assert sum(seen) == stop
+    (done,) = extract(pictures, encoder, tmp_path / "out")
+    assert sum(seen) == 30
+    features = read_features(done.path)
+    np.testing.assert_allclose(features.X, expected(pictures), rtol=1e-5)
+    assert len(open_features(done.path).columns["thumbnail"]) == 30
+
+
+@pytest.mark.parametrize("cut", [5, 12, 780, 7 * 780, 9 * 780 + 1])
+def test_rows_that_were_cut_are_computed_again_in_the_batches_they_had(pictures, tmp_path, cut):
+    # Of real networks only the last bits of a row depend on the others of its batch.
+    encoder = replace(mean_colour(), run=lambda images: means(images) - means(images).mean(axis=0))
+    part = interrupted(pictures, tmp_path / "cut", encoder, at=14)
+    part.write_bytes(part.read_bytes()[:-cut])
+    (resumed,) = extract(pictures, encoder, tmp_path / "cut")
+    (whole,) = extract(pictures, encoder, tmp_path / "whole")
+    np.testing.assert_array_equal(read_features(resumed.path).X, read_features(whole.path).X)
+
+
+@pytest.mark.parametrize("change", ["network", "name", "image"])
+def test_another_extraction_does_not_go_on_with_what_was_begun(pictures, tmp_path, change):
+    interrupted(pictures, tmp_path / "out", mean_colour())
+    encoder = mean_colour((lambda images: 2 * means(images)) if change == "network" else means)
+    if change == "name":
+        encoder = replace(encoder, about={**encoder.about, "extractor": "other"})
+    if change == "image":
+        paths(pictures)[0].write_bytes(paths(pictures)[1].read_bytes())
+    (done,) = extract(pictures, encoder, tmp_path / "out")
+    np.testing.assert_allclose(read_features(done.path).X, encoder.run(read_images(paths(pictures), SIDE)), rtol=1e-5)
+
+
+def test_what_someone_has_edited_is_not_used(pictures, tmp_path):
+    part = interrupted(pictures, tmp_path / "out", mean_colour(), at=14)
+    header, _, rows = part.read_bytes().partition(b"\n")
+    for changed in (header.replace(b'"width": 3', b'"width": 5'), b"", b"\xff" * 360, json.dumps({}).encode()):
+        part.write_bytes(changed + b"\n" + rows)
+        (done,) = extract(pictures, mean_colour(), tmp_path / "out")
+        np.testing.assert_allclose(read_features(done.path).X, expected(pictures), rtol=1e-5)
+        done.path.unlink()
+
+
+def test_corrupt_images_are_all_named_and_the_others_stay_extracted(pictures, tmp_path):
+    broken, seen = [paths(pictures)[i] for i in (3, 29)], []
+
+    def run(images):
+        seen.append(len(images))
+        return means(images)
+
+    encoder, rows = mean_colour(run), expected(pictures)
+    for path in broken:
+        path.write_bytes(b"<html>")
+    message = r"has 2 corrupt images, ant/03.png \(its format .*\), cat/29.png .*skip-corrupt\); the others stay extra"
+    with pytest.raises(InputError, match=message):
+        extract(pictures, encoder, tmp_path / "out")
+    seen.clear()
+    (done,) = extract(pictures, encoder, tmp_path / "out", skip_corrupt=True)
+    assert sum(seen) == 6 + 1  # The rest of the two batches with corrupt images.
+    assert (done.n_inputs, done.corrupt) == (28, ("ant/03.png", "cat/29.png"))
+    features = read_features(done.path)
+    np.testing.assert_allclose(features.X, np.delete(rows, [3, 29], axis=0), rtol=1e-5)
+    assert len(features.ids) == len(open_features(done.path).columns["thumbnail"]) == 28
+
+
+def test_a_corrupt_image_that_was_repaired_is_extracted(pictures, tmp_path):
+    whole, path = paths(pictures)[3].read_bytes(), paths(pictures)[3]
+    path.write_bytes(whole[:-9] + bytes(9))
+    size = path.stat().st_size
+    path.write_bytes(b"<html>".ljust(size))
+    with pytest.raises(InputError, match="has 1 corrupt image"):
+        extract(pictures, mean_colour(), tmp_path / "out")
+    path.write_bytes(whole)
+    (done,) = extract(pictures, mean_colour(), tmp_path / "out")
+    np.testing.assert_allclose(read_features(done.path).X, expected(pictures), rtol=1e-5)
+
+
+def test_features_that_are_not_numbers_or_change_their_width_are_refused(pictures, tmp_path):
+    broken = replace(mean_colour(), run=lambda images: means(images) * float("nan"))
+    with pytest.raises(InputError, match="means returned NaN or infinity: check its weights"):
+        extract(pictures, broken, tmp_path / "out")
+    shrinking = replace(mean_colour(), run=lambda images: means(images)[:, :2])
+    with pytest.raises(InputError, match=r"must return features \(7, 3\) of 7 images"):
+        extract(pictures, shrinking, tmp_path / "out")
+
+
+def test_one_extraction_at_a_time_writes_to_a_folder(pictures, tmp_path):
+    def second(name, done, total):
+        with pytest.raises(RunError, match="Another process is writing to the folder"):
+            extract(pictures, mean_colour(), tmp_path / "out")
+
+    (done,) = extract(pictures, mean_colour(), tmp_path / "out", watch=second)
+    np.testing.assert_allclose(read_features(done.path).X, expected(pictures), rtol=1e-5)
+
+
+def test_a_full_disk_is_one_sentence_and_what_was_done_is_kept(pictures, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hotshot.encoders.extraction.os.fsync", full)
+        with pytest.raises(InputError, match="part cannot be written: No space left on device: free disk space and re"):
+            extract(pictures, mean_colour(), tmp_path / "out")
+    assert extract(pictures, mean_colour(), tmp_path / "out")[0].n_inputs == 30
+
+
+def test_complete_features_stay_and_those_of_others_are_refused(pictures, tmp_path):
+    (first,) = extract(pictures, mean_colour(), tmp_path / "out")
+    before = first.path.read_bytes()
+    part_of(first.path).write_bytes(b"left by a process that was killed")
+    (again,) = extract(pictures, mean_colour(), tmp_path / "out")
+    assert (again.n_inputs, again.n_classes, again.seconds) == (30, 3, None)
+    assert first.path.read_bytes() == before
+    assert not part_of(first.path).exists()
+    # The last bits of features are those of the processor.
+    assert extract(pictures, mean_colour(lambda x: 1.00001 * means(x)), tmp_path / "out")[0].seconds is None
+    other = mean_colour(lambda images: 2 * means(images))
+    with pytest.raises(ParameterError, match="exists, from other images or another encoder: pass --force to overwrite"):
+        extract(pictures, other, tmp_path / "out")
+    (forced,) = extract(pictures, other, tmp_path / "out", force=True)
+    np.testing.assert_allclose(read_features(forced.path).X, 2 * expected(pictures), rtol=1e-5)
+
+
+# --- texts
+
+
+def test_texts_keep_their_order_labels_and_ids(tmp_path):
+    texts, labels = ['so, a "quote"', "über", "aaa"] * 5, ["x", "y", "x"] * 5
+    encoder = text_encoder("lengths", "lengths", lengths)
+    (done,) = extract(texts, encoder, tmp_path, labels=labels, name="mails.csv")
+    assert (done.path.name, done.n_inputs, done.n_classes) == ("mails.safetensors", 15, 2)
+    features = read_features(done.path)
+    np.testing.assert_array_equal(features.X, lengths(texts))
+    assert features.y.tolist() == labels
+    assert (list(features.texts), list(features.ids)) == (texts, [str(i) for i in range(15)])
+    (done,) = extract(["a", "b"], encoder, tmp_path, ids=["mail 7", "mail 9"], name="other")
+    features = read_features(done.path, labelled=False)
+    assert features.y is None
+    assert list(features.ids) == ["mail 7", "mail 9"]
+    with pytest.raises(ParameterError, match="exists, from other texts or another encoder"):
+        extract(texts, encoder, tmp_path, labels=labels[1:] + labels[:1], name="mails.csv")
+
+
+def test_texts_resume_too(tmp_path):
+    seen = []
+
+    def embed(texts):
+        seen.extend(texts)
+        return lengths(texts)
+
+    encoder, texts = text_encoder("lengths", "lengths", embed), ["a" * i for i in range(20)]
+    with pytest.raises(StopError):
+        extract(texts, encoder, tmp_path, watch=stop_at(14))
+    seen.clear()
+    (done,) = extract(texts, encoder, tmp_path)
+    assert seen == texts[14:]
+    np.testing.assert_array_equal(read_features(done.path, labelled=False).X, lengths(texts))
+
+
+@pytest.mark.parametrize("inputs", ["questions.csv", []])
+def test_an_encoder_of_texts_needs_texts(tmp_path, inputs):
+    with pytest.raises(ParameterError, match="lengths needs a list of texts that is not empty"):
+        extract(inputs, text_encoder("lengths", "lengths", lengths), tmp_path)
+
+
+def test_an_encoder_of_images_needs_a_dataset(tmp_path):
+    with pytest.raises(ParameterError, match="means needs a folder or archive of images, got list"):
+        extract(["a.png"], mean_colour(), tmp_path)

@@ -1,0 +1,163 @@
+"""The cache of decoded images: made once, whole or not at all, and made again when the images change."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("PIL", reason="images need Pillow")
+
+from image_copies import PACKERS, as_folder, class_folders, jpeg, mini_caches
+
+from conftest import real_data
+from hotshot.errors import InputError, ParameterError
+from hotshot.images.decode import decode, squares
+from hotshot.images.layouts import open_dataset
+
+
+def split_of(path, **options):
+    return next(iter(open_dataset(path, **options).splits.values()))
+
+
+@pytest.fixture
+def decoded_once(monkeypatch):
+    return lambda: monkeypatch.setattr("hotshot.images.decode._make", lambda *_: pytest.fail("decoded again"))
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar.gz", "zip"])
+def test_decoded_images_are_the_squares_in_order(tmp_path, kind):
+    split = split_of(PACKERS[kind](tmp_path, class_folders(("a", "b", "c"), each=50)))
+    steps = []
+    decoded = decode(split, 12, tmp_path / "cache", progress=lambda done, total: steps.append((done, total)))
+    assert (decoded.images.shape, decoded.images.dtype) == ((150, 12, 12, 3), np.uint8)
+    np.testing.assert_array_equal(decoded.images, squares(split.images, 12)[0])
+    np.testing.assert_array_equal(decoded.labels, split.labels)
+    assert (decoded.names, decoded.corrupt) == (("a", "b", "c"), ())
+    assert steps == [(64, 150), (128, 150), (150, 150)]
+    assert isinstance(decoded.images, np.memmap)
+
+
+def test_arrays_of_the_right_size_are_kept_pixel_by_pixel(tmp_path):
+    split = split_of(as_folder(tmp_path, mini_caches()))
+    images = decode(split, 84, tmp_path / "cache").images
+    np.testing.assert_array_equal(images, [np.asarray(image.read()) for image in split.images])
+    assert decode(split, 32, tmp_path / "cache").images.shape == (6, 32, 32, 3)
+
+
+def test_a_cache_is_used_again_whatever_lies_beside_the_images(tmp_path, decoded_once):
+    path = as_folder(tmp_path, class_folders())
+    first = [decode(split_of(path), size, path / ".cache") for size in (16, 20)]
+    (path / "notes.txt").write_bytes(b"x")
+    decoded_once()
+    for size, decoded in zip((16, 20), first, strict=True):
+        again = decode(split_of(path), size, path / ".cache")
+        np.testing.assert_array_equal(again.images, decoded.images)
+        np.testing.assert_array_equal(again.labels, decoded.labels)
+
+
+def test_it_is_made_again_when_an_image_changes(tmp_path):
+    path = as_folder(tmp_path, class_folders() | {"ant/ant0.jpg": jpeg(1).ljust(2000)})
+    before = np.array(decode(split_of(path), 16, tmp_path / "cache").images)
+    # The same name and size, and other pixels.
+    image = path / "ant" / "ant0.jpg"
+    image.write_bytes(jpeg(77).ljust(2000))
+    later = time.time() + 5
+    os.utime(image, (later, later))
+    assert not np.array_equal(decode(split_of(path), 16, tmp_path / "cache").images[0], before[0])
+    (path / "ant" / "ant9.jpg").write_bytes(jpeg(5))
+    assert len(decode(split_of(path), 16, tmp_path / "cache")) == 7
+
+
+@pytest.mark.parametrize("damage", ["pixels.bin", "header.json"])
+@pytest.mark.parametrize("how", ["truncated", "absent", "other"])
+def test_a_damaged_cache_is_made_again(tmp_path, damage, how):
+    split = split_of(as_folder(tmp_path, class_folders()))
+    expected = np.array(decode(split, 16, tmp_path / "cache").images)
+    (place,) = (tmp_path / "cache").iterdir()
+    file = place / damage
+    if how == "absent" and damage != "header.json":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-5] if how == "truncated" else b"{}")
+    np.testing.assert_array_equal(decode(split, 16, tmp_path / "cache").images, expected)
+    assert json.loads((place / "header.json").read_text())["corrupt"] == {}
+
+
+def test_corrupt_images_stop_decoding_unless_they_are_to_be_skipped(tmp_path, decoded_once):
+    files = class_folders(each=4)
+    path = as_folder(tmp_path, files | {"ant/ant1.jpg": b"<html>", "bee/bee3.jpg": files["bee/bee3.jpg"][:-100]})
+    message = (
+        r"copy-all has 2 corrupt images, ant/ant1.jpg \(its format is unknown or its start is damaged\), "
+        r"bee/bee3.jpg \(.*runcated.*\): replace them, or .*--skip-corrupt\); the others stay decoded"
+    )
+    with pytest.raises(InputError, match=message):
+        decode(split_of(path), 16, tmp_path / "cache")
+    decoded_once()
+    split = split_of(path, skip_corrupt=True)
+    decoded = decode(split, 16, tmp_path / "cache")
+    assert decoded.corrupt == ("ant/ant1.jpg", "bee/bee3.jpg")
+    assert decoded.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    np.testing.assert_array_equal(decoded.images, squares([split.images[i] for i in (0, 2, 3, 4, 5, 6)], 16)[0])
+    # What was left out before is not forgotten by one who does not skip.
+    with pytest.raises(InputError, match=message):
+        decode(split_of(path), 16, tmp_path / "cache")
+
+
+def test_a_class_that_loses_all_its_images_is_refused(tmp_path):
+    path = as_folder(tmp_path, class_folders(each=1) | {"cow/1.jpg": b"x"})
+    with pytest.raises(InputError, match="copy-all has no readable image of class 'cow'"):
+        decode(split_of(path, skip_corrupt=True), 16, tmp_path / "cache")
+
+
+def test_a_file_that_vanishes_is_named_and_read_when_it_is_back(tmp_path):
+    path = as_folder(tmp_path, class_folders())
+    split = split_of(path)
+    (path / "bee" / "bee2.jpg").rename(tmp_path / "kept.jpg")
+    with pytest.raises(InputError, match=r"1 corrupt image, bee/bee2.jpg \(it cannot be read, No such file"):
+        decode(split, 16, tmp_path / "cache")
+    shutil.copy2(tmp_path / "kept.jpg", path / "bee" / "bee2.jpg")
+    assert len(decode(split, 16, tmp_path / "cache")) == len(split)
+
+
+def test_an_interrupted_decoding_leaves_nothing_and_leftovers_are_removed(tmp_path):
+    split = split_of(as_folder(tmp_path, class_folders()))
+
+    def interrupt(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        decode(split, 16, tmp_path / "cache", progress=interrupt)
+    assert list((tmp_path / "cache").iterdir()) == []
+    decode(split, 16, tmp_path / "cache")
+    (place,) = (tmp_path / "cache").iterdir()
+    (place / "header.json").write_text("{}")
+    part = place.with_name(f".{place.name[:60]}.0123abcd.part")
+    part.mkdir()
+    (part / "pixels.bin").write_bytes(b"x")
+    assert len(decode(split, 16, tmp_path / "cache")) == 6
+    assert list((tmp_path / "cache").iterdir()) == [place]
+
+
+@pytest.mark.parametrize("size", [0, 7, 5000, 84.0, True, "84", None])
+def test_invalid_sizes_are_refused(tmp_path, size):
+    with pytest.raises(ParameterError, match="size must be an integer from 8 to 2048"):
+        decode(split_of(as_folder(tmp_path, class_folders())), size, tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
+    (tmp_path / "cache").write_bytes(b"x")
+    with pytest.raises(InputError, match="cannot be written"):
+        decode(split_of(as_folder(tmp_path, class_folders())), 16, tmp_path / "cache")
+
+
+def test_real_images_decode_to_themselves(tmp_path):
+    split = open_dataset(real_data("miniimagenet/val.tar")).splits["val"]
+    decoded = decode(split, 84, tmp_path)
+    assert (decoded.images.shape, decoded.corrupt) == ((3200, 84, 84, 3), ())
+    for i in (0, 1234, 3199):
+        np.testing.assert_array_equal(decoded.images[i], np.asarray(split.images[i].read()))
