@@ -16,7 +16,8 @@ from matplotlib.patches import Ellipse
 from hotshot import HOTClassifier
 from hotshot.bank import PreparedBase
 from hotshot.bank.embedded import load_bank
-from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.method.hot import FittedTasks, fit_tasks
+from hotshot.method.low_level import class_plan
 
 COLOURS = ("#1b6ca8", "#c8553d", "#3d8b5f")
 GREY = "#8a8f98"
@@ -29,6 +30,7 @@ class Task:
 
     base: PreparedBase
     fitted: FittedTasks
+    epsilon: float
     classes: list[str]
     support: np.ndarray
     queries: np.ndarray
@@ -44,10 +46,8 @@ def banking_task(classes: tuple[str, ...] = ("top_up_failed", "request_refund", 
     support = place(np.stack([of_class[row] for of_class in samples]))
     rest = [np.delete(of_class, row, axis=0) for of_class in samples]
     labels = np.repeat(np.arange(len(classes)), [len(of_class) for of_class in rest])
-    fitted = fit_tasks(
-        base, support[None], np.arange(len(classes))[None], method, n_classes=len(classes), keep_low_plans=True
-    )
-    return Task(base, fitted, list(classes), support, place(np.concatenate(rest)), labels)
+    fitted = fit_tasks(base, support[None], np.arange(len(classes))[None], method, n_classes=len(classes))
+    return Task(base, fitted, method.epsilon, list(classes), support, place(np.concatenate(rest)), labels)
 
 
 def plain(name: str) -> str:
@@ -76,8 +76,7 @@ def draw_low_level(task: Task) -> Figure:
     cost = task.fitted.transfer.cost[0].sum(1)
     figure, both = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for axes, b, which in zip(both, (cost.argmin(), cost.argmax()), ("nearest", "farthest"), strict=True):
-        plan = task.fitted.transfer.low_plans[b][0]  # type: ignore[index]
-        plan = plan[plan.sum(1) > 0]  # without padding
+        plan = class_plan(task.base, task.support[None], int(b), task.epsilon)[0]
         order = np.argsort(plan.argmax(1), kind="stable")
         columns = [plain(name) for name in task.classes]
         title = f"Low-level plan, {which} base class:\n{plain(task.base.names[b])}"

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from hotshot import HOTClassifier
-from hotshot.arrays import like, to_numpy
 from hotshot.bank import BaseClasses, Space
 from hotshot.bank.covariances import Dense
 from hotshot.method.calibration import calibrate
-from hotshot.method.heads import HEADS
-from hotshot.method.heads.problem import HeadProblem, Training, head_problem
-from hotshot.method.hierarchy import transfer_weights
+from hotshot.method.heads import HEADS, Training
+from hotshot.method.heads.bound import HeadProblem, head_problem
+from hotshot.method.high_level import transfer_weights
 
 RAGGED = (7, 12, 3, 30, 1, 13)
 
@@ -49,16 +48,20 @@ def method_with(**changes):
 
 def transfer_of(base, targets, **changes):
     """Transfer under the published parameters, with changes."""
-    keep_low_plans = changes.pop("keep_low_plans", False)
     published = {"cost": "hierarchical", "epsilon": 0.01, "cost_scale": "published", "n_retrieved": None}
-    return transfer_weights(base, targets, method_with(**{**published, **changes}), keep_low_plans)
+    return transfer_weights(base, targets, method_with(**{**published, **changes}))
 
 
 def gaussians_of(base, targets, labels, weights, **changes):
     """Calibrated Gaussians with a mix of 0.7, with changes; every class has as many shots as targets."""
-    alike = to_numpy(labels)[:, :, None] == to_numpy(labels)[:, None, :]
-    shots = like(alike.sum(axis=-1).astype(float), targets)
+    shots = np.sum(labels[:, :, None] == labels[:, None, :], axis=-1).astype(targets.dtype)
     return calibrate(base, targets, labels, shots, weights, method_with(**{"mix": 0.7, **changes}))
+
+
+def dense_covariances(base, gaussians):
+    """Covariances (tasks, G, V, V) of calibrated Gaussians, with alpha."""
+    factor = gaussians.alpha_factor
+    return gaussians.mixed_covariances(base) + (0 if factor is None else factor @ factor.T)
 
 
 def training_of(base, gaussians, support, labels, *, n_classes, seeds=None, **changes):
@@ -74,7 +77,7 @@ def problem_of(*arrays, **settings):
 
 
 def heads_of(*arrays, **settings):
-    """The fitted heads of `training_of`."""
+    """Theta, convergence and slopes of the heads of `training_of`."""
     training = training_of(*arrays, **settings)
     return HEADS[training.method.head].fit(training)
 
@@ -128,7 +131,7 @@ def random_problem(n_classes=3, width=4, per_class=1, shots=1, tasks=2, spread=1
 def random_theta(problem, scale=1.0, seed=3):
     """Random weights and intercepts (tasks, N, V + 1)."""
     tasks, _, width = problem.points.shape
-    return scale * np.random.default_rng(seed).normal(size=(tasks, problem.n_classes, width))
+    return scale * np.random.default_rng(seed).normal(size=(tasks, problem.members.shape[2], width))
 
 
 def probabilities(theta, queries):

@@ -24,10 +24,9 @@ from hotshot.files.reading import FORMATS, Format
 from hotshot.files.roles import features_from_arrays
 from hotshot.images.decode import EncodedImage
 from hotshot.images.layouts import LAYOUTS, Contents, open_dataset
-from hotshot.method.calibration import MEAN_RULES, Joint
+from hotshot.method.calibration import MEAN_RULES, MeanRule
 from hotshot.method.heads import HEADS, Head
-from hotshot.method.heads.problem import FittedHeads
-from hotshot.method.hierarchy import COSTS, ClassCost, Cost
+from hotshot.method.learned_cost import COSTS, Cost
 from hotshot.paper import EXPERIMENTS, Experiment, FeatureSet, Findings, Setting
 
 BANK = ragged_bank(spread=0.8)
@@ -36,12 +35,12 @@ SUPPORT, LABELS = X[::12], Y[::12]
 
 
 def test_a_cost_is_a_function_and_a_line(monkeypatch):
-    def farthest(base, targets, epsilon, near, keep_low_plans):
+    def farthest(base, targets):
         """The nearest mean costs most."""
         distances = np.linalg.norm(base.means[None, :, None] - targets[:, None], axis=3)
-        return ClassCost(distances.max() - distances)
+        return distances.max() - distances
 
-    monkeypatch.setitem(COSTS, "farthest", Cost(farthest, over_targets=False, proxy="farthest"))
+    monkeypatch.setitem(COSTS, "farthest", Cost(farthest))
     model = HOTClassifier(BANK, cost="farthest", epsilon=0.1).fit(SUPPORT, LABELS)
     near = HOTClassifier(BANK, cost="euclidean", epsilon=0.1).fit(SUPPORT, LABELS)
     assert model.transfer_weights_.argmax(axis=1).tolist() != near.transfer_weights_.argmax(axis=1).tolist()
@@ -63,11 +62,11 @@ def test_a_cost_that_is_not_in_the_table_is_refused():
 
 
 def test_a_mean_rule_brings_its_own_share_to_the_explanation(monkeypatch):
-    def own(base, borrowed, method):
+    def own(base, lent, targets, shots, method):
         """Nothing is lent to the means."""
-        return Joint(borrowed.targets, np.ones_like(borrowed.shots), borrowed.weights)
+        return targets
 
-    monkeypatch.setitem(MEAN_RULES, "own", own)
+    monkeypatch.setitem(MEAN_RULES, "own", MeanRule(own))
     model = HOTClassifier(BANK, mean_rule="own").fit(SUPPORT, LABELS)
     np.testing.assert_allclose(model.calibrated_means_, model.transform_(SUPPORT), atol=1e-12)
     assert "100% of its mean comes from its own samples" in str(model.explain())
@@ -90,7 +89,7 @@ def test_a_head_is_a_function_and_a_line(monkeypatch):
         """W = mu, c = -|mu|^2 / 2: the nearest calibrated mean."""
         means = training.gaussians.means
         intercepts = -np.sum(means**2, axis=2, keepdims=True) / 2
-        return FittedHeads(np.concatenate([means, intercepts], axis=2), np.ones(len(means), dtype=bool))
+        return np.concatenate([means, intercepts], axis=2), np.ones(len(means), dtype=bool), None
 
     monkeypatch.setitem(HEADS, "nearest-mean", Head(fit_nearest_mean))
     model = HOTClassifier(BANK, head="nearest-mean").fit(SUPPORT, LABELS)

@@ -24,8 +24,7 @@ from few_shot_problems import (
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
 from hotshot.bank import covariances
 from hotshot.bank.covariances import Dense, Factored, Joined, diagonal
-from hotshot.method.calibration import head_covariances
-from hotshot.method.heads.problem import logit_covariances, through_covariances
+from hotshot.method.heads.bound import bound_objective
 
 B, TASKS, N = len(RAGGED), 2, 3
 FORMS = ("auto", "dense", "factored", "mixed", "diagonal", "pooled", "low-rank")
@@ -276,11 +275,10 @@ def test_heads_of_approximations_are_those_of_the_same_matrices_dense(form, alph
     for one in (base, replace(base, covariances=Dense(matrices))):
         gaussians = gaussians_of(one, support, labels, weights, alpha=alpha, alpha_rule=alpha_rule)
         problems.append(problem_of(one, gaussians, support, labels, n_classes=3, n_generated=9, support_weight=2, C=1))
-    W = np.random.default_rng(0).normal(size=(3, 3, 6))
-    (a, lent_a), (b, lent_b) = (logit_covariances(problem, W) for problem in problems)
-    np.testing.assert_allclose(a, b, atol=1e-12)
-    gradients = [through_covariances(p, a, lent) for p, lent in zip(problems, (lent_a, lent_b), strict=True)]
-    np.testing.assert_allclose(*gradients, atol=1e-12)
+    theta = np.random.default_rng(0).normal(size=(3, 3, 7))
+    a, b = (bound_objective(problem, theta) for problem in problems)
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-12)
+    np.testing.assert_allclose(a.gradient, b.gradient, atol=1e-11)
 
 
 # --- predictions do not depend on the exact form --------------------------------------------------------------
@@ -336,9 +334,9 @@ def test_both_ways_of_multiplying_are_among_these():
         support, labels = random_tasks(base, shots=(3, 3, 3, 3))
         for alpha in (0.0, 0.21):
             gaussians = gaussians_of(base, support, labels, random_weights(3, B, 12), alpha=alpha)
-            stack, mixing = head_covariances(base, gaussians)
-            assert (mixing is not None) == mixes
-            assert len(stack.variances) == (B + (alpha > 0)) if mixes else stack.matrices.shape[1] == 12
+            problem = problem_of(base, gaussians, support, labels, n_classes=4)
+            assert (problem.mixing is not None) == mixes
+            assert problem.covariances is base.covariances or problem.covariances.matrices.shape[1] == 12
 
 
 # Unnormalised features in single precision: the optimiser stops within a thousandth of the minimum.

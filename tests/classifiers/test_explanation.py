@@ -18,7 +18,6 @@ from hotshot.bank.embedded import load_bank
 from hotshot.errors import InputError
 from hotshot.evaluation.tasks import Episodes
 from hotshot.method.heads import HEADS, Head
-from hotshot.method.heads.problem import FittedHeads
 
 WIDTH = 6
 BANKS = {dtype: ragged_bank(width=WIDTH, dtype=dtype) for dtype in (np.float32, np.float64)}
@@ -146,7 +145,7 @@ def test_a_head_without_slopes_leaves_all_in_the_rest(monkeypatch):
     def fit_means(training):
         means = training.gaussians.means
         theta = np.concatenate([means, np.zeros_like(means[..., :1])], axis=2)
-        return FittedHeads(theta, np.ones(len(means), dtype=bool))
+        return theta, np.ones(len(means), dtype=bool), None
 
     monkeypatch.setitem(HEADS, "means", Head(fit_means))
     X, y, queries = task()

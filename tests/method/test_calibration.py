@@ -9,7 +9,9 @@ import pytest
 
 from few_shot_problems import (
     RAGGED,
+    dense_covariances,
     gaussians_of,
+    method_with,
     plain_space,
     prepared_bank,
     problem_of,
@@ -18,10 +20,9 @@ from few_shot_problems import (
     random_theta,
     random_weights,
 )
-from hotshot.arrays import like, to_numpy
 from hotshot.bank import BaseClasses
 from hotshot.bank.covariances import Dense
-from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, head_covariances, prior_certainty
+from hotshot.method.calibration import MEAN_RULES, automatic_mix, class_targets, own_parts, own_shares, prior_certainty
 from hotshot.method.heads.bound import bound_objective
 
 B = len(RAGGED)
@@ -57,19 +58,19 @@ def random_case(base, shots=(1, 2), n_tasks=2):
     return targets, labels, random_weights(n_tasks, B, targets.shape[1])
 
 
-def in_library(xp, base, *arrays):
-    reference = xp.asarray([0.0], dtype=xp.float64)
-    return base.to(reference), *(like(x, reference) for x in arrays)
-
-
 @pytest.mark.parametrize("rule", MEAN_RULES)
-def test_means_and_covariances_follow_the_rule(xp, rule):
+def test_means_and_covariances_follow_the_rule(rule):
     base = prepared_bank()
     targets, labels, weights = random_case(base)
-    there, *arrays = in_library(xp, base, targets, labels, weights)
-    got = gaussians_of(there, *arrays, mean_rule=rule, mix=0.6, n_retrieved=3)
-    means, covariances = to_numpy(got.means), to_numpy(got.covariances(there))
-    assert got.shift is None
+    got = gaussians_of(base, targets, labels, weights, mean_rule=rule, mix=0.6, n_retrieved=3)
+    means, covariances = got.means, dense_covariances(base, got)
+    every_shot = np.sum(labels[:, :, None] == labels[:, None], axis=2)
+    method = method_with(mean_rule=rule, mix=0.6, n_retrieved=3)
+    shares = own_shares(base, targets, every_shot, weights, method)
+    np.testing.assert_allclose(
+        own_parts(base, targets, every_shot, method) + own_parts(base, 2 * targets, every_shot, method),
+        own_parts(base, 3 * targets, every_shot, method), rtol=1e-9, atol=1e-12,
+    )  # fmt: skip
     for t in range(2):
         for n in range(3):
             borrowed = sum(weights[t, b, n] * base.means[b] for b in range(B))
@@ -86,16 +87,15 @@ def test_means_and_covariances_follow_the_rule(xp, rule):
             if rule.startswith("posterior"):
                 line = targets[t, n] - borrowed
                 share = line @ (means[t, n] - borrowed) / (line @ line)
-            np.testing.assert_allclose(to_numpy(got.own_share)[t, n], share, rtol=1e-9)
+            np.testing.assert_allclose(shares[t, n], share, rtol=1e-9)
 
 
-def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class(xp):
+def test_the_automatic_mix_of_a_gaussian_follows_the_shots_of_its_class():
     base = prepared_bank()
     targets, labels, weights = random_case(base)
     prior = 0.7 * B * (B - 3) / ((B + 1) * (B - 1))
     mix = prior / (prior + 0.3 * np.array([[1, 2, 2], [1, 2, 2]]))
-    there, *arrays = in_library(xp, base, targets, labels, weights)
-    means = to_numpy(gaussians_of(there, *arrays, mean_rule="mix", mix="auto").means)
+    means = gaussians_of(base, targets, labels, weights, mean_rule="mix", mix="auto").means
     for t in range(2):
         for n in range(3):
             borrowed = weights[t, :, n] @ base.means
@@ -117,41 +117,41 @@ def test_a_mix_of_zero_keeps_the_targets_and_a_mix_of_one_the_base():
 
 @pytest.mark.parametrize(("rule", "added"), [("entries", 0.21 * np.ones((6, 6))), ("diagonal", 0.21 * np.eye(6))])
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
-def test_alpha_is_added_in_the_original_axes(xp, rule, added, mean_rule):
+def test_alpha_is_added_in_the_original_axes(rule, added, mean_rule):
     base = prepared_bank()
-    there, *arrays = in_library(xp, base, *random_case(base))
-    plain = gaussians_of(there, *arrays, mean_rule=mean_rule)
-    shifted = gaussians_of(there, *arrays, mean_rule=mean_rule, alpha=0.21, alpha_rule=rule)
-    extra = to_numpy(shifted.covariances(there) - plain.covariances(there))
+    case = random_case(base)
+    plain = gaussians_of(base, *case, mean_rule=mean_rule)
+    shifted = gaussians_of(base, *case, mean_rule=mean_rule, alpha=0.21, alpha_rule=rule)
+    extra = dense_covariances(base, shifted) - dense_covariances(base, plain)
     axes = base.transform.axes
     np.testing.assert_allclose(axes @ extra @ axes.T, np.broadcast_to(added, extra.shape), atol=1e-10)
-    np.testing.assert_array_equal(to_numpy(shifted.means), to_numpy(plain.means))
+    np.testing.assert_array_equal(shifted.means, plain.means)
 
 
 def test_alpha_entries_on_fewer_axes_is_the_projection():
     base = ragged_bank().prepare(plain_space(n_components=3))
     case = random_case(base)
-    plain, shifted = (gaussians_of(base, *case, alpha=alpha).covariances(base) for alpha in (0.0, 0.5))
+    plain, shifted = (dense_covariances(base, gaussians_of(base, *case, alpha=alpha)) for alpha in (0.0, 0.5))
     axes = base.transform.axes
     expected = axes.T @ np.full((6, 6), 0.5) @ axes
     np.testing.assert_allclose(shifted - plain, np.broadcast_to(expected, plain.shape), atol=1e-10)
 
 
-def test_class_targets_are_the_means_of_their_support_samples(xp):
+def test_class_targets_are_the_means_of_their_support_samples():
     rng = np.random.default_rng(0)
     labels = np.array([[0, 0, 1, 2, 2, 2], [2, 1, 0, 1, 1, 2]])
     support = rng.normal(size=(2, 6, 4))
-    got, shots = class_targets(xp.asarray(support), xp.asarray(labels), 3)
+    got, shots = class_targets(support, labels, 3)
     for t in range(2):
         for c in range(3):
             own = [x for x, label in zip(support[t], labels[t], strict=True) if label == c]
-            np.testing.assert_allclose(to_numpy(got)[t, c], sum(own) / len(own), rtol=1e-12)
-            assert to_numpy(shots)[t, c] == len(own)
+            np.testing.assert_allclose(got[t, c], sum(own) / len(own), rtol=1e-12)
+            assert shots[t, c] == len(own)
 
 
-def test_automatic_mix_falls_with_the_shots(xp):
-    got = automatic_mix(xp.asarray([[1.0, 2.0, 5.0]], dtype=xp.float64))
-    np.testing.assert_allclose(to_numpy(got), [[0.7, 0.7 / 1.3, 0.7 / 2.2]], rtol=1e-12)
+def test_automatic_mix_falls_with_the_shots():
+    got = automatic_mix(np.array([[1.0, 2.0, 5.0]]))
+    np.testing.assert_allclose(got, [[0.7, 0.7 / 1.3, 0.7 / 2.2]], rtol=1e-12)
 
 
 def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no_mean():
@@ -175,32 +175,29 @@ def test_the_certainty_of_a_prior_grows_with_its_classes_and_few_classes_lend_no
 @pytest.mark.parametrize(("shots", "dense"), [((2, 1, 3), True), ((3, 2, 2), False), ((9, 9, 9), False)])
 def test_covariances_are_dense_where_there_are_no_more_gaussians_than_base_classes(shots, dense):
     base = prepared_bank()
-    gaussians = gaussians_of(base, *random_case(base, shots), alpha=0.3)
-    stack, mixing = head_covariances(base, gaussians)
-    expected = gaussians.covariances(base)
+    support, labels, weights = random_case(base, shots)
+    gaussians = gaussians_of(base, support, labels, weights)
+    problem = problem_of(base, gaussians, support, labels, n_classes=len(shots))
+    assert (problem.mixing is None) == dense
     if dense:
-        assert mixing is None
-        np.testing.assert_allclose(stack.matrices, expected)
+        np.testing.assert_allclose(problem.covariances.matrices, gaussians.mixed_covariances(base))
     else:
-        assert stack.count == B + 1
-        mixed = stack.mixtures(mixing.reshape(-1, B + 1)).reshape(expected.shape)
-        np.testing.assert_allclose(mixed, expected, rtol=1e-10, atol=1e-12)
+        assert problem.covariances is base.covariances
 
 
-@pytest.mark.parametrize("objective", [bound_objective])
 @pytest.mark.parametrize("alpha_rule", ["entries", "diagonal"])
 @pytest.mark.parametrize("mean_rule", MEAN_RULES)
 @pytest.mark.parametrize("alpha", [0.0, 0.21])
-def test_both_forms_give_the_same_head(xp, objective, alpha_rule, mean_rule, alpha):
+def test_both_forms_give_the_same_head(alpha_rule, mean_rule, alpha):
     base = prepared_bank()
     support, labels, weights = random_case(base, shots=(3, 2, 4))
-    there, support, labels, weights = in_library(xp, base, support, labels, weights)
     settings = {"mean_rule": mean_rule, "alpha": alpha, "alpha_rule": alpha_rule}
-    gaussians = gaussians_of(there, support, labels, weights, **settings)
-    mixed = problem_of(there, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0)
+    gaussians = gaussians_of(base, support, labels, weights, **settings)
+    mixed = problem_of(base, gaussians, support, labels, n_classes=3, n_generated=50, support_weight=2.0, C=1.0)
     assert mixed.mixing is not None
-    dense = replace(mixed, covariances=Dense(gaussians.covariances(there)), mixing=None)
-    theta = like(random_theta(mixed), support)
-    a, b = objective(mixed, theta), objective(dense, theta)
-    np.testing.assert_allclose(to_numpy(a.value), to_numpy(b.value), rtol=1e-10)
-    np.testing.assert_allclose(to_numpy(a.gradient), to_numpy(b.gradient), rtol=1e-8, atol=1e-8)
+    dense = Dense(dense_covariances(base, gaussians))
+    dense = replace(mixed, covariances=dense, mixing=None, ray=None, variances=None)
+    theta = random_theta(mixed)
+    a, b = bound_objective(mixed, theta), bound_objective(dense, theta)
+    np.testing.assert_allclose(a.value, b.value, rtol=1e-10)
+    np.testing.assert_allclose(a.gradient, b.gradient, rtol=1e-8, atol=1e-8)

@@ -28,11 +28,11 @@ from hotshot.classifiers.rival import plain_transform
 from hotshot.classifiers.suggestions import Suggestions, suggest
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
 from hotshot.labels import joined_labels
-from hotshot.method.calibration import class_targets, own_parts
-from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.method import Method
+from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
-from hotshot.method.hierarchy import COSTS
-from hotshot.method.parameters import Method
+from hotshot.method.hot import FittedTasks, fit_tasks, targets_of
+from hotshot.method.learned_cost import COSTS
 from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
 from hotshot.transport import count_statuses
@@ -95,7 +95,7 @@ class CalibratedClassifier(FewShotClassifier):
         base : PreparedBase
             The bank in the space of this classifier.
         method : Method
-            Parameters for ``hotshot.method.fit.fit_tasks``.
+            Parameters for ``hotshot.method.hot.fit_tasks``.
         """
         if not isinstance(self.base, BaseClasses):
             raise ParameterError(f"{type(self).__name__} has no calibrated Gaussians without base classes: pass base.")
@@ -103,8 +103,8 @@ class CalibratedClassifier(FewShotClassifier):
 
     def _parts(self, bank: BaseClasses, settings: Mapping[str, Any]) -> tuple[PreparedBase, Method]:
         base, method = bank.prepare(self._space(settings)), self._method(settings)
-        if not base.buckets and method.cost in COSTS and COSTS[method.cost].needs_samples:
-            proxy = COSTS[method.cost].proxy
+        proxy = COSTS[method.cost].proxy if method.cost in COSTS else None
+        if not base.buckets and proxy is not None:
             warnings.warn(
                 f"The base classes keep no samples, which cost='{method.cost}' needs: cost='{proxy}' is used instead.",
                 NoSamplesWarning,
@@ -164,8 +164,9 @@ class CalibratedClassifier(FewShotClassifier):
         self.support_, self.support_labels_ = X.copy(), names[labels]
         self._keep(base, method, fitted, names, labels)
         shots = np.bincount(labels)[labels].astype(support.dtype)[None]
-        lent = fitted.transfer.weights[..., labels] if method.per == "class" else fitted.transfer.weights
-        self.own_parts_ = own_parts(base, support, shots, lent, method)[0]
+        self.own_parts_ = own_parts(base, support, shots, method)[0]
+        targets, _, shots = targets_of(support, labels[None], method, len(names))
+        self.own_share_ = own_shares(base, targets, shots, fitted.transfer.weights, method)[0]
         self.known_ = self._describe_classes(bank, base, support, labels)
         if joined is not None or bank.can_hold_out or bank.choices:
             self._learn_thresholds(bank, support[0], settings, joined)
@@ -185,14 +186,13 @@ class CalibratedClassifier(FewShotClassifier):
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
         self.transfer_weights_ = transfer.weights[0].T
         self.target_labels_ = names[gaussians.labels[0]]
-        self.calibrated_means_, self.own_share_ = gaussians.means[0], gaussians.own_share[0]
+        self.calibrated_means_ = gaussians.means[0]
         self.learned_cost_ = transfer.cost[0]
         self.plan_ = None if transfer.plan is None else transfer.plan[0]
-        statuses = [s for s in (transfer.low_status, transfer.high_status) if s is not None]
-        self.status_counts_ = count_statuses(np.concatenate([np.ravel(s) for s in statuses])) if statuses else {}
+        self.status_counts_ = count_statuses(transfer.statuses)
         self.base_means_, self.base_names_ = base.means, base.names
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
-        self.spectrum_ = gaussians.typical_spectrum(base)[0]
+        self.spectrum_ = gaussians.spectrum(base)
 
     def _describe_classes(
         self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray

@@ -12,7 +12,7 @@ import numpy as np
 from hotshot.classifiers import explanation_views as views
 from hotshot.errors import InputError
 from hotshot.formatting import count, quoted, whole_percentage, with_interval
-from hotshot.method.heads.problem import symmetric_penalty
+from hotshot.method.heads.bound import symmetric_penalty
 from hotshot.model.attribution import TrainedOn
 from hotshot.transport.costs import cosine
 

@@ -16,12 +16,13 @@ from hotshot.classifiers.parameters import (
     POSITIVE,
     POWERS,
     NameIn,
+    StrOptions,
     parameter,
     published,
 )
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
-from hotshot.method.hierarchy import NEAREST
+from hotshot.method.high_level import NEAREST
 
 SHARED = (
     "base", "power", "normalize", "n_components", "alpha", "alpha_rule", "head", "n_generated",
@@ -86,7 +87,7 @@ class FreeLunchClassifier(CalibratedClassifier):
     normalize: str | None = published("normalize", CENTRED, None)
     n_components: float | int | None = published("n_components", *AXES)
     alpha: float | str = published("alpha", NOT_NEGATIVE, AUTO)
-    alpha_rule: str = published("alpha_rule", NameIn(ALPHA_RULES))
+    alpha_rule: str = published("alpha_rule", StrOptions(set(ALPHA_RULES)))
     head: str = published("head", NameIn(HEADS))
     n_generated: int = published("n_generated", COUNT, AUTO)
     support_weight: float = published("support_weight", NOT_NEGATIVE, AUTO)

@@ -30,7 +30,7 @@ from hotshot.arrays import one_thread, slices
 from hotshot.bank import BaseClasses
 from hotshot.bank.space import LEAST_HELD_OUT
 from hotshot.intervals import class_interval
-from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.method.hot import FittedTasks, fit_tasks
 from hotshot.version import __version__
 
 # Parameters that do not affect what is learned on held-out classes.

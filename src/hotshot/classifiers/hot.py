@@ -29,7 +29,8 @@ from hotshot.classifiers.parameters import (
 from hotshot.errors import InputError
 from hotshot.method.calibration import ALPHA_RULES, MEAN_RULES
 from hotshot.method.heads import HEADS
-from hotshot.method.hierarchy import COST_SCALES, COSTS, NEAREST
+from hotshot.method.high_level import NEAREST
+from hotshot.method.learned_cost import COST_SCALES, COSTS
 
 AXES = Interval(Real, 0, 1, closed="neither"), COUNT, None
 
@@ -204,7 +205,7 @@ class HOTClassifier(CalibratedClassifier):
     mean_rule: str = parameter("auto", NameIn(MEAN_RULES, "auto"))
     mix: float | str = parameter("auto", SHARE, AUTO)
     alpha: float = parameter(0.0, NOT_NEGATIVE)
-    alpha_rule: str = parameter("entries", NameIn(ALPHA_RULES))
+    alpha_rule: str = parameter("entries", StrOptions(set(ALPHA_RULES)))
     per: str = parameter("class", StrOptions({"class", "sample"}))
     head: str = parameter("bound", NameIn(HEADS))
     n_generated: int | str = parameter("auto", COUNT, AUTO)

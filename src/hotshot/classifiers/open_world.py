@@ -12,9 +12,9 @@ from hotshot.bank import BaseClasses, PreparedBase
 from hotshot.classifiers.confidence import LEVELS, SCORED_QUERIES, fit_temperature
 from hotshot.classifiers.rival import require_samples
 from hotshot.errors import ParameterError
-from hotshot.method.fit import FittedTasks, calibrate_tasks
-from hotshot.method.joint import OldClasses, balance, logits, train_new, train_old
-from hotshot.method.parameters import Method
+from hotshot.method import Method
+from hotshot.method.heads.joint import OldClasses, balance, logits, train_new, train_old
+from hotshot.method.hot import FittedTasks, calibrate_tasks
 from hotshot.model.two_covariances import KnownClasses
 
 
@@ -88,7 +88,7 @@ def fit_with_base(
     all_names = np.concatenate([bank.names, names])
     order = np.argsort(all_names, kind="stable")
     theta = np.concatenate([old.theta, _shifted(new.theta, shift)])[order]
-    fitted = FittedTasks(theta[None], np.array([new.converged]), transfer, gaussians, new.slopes[None])
+    fitted = FittedTasks(theta[None], np.array([new.converged]), new.slopes[None], transfer, gaussians)
     is_new = order >= len(bank.names)
     return Joined(all_names[order], is_new, fitted, shift, new.beside, base_head, temperature, old)
 

@@ -34,10 +34,10 @@ from hotshot.errors import (
 )
 from hotshot.evaluation.journal import CALIBRATION_BINS, Chunk, Record
 from hotshot.evaluation.tasks import CHUNK_TASKS, GENERALISED, OPEN, Episodes, OpenTask, Task
-from hotshot.method.fit import fit_tasks
+from hotshot.method import Method
 from hotshot.method.heads import HEADS
-from hotshot.method.hierarchy import COSTS
-from hotshot.method.parameters import Method
+from hotshot.method.hot import fit_tasks
+from hotshot.method.learned_cost import COSTS
 from hotshot.transport import count_statuses
 
 # Entries of the dense covariances of the tasks that are fitted together.
@@ -111,12 +111,10 @@ class BatchedRunner:
         tempered = logits.astype(np.float64)
         if self.confidence is not None:
             tempered /= self.confidence.temperatures_of(self.base, support, labels)[:, None, None]
-        transfer = fitted.transfer
-        statuses = [np.ravel(s) for s in (transfer.low_status, transfer.high_status) if s is not None]
         return Predictions(
             list(np.argmax(logits, axis=2) == answers),
             list(np.max(softmax(tempered, axis=2), axis=2)),
-            {int(s): n for s, n in count_statuses(np.concatenate(statuses)).items()} if statuses else {},
+            {int(s): n for s, n in count_statuses(fitted.transfer.statuses).items()},
             int(np.sum(~fitted.converged)),
         )
 

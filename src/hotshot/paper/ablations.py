@@ -7,7 +7,7 @@ from hotshot.classifiers import FreeLunchClassifier, HOTClassifier
 from hotshot.evaluation import MethodResult
 from hotshot.evaluation.results import AHEAD, verdict
 from hotshot.evaluation.tables import Cell, Table, percent
-from hotshot.method.hierarchy import FREE_LUNCH_NEIGHBOURS
+from hotshot.method.high_level import FREE_LUNCH_NEIGHBOURS
 from hotshot.paper.figures import lines
 from hotshot.paper.findings import FAILS, HOLDS, UNDECIDED, Claim, Findings, claim, gap, leads, listed, paired
 from hotshot.paper.published import ROW_NAMES, published

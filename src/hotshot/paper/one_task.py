@@ -13,6 +13,7 @@ from hotshot.evaluation import mean_interval
 from hotshot.evaluation.tables import Number, Table, interval, percent
 from hotshot.formatting import readable
 from hotshot.method.heads.sampled import generate_features
+from hotshot.method.low_level import class_plan
 from hotshot.paper import figures
 from hotshot.paper.cross_domain import NEARER, other_bases
 from hotshot.paper.findings import Findings, claim
@@ -123,13 +124,13 @@ def run_nearest(setting: Setting) -> Findings:
 def run_samples(setting: Setting) -> Findings:
     """Low-level weights of the samples of the largest lender, for two novel classes of the first one-shot task."""
     base = setting.features.base
-    found = setting.fit_task(HOTClassifier(base), keep_low_plans=True)
-    transfer = found.fitted.transfer
-    largest = int(transfer.weights[0][:, 0].argmax())
+    model = HOTClassifier(base)
+    found = setting.fit_task(model)
+    largest = int(found.fitted.transfer.weights[0][:, 0].argmax())
     classes = np.unique(found.task.support_labels)
-    # Rows beyond the samples of a class are padding. Columns of a plan sum to 1/N; weights sum to 1.
-    plan = transfer.low_plans[largest][0, : base.counts[largest]]  # type: ignore[index]
-    weights = setting.ways * np.asarray(plan).T
+    # Columns of a plan sum to 1/N; weights sum to 1.
+    plan = class_plan(found.prepared, found.support[None], largest, model.parts()[1].epsilon)
+    weights = setting.ways * plan[0].T
     name = str(base.names[largest])
     figure = figures.sample_weights(
         {f"for {readable(label)}": row for label, row in zip(classes[:2], weights[:2], strict=True)},
@@ -208,11 +209,11 @@ def generate(setting: Setting, model: HOTClassifier | FreeLunchClassifier, index
     gaussians = found.fitted.gaussians
     features = generate_features(
         np.asarray(gaussians.means[0]),
-        # Without alpha, which the shift factor adds.
+        # Without alpha, which the factor adds.
         np.asarray(gaussians.mixed_covariances(found.prepared)[0]),
         np.full(setting.ways, PER_CLASS),
         np.random.default_rng(setting.seed),
-        None if gaussians.shift is None else gaussians.shift.factor,
+        gaussians.alpha_factor,
     )
     queries = setting.features.X[found.task.query].astype(setting.features.base.dtype, copy=False)
     chosen = np.argmax(found.fitted.decision(found.prepared.transform(queries)[None])[0], axis=1)

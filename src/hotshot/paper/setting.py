@@ -16,7 +16,7 @@ from hotshot.evaluation import Evaluation, MethodResult, evaluate
 from hotshot.evaluation.journal import estimator_to_json
 from hotshot.evaluation.runner import Watcher
 from hotshot.evaluation.tasks import Episodes, Task, labels_hash
-from hotshot.method.fit import FittedTasks, fit_tasks
+from hotshot.method.hot import FittedTasks, fit_tasks
 from hotshot.paper.published import POWERS, published_dataset
 
 EVALUATIONS = "evaluations"
@@ -135,17 +135,15 @@ class Setting:
         model = HOTClassifier(self.features.base if base is None else base)
         return model.fit(self.features.X[task.support], task.support_labels)
 
-    def fit_task(
-        self, model: HOTClassifier | FreeLunchClassifier, index: int = 0, *, keep_low_plans: bool = False
-    ) -> FittedTask:
-        """Fit a method to a one-shot task, with the Gaussians and low-level plans that an estimator does not keep."""
+    def fit_task(self, model: HOTClassifier | FreeLunchClassifier, index: int = 0) -> FittedTask:
+        """Fit a method to a one-shot task, with the Gaussians that an estimator does not keep."""
         task = self.task(index)
         X = self.features.X[task.support].astype(self.features.base.dtype, copy=False)
         prepared, method = model.parts()
         support, labels = prepared.transform(X), np.unique(task.support_labels, return_inverse=True)[1]
         fitted = fit_tasks(
             prepared, support[None], labels[None], method,
-            n_classes=self.ways, seeds=[self.seed], keep_low_plans=keep_low_plans,
+            n_classes=self.ways, seeds=[self.seed],
         )  # fmt: skip
         return FittedTask(task, prepared, support, labels, fitted)
 

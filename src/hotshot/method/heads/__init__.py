@@ -1,11 +1,14 @@
-"""Heads: the N-way linear classifier trained on the support samples and the calibrated Gaussians."""
+"""Heads, eq. 12: the N-way linear classifier trained on the support samples and the calibrated Gaussians."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hotshot.method.heads.bound import fit_bound
-from hotshot.method.heads.problem import FittedHeads, Training
+import numpy as np
+
+from hotshot.method.heads.bound import Training, fit_bound
 from hotshot.method.heads.sampled import fit_sampled
+
+__all__ = ["HEADS", "Head", "Training"]
 
 
 @dataclass(frozen=True)
@@ -14,13 +17,14 @@ class Head:
 
     Attributes
     ----------
-    fit : function
-        Trains the heads of a batch of tasks.
+    fit : function of a Training
+        Returns theta (tasks, N, V + 1), which tasks converged (tasks,), and the derivatives of the loss in the logits
+        of the calibrated means and the support samples (tasks, G + S, N), or None if it has none.
     in_batches : bool
         Whether many tasks are fitted together in less time than one by one.
     """
 
-    fit: Callable[[Training], FittedHeads]
+    fit: Callable[[Training], tuple[np.ndarray, np.ndarray, np.ndarray | None]]
     in_batches: bool = True
 
 

@@ -1,81 +1,265 @@
-r"""The bound head: Jensen's closed form of the expected cross-entropy.
+r"""The bound head: eq. 12 with Jensen's closed form of the expected cross-entropy in place of generated features.
 
 .. math::
-    E[-\log p_y] = E \log \sum_j e^{z_j - z_y} \le \log \sum_j \exp(m_j - m_y + v_j / 2),
+    \min_{W, c} \sum_g n_g \log \sum_j \exp(m_j - m_y + v_j / 2) + \sum_n u\, \ell(W x_n + c, y_n)
+    + \frac{1}{2C} \lVert W \rVert^2,
 
-with m the logits of the mean and v_j the variance of z_j - z_y, :math:`A_{jj} + A_{yy} - 2 A_{jy}`. It is
-convex in the weights and needs no samples.
+because :math:`E[-\log p_y] = E \log \sum_j e^{z_j - z_y}` is at most the first term, with m the logits of the mean of
+Gaussian g and v_j the variance of z_j - z_y, :math:`A_{jj} + A_{yy} - 2 A_{jy}` for the covariance
+:math:`A = W \Sigma_g W^\top` of the logits. It is convex in the weights and needs no samples. Each Gaussian of a class
+with K of them represents n_generated / K features, as in the sampled head.
+
+The Hessian is approximately, class by class, a multiple of the pooled base covariance, which is diagonal in the axes of
+the bank, plus the penalty, plus one rank-one term ("ray") per point: h x x', with x the point and h = n p (1 - p) for
+weight n and probability p. The optimiser starts from that metric. On normalised features of 640 dimensions a task takes
+about ten evaluations.
 """
 
-from hotshot.arrays import Array, is_single, namespace, small_identity
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from hotshot.arrays import one_hot
+from hotshot.bank import PreparedBase
+from hotshot.bank.covariances import Covariances, Dense, Factored, diagonal
 from hotshot.errors import ParameterError
-from hotshot.method.heads.problem import (
-    FittedHeads,
-    HeadProblem,
-    LocalModel,
-    Training,
-    assemble,
-    head_problem,
-    logit_covariances,
-    minimise,
-    refined,
-    softmax,
-    through_covariances,
-    zeros,
-)
+from hotshot.method import Method
+from hotshot.method.calibration import CalibratedGaussians
+from hotshot.method.heads.minimise import Minimum, Point, minimise
 
 # Arrays (Gaussians, N, N) that one evaluation holds, and the most bytes of them.
 ARRAYS, MOST_BYTES = 6, 2**33
+# With more rays and axes than this only the diagonal of the rays enters the metric.
+MOST_RAYS = 256
+INTERCEPT_CURVATURE = 1e-3
+# In units of the penalty: beyond it the penalty is below the tolerance of single precision.
+LARGEST_SINGLE_CURVATURE = 1e6
 
 
-def fit_bound(training: Training) -> FittedHeads:
-    """Minimise the bound for every task."""
+@dataclass(frozen=True)
+class Training:
+    """What heads are trained on, for a batch of tasks.
+
+    Attributes
+    ----------
+    base : PreparedBase
+    gaussians : CalibratedGaussians
+    support, labels : arrays (tasks, S, V) and (tasks, S)
+        Support samples in the space of the bank, and their classes from 0.
+    n_classes : int
+    method : Method
+    seeds : sequence of seeds, one per task
+        Seeds of the sampled head.
+    """
+
+    base: PreparedBase
+    gaussians: CalibratedGaussians
+    support: np.ndarray
+    labels: np.ndarray
+    n_classes: int
+    method: Method
+    seeds: Sequence[int]
+
+
+@dataclass(frozen=True)
+class HeadProblem:
+    """The bound's training problem for a batch of tasks, N classes and V axes.
+
+    Attributes
+    ----------
+    points : array (tasks, P, V + 1)
+        Means of the G Gaussians, then the support samples, each with a last entry of 1 for the intercept.
+    members : array (tasks, P, N)
+        One-hot classes of the points.
+    counts : array (tasks, P)
+        Weights n_g and u.
+    covariances : Covariances
+        K of them, for all tasks or for each.
+    mixing : array (tasks, G, K) or None
+        How each Gaussian mixes the covariances; None if each has its own and K = G.
+    n_gaussians : int
+    spectrum : array (V,)
+        Variances of a typical covariance along these axes, from which the optimiser takes its metric.
+    C : float
+        Inverse strength of the penalty, for one vector per class.
+    ray, variances : arrays (V,) or None
+        What alpha adds to every covariance, as in ``CalibratedGaussians``.
+    """
+
+    points: np.ndarray
+    members: np.ndarray
+    counts: np.ndarray
+    covariances: Covariances
+    mixing: np.ndarray | None
+    n_gaussians: int
+    spectrum: np.ndarray
+    C: float
+    ray: np.ndarray | None = None
+    variances: np.ndarray | None = None
+
+    @cached_property
+    def directions(self) -> np.ndarray:
+        """Directions of curvature other than the axes (tasks, rays, V + 1): the points and the ray of alpha."""
+        if self.ray is None:
+            return self.points
+        tasks, _, width = self.points.shape
+        ray = np.append(self.ray, 0).astype(self.points.dtype)
+        return np.concatenate([self.points, np.broadcast_to(ray, (tasks, 1, width))], axis=1)
+
+
+@dataclass(frozen=True)
+class BoundPoint(Point):
+    """The metric is a positive diagonal (tasks, N, V + 1) and the curvature along each ray (tasks, N, rays).
+
+    ``slopes`` (tasks, P, N) is the gradient in the logits of the points.
+    """
+
+    diagonal: np.ndarray
+    rays: np.ndarray
+    slopes: np.ndarray
+
+
+def fit_bound(training: Training) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Minimise the bound for every task: theta, which tasks converged, and slopes."""
     tasks, n_gaussians = training.gaussians.labels.shape
-    n_classes = training.n_classes
-    needed = ARRAYS * tasks * n_gaussians * n_classes**2 * (4 if is_single(training.support) else 8)
+    n_classes, itemsize = training.n_classes, training.support.dtype.itemsize
+    needed = ARRAYS * tasks * n_gaussians * n_classes**2 * itemsize
     if needed > MOST_BYTES:
         raise ParameterError(
             f"A classifier of {n_classes:,} new classes alone needs about {needed / 1e9:.0f} GB of memory: pass "
             "include_base=True, whose memory is proportional to the number of classes, or fit fewer classes."
         )
-    problem = head_problem(training)
-    return refined(problem, bound_objective, minimise(problem, bound_objective, zeros(problem)))
+    minimum, dtype = minimise_bound(head_problem(training)), training.support.dtype
+    return minimum.theta.astype(dtype), minimum.converged, minimum.point.slopes.astype(dtype)
 
 
-def bound_objective(problem: HeadProblem, theta: Array) -> LocalModel:
-    """Value and gradient of the bound at theta (tasks, N, V + 1)."""
-    xp = namespace(theta)
-    n_gaussians = problem.n_gaussians
-    members, counts = problem.members, problem.counts
-    own = members[:, :n_gaussians, :]
-    covariances, product = logit_covariances(problem, theta[..., :-1])
-    identity = small_identity(problem.n_classes, theta)
-    variance = xp.sum(covariances * identity, axis=3)
-    with_own = xp.sum(covariances * own[..., None, :], axis=3)
-    of_own = xp.sum(with_own * own, axis=2, keepdims=True)
-    relative_variance = variance + of_own - 2 * with_own
+def head_problem(training: Training) -> HeadProblem:
+    """The problem of these tasks."""
+    gaussians, support, method, base = training.gaussians, training.support, training.method, training.base
+    members, support_members = (
+        one_hot(labels, training.n_classes, support.dtype).swapaxes(1, 2)
+        for labels in (gaussians.labels, training.labels)
+    )
+    counts = method.n_generated / np.sum(members * members.sum(axis=1, keepdims=True), axis=2)
+    points = np.concatenate([gaussians.means, support], axis=1)
+    covariances: Covariances = base.covariances
+    mixing: np.ndarray | None = gaussians.weights
+    # One covariance for each Gaussian, unless these would take more memory than the base covariances.
+    if isinstance(covariances, Factored) and covariances.is_diagonal:
+        covariances, mixing = diagonal(gaussians.weights @ covariances.variances), None
+    elif gaussians.labels.shape[1] * support.shape[2] ** 2 <= covariances.size:
+        covariances, mixing = Dense(gaussians.mixed_covariances(base)), None
+    return HeadProblem(
+        points=np.concatenate([points, np.ones_like(points[..., :1])], axis=2),
+        members=np.concatenate([members, support_members], axis=1),
+        counts=np.concatenate([counts, np.full_like(support[..., 0], method.support_weight)], axis=1),
+        covariances=covariances,
+        mixing=mixing,
+        n_gaussians=gaussians.means.shape[1],
+        spectrum=gaussians.spectrum(base),
+        C=symmetric_penalty(method.C, training.n_classes),
+        ray=gaussians.ray,
+        variances=gaussians.variances,
+    )
 
-    logits = problem.points @ xp.matrix_transpose(theta)
-    margins = logits - xp.sum(logits * members, axis=2, keepdims=True)
-    widened = margins[:, :n_gaussians, :] + relative_variance / 2
-    margins = xp.concat([widened, margins[:, n_gaussians:, :]], axis=1)
-    probabilities, losses = softmax(margins)
-    logit_gradient = counts[..., None] * (probabilities - members)
+
+def minimise_bound(problem: HeadProblem, tolerance: float | None = None) -> Minimum[BoundPoint]:
+    """The minimum from zeros; continued in double precision if single precision did not resolve it."""
+    dtype = problem.points.dtype
+    start = np.zeros((len(problem.points), problem.members.shape[2], problem.points.shape[2]), dtype=dtype)
+    minimum = minimise(partial(bound_objective, problem), partial(apply_metric, problem), start, tolerance)
+    curvature = problem.C * problem.spectrum.max() * problem.counts.sum(axis=1).max()
+    if dtype == np.float32 and not (minimum.converged.all() and curvature < LARGEST_SINGLE_CURVATURE):
+        wide, start = replace(problem, points=problem.points.astype(np.float64)), minimum.theta.astype(np.float64)
+        minimum = minimise(partial(bound_objective, wide), partial(apply_metric, wide), start, tolerance)
+    return minimum
+
+
+def bound_objective(problem: HeadProblem, theta: np.ndarray) -> BoundPoint:
+    """Value, gradient and metric of the bound at theta (tasks, N, V + 1)."""
+    weights, C, some = theta[..., :-1], problem.C, slice(problem.n_gaussians)
+    members, counts = problem.members, problem.counts[..., None]
+    own, own_counts = members[:, some], counts[:, some]
+
+    # A_g, and the variances v_j of z_j - z_y.
+    product, with_alpha = problem.covariances.apply(weights), _through_alpha(problem, weights)
+    covariances = _combine(problem.mixing, problem.covariances.quadratic(product, weights))
+    covariances = covariances + (with_alpha @ weights.swapaxes(1, 2))[:, None]
+    with_own = np.sum(covariances * own[..., None, :], axis=3)
+    of_own = np.sum(with_own * own, axis=2, keepdims=True)
+    variances = np.diagonal(covariances, axis1=2, axis2=3) + of_own - 2 * with_own
+
+    logits = problem.points @ theta.swapaxes(1, 2)
+    margins = logits - np.sum(logits * members, axis=2, keepdims=True)
+    margins[:, some] += variances / 2
+    peak = margins.max(axis=2, keepdims=True)
+    probabilities = np.exp(margins - peak)
+    totals = probabilities.sum(axis=2, keepdims=True)
+    probabilities /= totals
+    losses = counts * (peak + np.log(totals))
+    value = losses.sum(axis=(1, 2)) + np.sum(weights * weights, axis=(1, 2)) / (2 * C)
 
     # d v_j / d A = (e_j - e_y)(e_j - e_y)', weighed by half the probability of j.
-    p = probabilities[:, :n_gaussians, :]
-    diagonal = (p + own)[..., None] * identity
+    p = probabilities[:, some]
     cross = p[..., :, None] * own[..., None, :]
-    slopes = (diagonal - cross - xp.matrix_transpose(cross)) / 2
-    slopes = counts[:, :n_gaussians, None, None] * slopes
-    class_curvature = 2 * xp.sum(xp.sum(slopes * identity, axis=3), axis=1)
-    rays = counts[..., None] * probabilities * (1 - probabilities)
-    return assemble(
-        problem,
-        theta,
-        counts * losses,
-        logit_gradient,
-        through_covariances(problem, slopes, product),
-        class_curvature,
-        rays,
-    )
+    slopes = -(cross + cross.swapaxes(2, 3))
+    np.einsum("tgnn->tgn", slopes)[...] += p + own
+    slopes *= own_counts[..., None] / 2
+    of_points = counts * (probabilities - members)
+    gradient = of_points.swapaxes(1, 2) @ problem.points
+    mixing = None if problem.mixing is None else problem.mixing.swapaxes(1, 2)
+    gradient[..., :-1] += problem.covariances.gradient(_combine(mixing, slopes), product)
+    gradient[..., :-1] += 2 * slopes.sum(axis=1) @ with_alpha + weights / C
+
+    curvature = np.sum(own_counts * (p + own - 2 * p * own), axis=1)
+    diagonal = np.full_like(theta, INTERCEPT_CURVATURE)
+    diagonal[..., :-1] = curvature[..., None] * problem.spectrum + 1 / C
+    rays = (counts * probabilities * (1 - probabilities)).swapaxes(1, 2)
+    if problem.ray is not None:
+        rays = np.concatenate([rays, curvature[..., None]], axis=2)
+    return BoundPoint(value, gradient, diagonal, rays, of_points)
+
+
+def apply_metric(problem: HeadProblem, at: BoundPoint, x: np.ndarray) -> np.ndarray:
+    """(diag(d) + sum_p h_p x_p x_p')^-1 x for each class: (tasks, N, V + 1)."""
+    directions = problem.directions
+    n_rays, width = directions.shape[1:]
+    if min(n_rays, width) > MOST_RAYS:
+        return np.asarray(x / (at.diagonal + at.rays @ (directions * directions)))
+    rays = np.sqrt(at.rays)[..., None] * directions[:, None]
+    if n_rays >= width:
+        matrix = rays.swapaxes(2, 3) @ rays
+        np.einsum("tnvv->tnv", matrix)[...] += at.diagonal
+        return np.asarray(np.linalg.solve(matrix, x[..., None])[..., 0])
+    # Woodbury's identity: a system of the rays, which are fewer than the axes.
+    inverse = 1 / at.diagonal
+    direct: np.ndarray = x * inverse
+    kernel = (rays * inverse[:, :, None]) @ rays.swapaxes(2, 3)
+    np.einsum("tnrr->tnr", kernel)[...] += 1
+    along = np.linalg.solve(kernel, rays @ direct[..., None])
+    return np.asarray(direct - inverse * (rays.swapaxes(2, 3) @ along)[..., 0])
+
+
+def symmetric_penalty(C: float, n_classes: int) -> float:
+    """C for one vector per class; with two, scikit-learn fits one vector, and two opposite halves cost half as much."""
+    return C / 2 if n_classes == 2 else C
+
+
+def _through_alpha(problem: HeadProblem, weights: np.ndarray) -> np.ndarray:
+    """W times the matrix that alpha adds to every covariance (tasks, N, V)."""
+    if problem.ray is not None:
+        return np.asarray((weights @ problem.ray)[..., None] * problem.ray)
+    return np.asarray(weights * (0 if problem.variances is None else problem.variances))
+
+
+def _combine(coefficients: np.ndarray | None, matrices: np.ndarray) -> np.ndarray:
+    """sum_k m_gk X_k of matrices (tasks, K, N, N), for coefficients (tasks, G, K)."""
+    if coefficients is None:
+        return matrices
+    tasks, count, rows, columns = matrices.shape
+    flat: np.ndarray = coefficients @ matrices.reshape(tasks, count, rows * columns)
+    return flat.reshape(tasks, -1, rows, columns)

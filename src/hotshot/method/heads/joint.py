@@ -14,18 +14,17 @@ of its own row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
 from hotshot.bank import PreparedBase
-from hotshot.method.calibration import CalibratedGaussians, DiagonalShift
-from hotshot.method.heads.problem import LocalModel, minimise
-from hotshot.method.parameters import Method
+from hotshot.method import Method
+from hotshot.method.calibration import CalibratedGaussians
+from hotshot.method.heads.minimise import Metric, Point, minimise
 
 # Samples of base classes that rows are trained on, in all; of each class at least some.
 MOST_POINTS, LEAST_POINTS = 2**14, 8
@@ -219,7 +218,7 @@ def _old_rows(
         C=method.C,
     )
     start = np.zeros((n_classes, width + 1), dtype=dtype) if start is None else start.astype(dtype)
-    found = minimise(problem, rows_objective, start[None], tolerance=ROUGH, metric=_shared_metric(problem))
+    found = minimise(partial(rows_objective, problem), _shared_metric(problem), start[None], ROUGH)
     return np.asarray(found.theta[0])
 
 
@@ -248,8 +247,8 @@ def train_new(
     shares = (NEW_WEIGHT ** (1 / np.bincount(labels))).astype(dtype)
     support_weights = method.support_weight * shares[labels]
     variances = gaussians.weights[0] @ base.variances
-    if isinstance(gaussians.shift, DiagonalShift):
-        variances = variances + gaussians.shift.variances
+    if gaussians.variances is not None:
+        variances = variances + gaussians.variances
     points = np.concatenate([old.points, support])
     problem = RowsProblem(
         points=_with_ones(points),
@@ -266,11 +265,11 @@ def train_new(
     )
     if start is None:
         start = np.zeros((n_classes, support.shape[1] + 1), dtype=dtype)
-        start = minimise(problem, rows_objective, start[None], tolerance=NEAR, metric=_shared_metric(problem)).theta[0]
+        start = minimise(partial(rows_objective, problem), _shared_metric(problem), start[None], NEAR).theta[0]
     start = start.astype(dtype)
     many = n_classes * support.shape[1] ** 2 > MOST_ENTRIES
     metric = _shared_metric(problem) if many else _class_metric(problem, start)
-    found = minimise(problem, rows_objective, start[None], tolerance=EXACT[np.dtype(dtype)], metric=metric)
+    found = minimise(partial(rows_objective, problem), metric, start[None], EXACT[np.dtype(dtype)])
     rows = found.theta[0]
     at_points = _probabilities(problem, rows)[0][len(old.points) :]
     at_points[np.arange(len(labels)), labels] -= 1
@@ -330,10 +329,7 @@ def balance(old: OldClasses, new: np.ndarray, base_loss: float | None, underrate
     return min(largest_shift(base_loss), max(0.0, in_favour))
 
 
-Metric = Callable[[RowsProblem, LocalModel, np.ndarray], np.ndarray]
-
-
-def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
+def rows_objective(problem: RowsProblem, theta: np.ndarray) -> Point:
     """Value and gradient at theta (1, N, V + 1); the metric is not part of it."""
     rows = theta[0]
     weights = rows[:, :-1]
@@ -346,8 +342,7 @@ def rows_objective(problem: RowsProblem, theta: np.ndarray) -> LocalModel:
     if len(problem.means):
         of_gaussians, slope = _gaussian_part(problem, rows)
         value, gradient = value + of_gaussians, gradient + slope
-    nothing = np.empty((1, 0, 0))
-    return LocalModel(np.array([value]), gradient[None], nothing, nothing, nothing)
+    return Point(np.array([value]), gradient[None])
 
 
 def _probabilities(problem: RowsProblem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -389,7 +384,7 @@ def _gaussian_part(problem: RowsProblem, rows: np.ndarray) -> tuple[float, np.nd
     return float(problem.gaussian_counts @ level), gradient
 
 
-def _shared_metric(problem: RowsProblem) -> Metric:
+def _shared_metric(problem: RowsProblem) -> Metric[Point]:
     """One curvature for all classes: that at equal probabilities."""
     share = 1 / (len(problem.old) + problem.n_classes)
     curvature = (problem.points * (share * problem.counts)[:, None]).T @ problem.points
@@ -397,10 +392,10 @@ def _shared_metric(problem: RowsProblem) -> Metric:
         per_class = np.sum(problem.gaussian_counts) / problem.n_classes
         np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + per_class * problem.variances.mean(axis=0))
     inverse = np.linalg.inv(_with_penalty(problem, curvature)).astype(problem.points.dtype)
-    return lambda problem, at, x: x @ inverse
+    return lambda at, x: x @ inverse
 
 
-def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric:
+def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric[Point]:
     """The curvature of each class at these rows, with the other rows fixed."""
     probabilities = _probabilities(problem, rows)[0]
     shares = problem.counts[:, None] * probabilities * (1 - probabilities)
@@ -417,7 +412,7 @@ def _class_metric(problem: RowsProblem, rows: np.ndarray) -> Metric:
         curvature = _with_penalty(problem, points.T @ points)
         np.fill_diagonal(curvature[:-1, :-1], curvature.diagonal()[:-1] + variances[n])
         inverses[n] = np.linalg.inv(curvature)
-    return lambda problem, at, x: np.matmul(inverses, x[..., None])[..., 0]
+    return lambda at, x: np.matmul(inverses, x[..., None])[..., 0]
 
 
 def _with_penalty(problem: RowsProblem, curvature: np.ndarray) -> np.ndarray:

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from few_shot_problems import method_with, ragged_bank
 from hotshot.bank import Space
-from hotshot.method import joint
-from hotshot.method.fit import calibrate_tasks
-from hotshot.method.joint import (
+from hotshot.method.heads import joint
+from hotshot.method.heads.joint import (
     LARGEST_SHARES,
     LARGEST_SHIFT,
     OldClasses,
@@ -24,6 +23,7 @@ from hotshot.method.joint import (
     train_new,
     train_old,
 )
+from hotshot.method.hot import calibrate_tasks
 
 METHOD = method_with()
 

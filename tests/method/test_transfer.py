@@ -1,4 +1,4 @@
-"""Learned cost, high-level transport and transfer weights against naive loops, with POT as the solver."""
+"""Eqs. 6, 8 and 9, and retrieval: costs and transfer weights against naive loops, with POT as the solver."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from conftest import make_bank
 from few_shot_problems import RAGGED, plain_space, prepared_bank, ragged_bank, random_tasks, transfer_of
-from hotshot.arrays import like, to_numpy
-from hotshot.bank import BaseClasses, Bucket
-from hotshot.method.hierarchy import COSTS, nearest_weights
+from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier, evaluate
+from hotshot.bank import Bucket
+from hotshot.evaluation.tasks import Episodes
+from hotshot.method import high_level
+from hotshot.method.high_level import nearest_weights
+from hotshot.method.learned_cost import COSTS
+from hotshot.method.low_level import class_plan
 
 ot = pytest.importorskip("ot")
-EPSILON = 0.05
+EPSILON, B = 0.05, len(RAGGED)
 
 
 def sinkhorn(cost, a=None):
@@ -86,17 +91,6 @@ def naive_cost(base, targets, cost):
     return distance_table(means, targets, distance)
 
 
-def run(xp, base, targets, **kwargs):
-    """Transfer of NumPy targets, through the array library xp, back in NumPy."""
-    reference = xp.asarray([0.0], dtype=xp.float64)
-    transfer = transfer_of(base.to(reference), like(targets, reference), **kwargs)
-    assert type(transfer.weights) is type(reference)
-    fields = {name: getattr(transfer, name) for name in ("weights", "cost", "plan", "low_status", "high_status")}
-    fields = {name: None if x is None else to_numpy(x) for name, x in fields.items()}
-    plans = None if transfer.low_plans is None else [to_numpy(x) for x in transfer.low_plans]
-    return replace(transfer, **fields, low_plans=plans)
-
-
 def check_weights(weights, shape):
     assert weights.shape == shape
     assert (weights >= 0).all()
@@ -112,9 +106,9 @@ def base():
 
 
 @pytest.mark.parametrize("shots", [(1, 1, 1), (2, 1, 3)])
-def test_learned_cost_and_transfer_weights_are_those_of_the_naive_loop(xp, base, shots):
+def test_learned_cost_and_transfer_weights_are_those_of_the_naive_loop(base, shots):
     targets, _ = random_tasks(base, n_tasks=2, shots=shots)
-    got = run(xp, base, targets, epsilon=EPSILON)
+    got = transfer_of(base, targets, epsilon=EPSILON)
     check_weights(got.weights, (2, len(RAGGED), sum(shots)))
     for task in range(2):
         learned, _ = naive_learned_cost(base, targets[task])
@@ -152,9 +146,9 @@ def test_the_published_epsilon_is_solved_as_exactly():
 @pytest.mark.parametrize(
     ("cost_scale", "divided"), [("published", ("hierarchical", "mean-cosine")), ("over-targets", COSTS)]
 )
-def test_every_cost_and_scale_is_that_of_the_naive_loop(xp, base, cost, cost_scale, divided):
+def test_every_cost_and_scale_is_that_of_the_naive_loop(base, cost, cost_scale, divided):
     targets, _ = random_tasks(base, n_tasks=2, shots=(2, 1, 1))
-    got = run(xp, base, targets, cost=cost, cost_scale=cost_scale, epsilon=EPSILON)
+    got = transfer_of(base, targets, cost=cost, cost_scale=cost_scale, epsilon=EPSILON)
     check_weights(got.weights, (2, len(RAGGED), 4))
     for task in range(2):
         expected = naive_cost(base, targets[task], cost) / (4 if cost in divided else 1)
@@ -172,12 +166,12 @@ def test_costs_differ(base):
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("n_retrieved", [None, 2])
-def test_a_batch_is_its_tasks_one_at_a_time(xp, base, cost, n_retrieved):
+def test_a_batch_is_its_tasks_one_at_a_time(base, cost, n_retrieved):
     targets, _ = random_tasks(base, n_tasks=4, shots=(1, 2))
     settings = {"cost": cost, "n_retrieved": n_retrieved}
-    together = run(xp, base, targets, **settings)
+    together = transfer_of(base, targets, **settings)
     for task in range(4):
-        alone = run(xp, base, targets[task : task + 1], **settings)
+        alone = transfer_of(base, targets[task : task + 1], **settings)
         np.testing.assert_allclose(together.weights[task], alone.weights[0], atol=1e-7)
         lends = alone.plan[0].sum(axis=1) > 0
         np.testing.assert_allclose(together.cost[task][lends], alone.cost[0][lends], atol=1e-9)
@@ -251,10 +245,10 @@ def test_a_target_of_zeros_costs_one_everywhere():
     np.testing.assert_allclose(got.weights, 1 / len(RAGGED), atol=1e-7)
 
 
-def test_single_precision_agrees_with_double(base):
+def test_single_precision_agrees_with_double():
+    base, single_base = (ragged_bank(dtype=dtype).prepare(plain_space()) for dtype in (np.float64, np.float32))
     targets, _ = random_tasks(base)
-    double = transfer_of(base, targets)
-    single = transfer_of(base.to(np.ones(1, np.float32)), targets.astype(np.float32))
+    double, single = transfer_of(base, targets), transfer_of(single_base, targets.astype(np.float32))
     assert single.weights.dtype == np.float32
     np.testing.assert_allclose(single.weights, double.weights, atol=2e-3)
 
@@ -278,9 +272,9 @@ def nearest_classes(base, targets, cost, k):
 
 
 @pytest.mark.parametrize("cost", COSTS)
-def test_retrieving_one_class_gives_all_weight_to_the_nearest(xp, base, cost):
+def test_retrieving_one_class_gives_all_weight_to_the_nearest(base, cost):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1, 2))
-    got = run(xp, base, targets, cost=cost, n_retrieved=1)
+    got = transfer_of(base, targets, cost=cost, n_retrieved=1)
     for task in range(2):
         for n, nearest in enumerate(nearest_classes(base, targets[task], cost, 1)):
             np.testing.assert_array_equal(got.weights[task, :, n], np.eye(len(RAGGED))[nearest[0]])
@@ -288,9 +282,9 @@ def test_retrieving_one_class_gives_all_weight_to_the_nearest(xp, base, cost):
 
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_each_target_keeps_exactly_its_k_nearest_classes(xp, base, cost, k):
+def test_each_target_keeps_exactly_its_k_nearest_classes(base, cost, k):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1))
-    got = run(xp, base, targets, cost=cost, n_retrieved=k, epsilon=0.3)
+    got = transfer_of(base, targets, cost=cost, n_retrieved=k, epsilon=0.3)
     check_weights(got.weights, (2, len(RAGGED), 2))
     for task in range(2):
         for n, nearest in enumerate(nearest_classes(base, targets[task], cost, k)):
@@ -298,9 +292,9 @@ def test_each_target_keeps_exactly_its_k_nearest_classes(xp, base, cost, k):
 
 
 @pytest.mark.parametrize("cost", ["hierarchical", "euclidean"])
-def test_transport_runs_over_the_classes_near_some_target(xp, base, cost):
+def test_transport_runs_over_the_classes_near_some_target(base, cost):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 1))
-    got = run(xp, base, targets, cost=cost, n_retrieved=2, epsilon=EPSILON, cost_scale="over-targets")
+    got = transfer_of(base, targets, cost=cost, n_retrieved=2, epsilon=EPSILON, cost_scale="over-targets")
     for task in range(2):
         nearest = nearest_classes(base, targets[task], cost, 2)
         lending = sorted({int(b) for column in nearest for b in column})
@@ -324,60 +318,24 @@ def test_retrieved_weights_stay_finite_where_balance_sends_a_target_elsewhere(dt
 # --- low-level plans --------------------------------------------------------------------------------------
 
 
-def check_low_plan(plan, mass, n_targets, tolerance=1e-8):
-    """A coupling of the sample weights, zero on padding, and the uniform distribution of the targets."""
-    assert (plan >= 0).all()
-    np.testing.assert_allclose(plan.sum(axis=1)[: len(mass)], mass, atol=tolerance)
-    np.testing.assert_array_equal(plan[len(mass) :], 0)
-    np.testing.assert_allclose(plan.sum(axis=0), 1 / n_targets, atol=tolerance)
-
-
-def test_low_level_plans_are_couplings_and_those_of_the_naive_loop(xp, base):
+def test_low_level_plans_are_couplings_and_those_of_the_naive_loop(base):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 2))
-    got = run(xp, base, targets, epsilon=EPSILON, keep_low_plans=True)
-    assert len(got.low_plans) == len(RAGGED)
-    assert (got.low_status == 0).all()
-    for task in range(2):
-        _, plans = naive_learned_cost(base, targets[task])
-        for b, expected in enumerate(plans):
-            plan = got.low_plans[b][task]
-            check_low_plan(plan, class_samples(base, b)[1], 3)
-            np.testing.assert_allclose(plan[: len(expected)], expected, atol=1e-7)
-
-
-def test_low_level_plans_of_retrieved_classes_are_the_same_and_of_others_zero(xp, base):
-    targets, _ = random_tasks(base, n_tasks=3, shots=(1, 1))
-    everything = run(xp, base, targets, keep_low_plans=True)
-    retrieved = run(xp, base, targets, keep_low_plans=True, n_retrieved=1)
-    some_lend = some_do_not = 0
-    for task in range(3):
-        for b in range(len(RAGGED)):
-            plan = retrieved.low_plans[b][task]
-            assert plan.shape == everything.low_plans[b][task].shape
-            if retrieved.plan[task, b].sum() > 0:
-                some_lend += 1
-                np.testing.assert_allclose(plan, everything.low_plans[b][task], atol=1e-7)
-            else:
-                some_do_not += 1
-                np.testing.assert_array_equal(plan, 0)
-    assert some_lend
-    assert some_do_not
-
-
-def test_plans_are_kept_only_where_asked_for(base):
-    targets, _ = random_tasks(base)
-    assert transfer_of(base, targets).low_plans is None
-    assert transfer_of(base, targets, cost="cosine", keep_low_plans=True).low_plans is None
+    for b in range(len(RAGGED)):
+        got = class_plan(base, targets, b, EPSILON)
+        mass = class_samples(base, b)[1]
+        for task in range(2):
+            np.testing.assert_allclose(got[task].sum(axis=1), mass, atol=1e-8)
+            np.testing.assert_allclose(got[task].sum(axis=0), 1 / 3, atol=1e-8)
+            np.testing.assert_allclose(got[task], naive_learned_cost(base, targets[task])[1][b], atol=1e-7)
 
 
 # --- Free-Lunch -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])
-def test_nearest_weights_are_free_lunchs(xp, base, k):
+def test_nearest_weights_are_free_lunchs(base, k):
     targets, _ = random_tasks(base, n_tasks=2, shots=(1, 2))
-    reference = xp.asarray([0.0], dtype=xp.float64)
-    got = to_numpy(nearest_weights(base.to(reference), like(targets, reference), k).weights)
+    got = nearest_weights(base, targets, k).weights
     for task in range(2):
         for n, target in enumerate(targets[task]):
             order = np.argsort([((mean - target) ** 2).sum() for mean in base.means])
@@ -389,3 +347,90 @@ def test_nearest_weights_are_free_lunchs(xp, base, k):
 def test_more_neighbours_than_classes_are_all_classes(base):
     targets, _ = random_tasks(base)
     np.testing.assert_allclose(nearest_weights(base, targets, 50).weights, 1 / len(RAGGED))
+
+
+# --- retrieval by default: all classes of small banks lend, of large ones each target's nearest -------------
+
+
+@pytest.mark.parametrize("cost", ["hierarchical", "mean-cosine"])
+@pytest.mark.parametrize("limit", [B, B + 1])
+def test_up_to_the_limit_auto_is_all(base, cost, limit, monkeypatch):
+    monkeypatch.setattr(high_level, "ALL_UP_TO", limit)
+    monkeypatch.setattr(high_level, "RETRIEVED", 1)
+    targets, _ = random_tasks(base)
+    auto, every = (transfer_of(base, targets, cost=cost, n_retrieved=n) for n in ("auto", None))
+    np.testing.assert_array_equal(auto.weights, every.weights)
+
+
+@pytest.mark.parametrize("cost", ["hierarchical", "euclidean"])
+@pytest.mark.parametrize("retrieved", [1, B - 1])
+def test_beyond_the_limit_auto_is_the_nearest(base, cost, retrieved, monkeypatch):
+    monkeypatch.setattr(high_level, "ALL_UP_TO", B - 1)
+    monkeypatch.setattr(high_level, "RETRIEVED", retrieved)
+    targets, _ = random_tasks(base, n_tasks=2)
+    auto, some = (transfer_of(base, targets, cost=cost, n_retrieved=n) for n in ("auto", retrieved))
+    np.testing.assert_array_equal(auto.weights, some.weights)
+    assert ((auto.weights > 0).sum(axis=1) == retrieved).all()
+
+
+def test_classifiers_retrieve_by_default(monkeypatch):
+    bank = ragged_bank()
+    X, y = make_bank(3, 4, 6, seed=3)
+    every = HOTClassifier(bank).fit(X, y)
+    np.testing.assert_array_equal(HOTClassifier(bank, n_retrieved=None).fit(X, y).coef_, every.coef_)
+    monkeypatch.setattr(high_level, "ALL_UP_TO", 2)
+    monkeypatch.setattr(high_level, "RETRIEVED", 2)
+    some = HOTClassifier(bank).fit(X, y)
+    assert ((some.transfer_weights_ > 0).sum(axis=1) == 2).all()
+    np.testing.assert_array_equal(HOTClassifier(bank, n_retrieved=2).fit(X, y).coef_, some.coef_)
+    np.testing.assert_array_equal(HOTClassifier(bank, n_retrieved=None).fit(X, y).coef_, every.coef_)
+
+
+def test_the_nearest_two_lend_where_only_the_nearest_do(monkeypatch):
+    monkeypatch.setattr(high_level, "ALL_UP_TO", 0)
+    assert high_level.neighbours("auto", 50) == high_level.neighbours(None, 50) == 2
+    assert high_level.neighbours(7, 50) == high_level.neighbours(np.int64(7), 50) == 7
+    assert high_level.neighbours(70, 50) == 50
+    X, y = make_bank(3, 1, 6, seed=3)
+    weights = HOTClassifier(ragged_bank(), cost="nearest").fit(X, y).transfer_weights_
+    np.testing.assert_array_equal(np.sort(weights, axis=1)[:, -3:], np.tile([0, 0.5, 0.5], (3, 1)))
+    lending = FreeLunchClassifier(ragged_bank(), k=3, random_state=0).fit(X, y).transfer_weights_ > 0
+    assert (lending.sum(axis=1) == 3).all()
+
+
+# --- a bank of thousands of classes -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large():
+    """2,000 classes of 5 samples, and 8 novel classes among them."""
+    X, y = make_bank(2008, 5, 32, spread=0.3, dtype=np.float32)
+    more, labels = make_bank(2008, 20, 32, spread=0.3, dtype=np.float32)
+    novel = labels >= 2000
+    return BaseClasses.from_samples(X[y < 2000], y[y < 2000]), more[novel], labels[novel]
+
+
+def test_a_large_bank_lends_to_a_classifier(large):
+    bank, X, y = large
+    support = np.concatenate([np.flatnonzero(y == c)[:2] for c in range(2000, 2005)])
+    model = HOTClassifier(bank).fit(X[support], y[support])
+    assert model.transfer_weights_.shape == (5, 2000)
+    assert ((model.transfer_weights_ > 0).sum(axis=1) == 100).all()
+    np.testing.assert_allclose(model.transfer_weights_.sum(axis=1), 1, rtol=1e-5)
+    near = np.isin(y, range(2000, 2005))
+    assert model.score(X[near], y[near]) > 0.9
+    assert len(model.explain().loans[0].lenders) == 100
+
+
+@pytest.mark.parametrize("cost", ["hierarchical", "mean-cosine"])
+def test_a_large_bank_is_evaluated_as_its_classifiers_are_one_by_one(large, cost):
+    bank, X, y = large
+    request = {"ways": 4, "shots": 1, "queries": 3}
+    estimator = HOTClassifier(bank, cost=cost)
+    found = evaluate({"hot": estimator}, X, y, tasks=12, n_jobs=1, **request)["hot", 1].accuracies
+    assert found.mean() > 0.9
+    one_by_one = [
+        np.mean(estimator.fit(X[t.support], t.support_labels).predict(X[t.query]) == t.query_labels)
+        for t in Episodes(y, **request).take(12)
+    ]
+    np.testing.assert_array_equal(found, one_by_one)

@@ -1,0 +1,112 @@
+r"""Eq. 9: the cost between base classes and targets, learned by the low-level transport, and its simpler alternatives.
+
+.. math::
+    C_{bn} = \sum_j D_{jn} M^b_{jn}
+
+Each column of :math:`M^b` sums to 1/S, so the learned cost falls with the number of targets while epsilon stays.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hotshot.arrays import unit_vectors
+from hotshot.bank import Bucket, PreparedBase
+from hotshot.errors import ParameterError
+from hotshot.method import Method
+from hotshot.method.low_level import low_level
+from hotshot.transport import pairwise_cost
+
+COST_SCALES = ("published", "over-targets")
+
+
+def learned_cost(buckets: Sequence[Bucket], targets: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """C (tasks, classes, targets) and the status of each low-level problem (tasks, classes), by index of the class."""
+    costs, statuses, classes = [], [], []
+    for bucket, distance, solution in low_level(buckets, targets, epsilon):
+        costs.append(np.sum(distance * solution.plan, axis=2))
+        statuses.append(solution.status)
+        classes.append(bucket.classes)
+    order = np.argsort(np.concatenate(classes))
+    return np.concatenate(costs)[order].swapaxes(0, 1), np.concatenate(statuses)[order].swapaxes(0, 1)
+
+
+def mean_cosine(base: PreparedBase, targets: np.ndarray) -> np.ndarray:
+    r""":math:`\sum_j p_j (1 - \cos(x_j, y_n)) / S`: mean cosine distance to the samples of a class, weighted."""
+    return np.asarray((1 - base.mean_units @ unit_vectors(targets).swapaxes(1, 2)) / targets.shape[1])
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An entry of ``COSTS``.
+
+    Attributes
+    ----------
+    between : function of a PreparedBase and targets (tasks, targets, V), or None
+        Returns the cost (tasks, B, targets) in the published scale; None for the cost that transport learns.
+    over_targets : bool
+        Whether that scale is divided by the number of targets.
+    proxy : str or None
+        The cost in place of the learned one where there are no samples, and to retrieve the nearest base classes.
+    """
+
+    between: Callable[[PreparedBase, np.ndarray], np.ndarray] | None
+    over_targets: bool = False
+    proxy: str | None = None
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether the bank must have samples."""
+        return self.between is None
+
+
+COSTS = {
+    "hierarchical": Cost(None, over_targets=True, proxy="mean-cosine"),
+    "mean-cosine": Cost(mean_cosine, over_targets=True),
+    "cosine": Cost(lambda base, targets: pairwise_cost(base.means, targets, "cosine")),
+    "cosine-weighted": Cost(lambda base, targets: pairwise_cost(base.weighted_means, targets, "cosine")),
+    "euclidean": Cost(lambda base, targets: pairwise_cost(base.means, targets, "euclidean")),
+    "euclidean-weighted": Cost(lambda base, targets: pairwise_cost(base.weighted_means, targets, "euclidean")),
+}
+
+
+def class_costs(
+    base: PreparedBase, targets: np.ndarray, method: Method, near: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The method's cost (tasks, B, targets), and the statuses of its low-level problems (any number of them).
+
+    With ``near`` (tasks, B, targets) only classes that are near some target of a task are compared with them; the cost
+    of the others is arbitrary.
+    """
+    entry = COSTS[method.cost]
+    statuses = np.empty((len(targets), 0), dtype=np.int64)
+    if entry.between is not None:
+        cost = entry.between(base, targets)
+    elif not base.buckets:
+        raise ParameterError(
+            f"The base classes keep no samples, which the {method.cost} cost needs: pass cost='mean-cosine', "
+            "or a bank with samples."
+        )
+    elif near is None:
+        cost, statuses = learned_cost(base.buckets, targets, method.epsilon)
+    else:
+        of_tasks = [
+            _cost_of_some(base.buckets, targets[i : i + 1], method.epsilon, lends)
+            for i, lends in enumerate(np.any(near, axis=2))
+        ]
+        cost, statuses = (np.concatenate(parts) for parts in zip(*of_tasks, strict=True))
+    if method.cost_scale == "over-targets" and not entry.over_targets:
+        cost = cost / targets.shape[1]
+    return cost, statuses
+
+
+def _cost_of_some(
+    buckets: Sequence[Bucket], targets: np.ndarray, epsilon: float, lends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """``learned_cost`` of one task for the classes that lend (B,); the others get the numbers of the first of them."""
+    rows = [np.flatnonzero(lends[bucket.classes]) for bucket in buckets]
+    some = [Bucket(b.classes[r], b.units[r], b.mass[r]) for b, r in zip(buckets, rows, strict=True) if len(r)]
+    cost, status = learned_cost(some, targets, epsilon)
+    place = np.where(lends, np.cumsum(lends) - 1, 0)
+    return cost[:, place], status[:, place]
