@@ -17,7 +17,7 @@ from hotshot.errors import HotshotError, InputError
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run
 from hotshot.files import read_features
-from hotshot.inputs.rows import open_inputs
+from hotshot.inputs.inputs import open_inputs
 from hotshot.paper.findings import load_findings
 from hotshot.report.reproduction import reproduction_part
 from hotshot.report.sources import Options

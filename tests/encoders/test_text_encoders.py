@@ -20,7 +20,7 @@ from conftest import real_data
 from hotshot.encoders import load_encoder
 from hotshot.encoders.libraries import loading
 from hotshot.errors import InputError, RunError
-from hotshot.inputs.rows import open_inputs
+from hotshot.inputs.inputs import open_inputs
 
 TEXTS = ["card stolen", "hello " * 100, "a", ""]
 
@@ -173,5 +173,5 @@ def test_minilm_gives_unit_vectors_that_are_the_same_on_every_computer():
     rows = next(open_inputs(real_data("banking77/train.csv"), "texts").batches(20_000))
     with np.load(real_data("banking77/features.npz")) as file:
         expected, y = file["X"][:5].astype(np.float32), file["y"][:5]
-    own = [text for text, label in zip(rows.content, rows.labels, strict=True) if label == y[0]][:5]
+    own = [text for text, label in zip(rows.X, rows.y, strict=True) if label == y[0]][:5]
     np.testing.assert_allclose(encoder.encode(own), expected, atol=2e-3)

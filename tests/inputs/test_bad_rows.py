@@ -95,10 +95,10 @@ def test_suggestions_and_explanations_pass_bad_rows_by(model):
     texts = ["", *sentences("kite", 4, seed=5), "", *sentences("gull", 4, seed=5)]
     with pytest.warns(LeftOutWarning, match="2 of 10"):
         found = model.suggest(texts, 3)
-    assert [texts[row] for row in found.found.rows] == list(found.texts)
+    assert [texts[row] for row in found.suggestions.rows] == found.texts
     with pytest.warns(LeftOutWarning, match="2 of 10"):
         explained = model.explain(texts, most=2)
-    assert explained.queries.texts == tuple(texts[1:3])
+    assert explained.queries.texts == texts[1:3]
 
 
 def test_features_that_are_not_numbers_are_bad_rows(hotshot, tmp_path):

@@ -130,12 +130,12 @@ def test_adding_and_removing_equals_a_fresh_fit(fitted, saved, folder, tmp_path)
 
 
 def test_a_failed_addition_changes_nothing(fitted, tmp_path):
-    before = fitted.predict_proba(["Kite1"]), fitted.support
+    before = fitted.predict_proba(["Kite1"]), fitted.support.ids
     write_table(tmp_path / "clash.csv", [*labelled(["wren"], 1), *labelled([OLD[0]], 1)])
     with pytest.raises(InputError, match=r"sample of 'wren' already.* sample of 'olda' already; correct or remove"):
         fitted.add(tmp_path / "clash.csv")
     np.testing.assert_array_equal(fitted.predict_proba(["Kite1"]), before[0])
-    assert fitted.support is before[1]
+    assert fitted.support.ids == before[1]
 
 
 def test_old_and_new_classes_may_come_in_one_file_with_labels_missing(fitted, folder, tmp_path):
@@ -184,7 +184,7 @@ def test_features_are_inputs_with_their_texts_and_thumbnails(fitted, folder, tmp
     write_features(tmp_path / "new.safetensors", Samples(X, np.array([r["label"] for r in rows]), columns, about))
     found = InputClassifier(fitted.encoder, base=folder / "old.csv").fit(tmp_path / "new.safetensors")
     np.testing.assert_allclose(found.predict_proba(texts), fitted.predict_proba(texts), atol=1e-5)
-    assert found.support.texts == tuple(texts)
+    assert found.support.texts == texts
     other = Samples(X, about={"extractor": "another"})
     write_features(tmp_path / "other.safetensors", other)
     with pytest.raises(InputError, match="features from 'another', but this model needs those of"):

@@ -11,7 +11,7 @@ from sentences import read_table
 
 from hotshot import InputClassifier
 from hotshot.errors import InputError
-from hotshot.inputs.rows import IMAGES, open_inputs
+from hotshot.inputs.inputs import IMAGES, open_inputs
 
 PIL = pytest.importorskip("PIL.Image")
 pytest.importorskip("torch")
@@ -72,7 +72,7 @@ def test_a_list_of_paths_keeps_its_columns_in_the_answers(model, photographs, ho
 def test_support_images_are_kept_as_thumbnails(model, photographs):
     model.save(photographs / "colours.model")
     loaded = InputClassifier.load(photographs / "colours.model", trust=True)
-    assert loaded.support.ids == ("blue/0.jpg", "blue/1.jpg", "yellow/0.jpg", "yellow/1.jpg")
+    assert loaded.support.ids == ["blue/0.jpg", "blue/1.jpg", "yellow/0.jpg", "yellow/1.jpg"]
     assert len(loaded.support.thumbnails) == 4
     page = loaded.explain(photographs / "inbox").to_html("Colours")
     # Four images, two examples each of the answers and runners-up that are new, and five of those that are old.
@@ -83,7 +83,7 @@ def test_support_images_are_kept_as_thumbnails(model, photographs):
 def test_images_beyond_the_thumbnails_of_a_class_are_shown_by_their_path(photographs, monkeypatch):
     monkeypatch.setattr("hotshot.inputs.classifier.MOST_THUMBNAILS", 2)
     model = InputClassifier(f"{photographs}/eyes.py:colours", base=photographs / "old").fit(photographs / "new")
-    assert [bool(small) for small in model.old.shown.thumbnails] == [*[True] * 2, *[False] * 10] * 2
+    assert [bool(small) for small in model.old.thumbnails] == [*[True] * 2, *[False] * 10] * 2
     explained = model.explain(photographs / "old" / "red" / "11.png")
     assert "`red`: red/11.png (similarity 1.00)" in str(explained)
     page = explained.to_html("Colours")
@@ -94,7 +94,7 @@ def test_images_beyond_the_thumbnails_of_a_class_are_shown_by_their_path(photogr
 def test_archives_are_read_in_place(photographs, model):
     with tarfile.open(photographs / "new.tar", "w") as archive:
         archive.add(photographs / "new", "photographs")
-    labels = [x for b in open_inputs(photographs / "new.tar", IMAGES).batches(10) for x in b.labels]
+    labels = [x for b in open_inputs(photographs / "new.tar", IMAGES).batches(10) for x in b.y]
     assert labels == ["blue"] * 2 + ["yellow"] * 2
 
 
@@ -116,13 +116,13 @@ def test_labels_are_the_folders_of_images_also_in_an_archive_of_the_folder_or_of
     shutil.make_archive(str(tmp_path / "folder"), "zip", tmp_path / "around", "all")
     shutil.make_archive(str(tmp_path / "content"), "tar", tmp_path / "around" / "all")
     for form in ("around/all", "around", "folder.zip", "content.tar"):
-        found = next(open_inputs(tmp_path / form, IMAGES).batches(10)).labels
+        found = next(open_inputs(tmp_path / form, IMAGES).batches(10)).y
         assert (found and sorted(found)) == labels, form
 
 
 def test_a_flat_folder_of_images_has_no_labels(tmp_path):
     photograph(tmp_path / "all" / "1.png", (9, 9, 9), 1)
-    assert next(open_inputs(tmp_path / "all", IMAGES).batches(10)).labels is None
+    assert next(open_inputs(tmp_path / "all", IMAGES).batches(10)).y is None
 
 
 def test_a_file_that_is_not_an_image_is_named(model, photographs):

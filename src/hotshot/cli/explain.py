@@ -45,9 +45,10 @@ def explain(
     with waiting("starting"):
         from hotshot.files.atomic import write_text
         from hotshot.inputs import Columns, InputClassifier
+        from hotshot.inputs.explaining import names_of
     loaded = InputClassifier.load(model, device=device, encoder=encoder)
     if data is None:
-        loans = loaded.model.explain(names=loaded.support.names())
+        loans = loaded.model.explain(names=names_of(loaded.support))
         print(dumps(loans.to_dict(), indent=2, ensure_ascii=False) if json else loans)
         return
     if html is not None:

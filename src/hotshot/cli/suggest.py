@@ -59,7 +59,7 @@ def suggest(
         Console().print(str(suggested), markup=False, soft_wrap=True)
     if out is not None:
         suggested.write(out, with_features=loaded.encoder is None)
-        column = suggested.label or "label"
+        column = inputs.label or "label"
         console.print(
             f"{out}: {count(len(suggested.ids), 'suggestion')}. Fill in the column {column}, then run: "
             f"hotshot add {model} {out}",

@@ -1,6 +1,6 @@
 """From texts, images or features to classes."""
 
 from hotshot.inputs.classifier import InputClassifier
-from hotshot.inputs.rows import Columns
+from hotshot.inputs.inputs import Columns
 
 __all__ = ["Columns", "InputClassifier"]

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hotshot.errors import InputError
+from hotshot.files import Samples
+from hotshot.files.samples import ID
 from hotshot.files.tables import format_of, writing
 from hotshot.formatting import listing, quoted
-from hotshot.inputs.rows import Inputs, Rows
+from hotshot.inputs.inputs import Inputs, readable
 
 if TYPE_CHECKING:
     from hotshot.inputs.classifier import InputClassifier
@@ -29,12 +31,25 @@ DIGITS = 6
 # Inputs that are classified jointly; of more, so many at a time.
 MOST_IN_A_BATCH = 50_000
 
-Columns = dict[str, list[Any]]
+Answers = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How many inputs were answered so far, and how many of their labels, if any, agree."""
+
+    inputs: int = 0
+    unreadable: int = 0
+    rejected: int = 0
+    labelled: int = 0
+    agreeing: int = 0
+    # Names of folders need not be labels: some are classes of the model.
+    has_labels: bool = False
 
 
 def answer(
     model: Any, X: np.ndarray, reject: float | None = None, unknown: Any = NONE, *, batch: bool = False
-) -> Columns:
+) -> Answers:
     """The two most probable classes of features (rows, V), with probabilities and outlier scores.
 
     For a rejected row the class is `unknown`, without a probability, and the most probable class is the runner-up. As a
@@ -49,42 +64,28 @@ def answer(
     probabilities[rows, first] = -1
     second = probabilities.argmax(axis=1)
     names = np.array(model.classes_.tolist(), dtype=object)
-    found: Columns = {
+    answers: Answers = {
         CLASS: names[first].tolist(),
         PROBABILITY: _rounded(best),
         RUNNER_UP: names[second].tolist(),
         RUNNER_UP_PROBABILITY: _rounded(probabilities[rows, second]),
     }
     if len(names) == 1:
-        found[RUNNER_UP], found[RUNNER_UP_PROBABILITY] = [None] * len(rows), [None] * len(rows)
+        answers[RUNNER_UP], answers[RUNNER_UP_PROBABILITY] = [None] * len(rows), [None] * len(rows)
     if scores is not None:
-        found[OUTLIER] = _rounded(scores)
+        answers[OUTLIER] = _rounded(scores)
     for i in np.flatnonzero(rejected):
-        found[RUNNER_UP][i], found[RUNNER_UP_PROBABILITY][i] = found[CLASS][i], found[PROBABILITY][i]
-        found[CLASS][i], found[PROBABILITY][i] = unknown, None
-    return found
-
-
-def in_place(answers: Columns, rows: Rows) -> Columns:
-    """The answers to the readable rows, in the places of these; the last column says why others have no answer."""
-    if rows.errors:
-        places = np.full(len(rows), -1)
-        places[rows.readable] = np.arange(len(rows.readable))
-        answers = {name: [None if i < 0 else own[i] for i in places.tolist()] for name, own in answers.items()}
-    return {**answers, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
-
-
-def answer_columns(model: Any, prefix: str = "") -> list[str]:
-    """Names of the answer columns, in the order of `answer` and `in_place`."""
-    return [prefix + name for name in (*_names(model), ERROR)]
-
-
-def _names(model: Any) -> list[str]:
-    return [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
+        answers[RUNNER_UP][i], answers[RUNNER_UP_PROBABILITY][i] = answers[CLASS][i], answers[PROBABILITY][i]
+        answers[CLASS][i], answers[PROBABILITY][i] = unknown, None
+    return answers
 
 
 def _rounded(values: np.ndarray) -> list[float]:
     return np.round(values.astype(np.float64), DIGITS).tolist()
+
+
+def _names(model: Any) -> list[str]:
+    return [CLASS, PROBABILITY, RUNNER_UP, RUNNER_UP_PROBABILITY, *([] if model.base is None else [OUTLIER])]
 
 
 def check_columns(
@@ -99,19 +100,6 @@ def check_columns(
         raise InputError(
             f"{name} already has {'a column' if len(both) == 1 else 'columns'} {listing(map(quoted, both))}: {remedy}."
         )
-
-
-@dataclass(frozen=True)
-class Answered:
-    """How many inputs were answered so far, and how many of their labels, if any, agree."""
-
-    inputs: int = 0
-    unreadable: int = 0
-    rejected: int = 0
-    labelled: int = 0
-    agreeing: int = 0
-    # Names of folders need not be labels: some are classes of the model.
-    has_labels: bool = False
 
 
 def write_answers(
@@ -131,30 +119,36 @@ def write_answers(
 
     After every part the counts so far are yielded. While one is written, the next one is classified.
     """
-    added = answer_columns(model.model, prefix)
+    added = [prefix + name for name in (*_names(model.model), ERROR)]
     check_columns(inputs.columns, added, inputs.name)
     classes, done = {*map(str, model.classes.tolist())}, Answered()
+    most = MOST_IN_A_BATCH if batch else 1
 
-    def answered(part: tuple[list[Rows], np.ndarray]) -> tuple[list[Rows], Columns]:
-        return part[0], answer(model.model, part[1], reject, unknown, batch=batch)
+    def answered(part: list[tuple[Samples, np.ndarray]]) -> list[tuple[Samples, Answers]]:
+        answers = answer(model.model, np.concatenate([X for _, X in part]), reject, unknown, batch=batch)
+        starts = np.cumsum([0, *(len(X) for _, X in part)]).tolist()
+        spans = zip(part, starts, starts[1:], strict=False)
+        return [(own, {name: all_[a:b] for name, all_ in answers.items()}) for (own, _), a, b in spans]
 
     with (
         writing(out, format_of(out, form), [prefix + name for name in NUMBERS]) as write,
         ThreadPoolExecutor(1) as pool,
     ):
-        together = _joined(model.batches(inputs, watch, strict=strict), MOST_IN_A_BATCH if batch else 1)
-        for rows, readable in _split(_computed_ahead(pool, answered, together)):
-            answers = in_place(readable, rows)
-            write({**(rows.columns or {"id": list(rows.ids)}), **dict(zip(added, answers.values(), strict=True))})
+        parts = _in_parts(model.batches(inputs, watch, strict=strict), most)
+        for rows, answers in (pair for part in _computed_ahead(pool, answered, parts) for pair in part):
+            rejected = sum(p is None for p in answers[PROBABILITY])
+            answers = in_place(answers, rows)
+            columns = {name: rows.columns[name] for name in inputs.columns} or {ID: rows.columns[inputs.id]}
+            write({**columns, **dict(zip(added, answers.values(), strict=True))})
             pairs = [
                 (label, str(given))
-                for label, given in zip(rows.labels or (), answers[CLASS], strict=False)
+                for label, given in zip(rows.y or (), answers[CLASS], strict=False)
                 if label and given is not None
             ]
             done = Answered(
                 done.inputs + len(rows),
                 done.unreadable + len(rows.errors),
-                done.rejected + sum(p is None for p in readable[PROBABILITY]),
+                done.rejected + rejected,
                 done.labelled + len(pairs),
                 done.agreeing + sum(label == given for label, given in pairs),
                 done.has_labels or any(label in classes for label, _ in pairs),
@@ -162,26 +156,25 @@ def write_answers(
             yield done
 
 
-def _joined(batches: Iterable[tuple[Rows, np.ndarray]], most: int) -> Iterator[tuple[list[Rows], np.ndarray]]:
-    """Rows and features of the readable ones, one batch after another until there are about `most` rows."""
-    waiting: list[tuple[Rows, np.ndarray]] = []
+def in_place(answers: Answers, rows: Samples) -> Answers:
+    """The answers to the readable rows, in the places of these; the last column says why others have no answer."""
+    if rows.errors:
+        places = np.full(len(rows), -1)
+        places[readable(rows)] = np.arange(len(rows) - len(rows.errors))
+        answers = {name: [None if i < 0 else own[i] for i in places.tolist()] for name, own in answers.items()}
+    return {**answers, ERROR: [rows.errors.get(row) for row in range(len(rows))]}
+
+
+def _in_parts(batches: Iterable[tuple[Samples, np.ndarray]], most: int) -> Iterator[list[tuple[Samples, np.ndarray]]]:
+    """Batches one after another until they have about `most` rows."""
+    part: list[tuple[Samples, np.ndarray]] = []
     for batch in batches:
-        waiting.append(batch)
-        if sum(len(rows) for rows, _ in waiting) >= most:
-            yield [rows for rows, _ in waiting], np.concatenate([X for _, X in waiting])
-            waiting = []
-    if waiting:
-        yield [rows for rows, _ in waiting], np.concatenate([X for _, X in waiting])
-
-
-def _split(answered: Iterable[tuple[list[Rows], Columns]]) -> Iterator[tuple[Rows, Columns]]:
-    """The answers to the readable rows of each of the batches that `_joined` put together."""
-    for batches, answers in answered:
-        start = 0
-        for rows in batches:
-            stop = start + len(rows.readable)
-            yield rows, {name: column[start:stop] for name, column in answers.items()}
-            start = stop
+        part.append(batch)
+        if sum(len(rows) for rows, _ in part) >= most:
+            yield part
+            part = []
+    if part:
+        yield part
 
 
 def _computed_ahead(pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import copytree, rmtree
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -23,18 +23,17 @@ from hotshot.bank.store import DESCRIPTION as BANK_DESCRIPTION
 from hotshot.classifiers.classifier import assign, check_names, snapshot
 from hotshot.classifiers.hot import HOTClassifier
 from hotshot.classifiers.models import DESCRIPTION, UnloadedBase, digest_of, write_model
-from hotshot.encoders import Encoder, encoder_kind, load_encoder, runs_code
 from hotshot.errors import InputError, LeftOutWarning, ParameterError, RunError
+from hotshot.files import Samples
 from hotshot.files.atomic import link_or_copy, one_at_a_time, real, replace_folder, write_json
 from hotshot.files.objects import read_folder, read_json_document, refuse_damage
-from hotshot.files.reading import by_suffix
-from hotshot.files.tables import STDIN_NAME, SUFFIXES, TEXT_NAMES, is_table, naming, open_table
+from hotshot.files.samples import ID
+from hotshot.files.tables import STDIN_NAME, naming
 from hotshot.files.tensors import map_tensors, write_tensors
 from hotshot.formatting import count, did_you_mean, listing, quoted
-from hotshot.images.tree import is_image
 from hotshot.inputs.answers import NONE
-from hotshot.inputs.explaining import Examples, InputExplanation, explain_inputs
-from hotshot.inputs.rows import (
+from hotshot.inputs.explaining import InputExplanation, explain_inputs, names_of
+from hotshot.inputs.inputs import (
     BY_NAME,
     FEATURES,
     IMAGES,
@@ -42,15 +41,23 @@ from hotshot.inputs.rows import (
     TEXTS,
     Columns,
     Inputs,
-    Previews,
-    Rows,
-    decode,
+    decoded,
     given_inputs,
+    is_path,
+    joined,
+    kind_of,
     open_inputs,
+    readable,
+    shown_from_json,
+    shown_to_json,
     unreadable,
+    with_new_ids,
 )
 from hotshot.inputs.suggesting import InputSuggestions
 from hotshot.labels import as_text
+
+if TYPE_CHECKING:
+    from hotshot.encoders import Encoder
 
 # Files of a model, in addition to those of its classifier.
 INPUTS, OLD, BANK, PREVIOUS = "inputs.json", "old.safetensors", "base.bank", "previous"
@@ -71,27 +78,14 @@ _LOADING = Lock()
 Watch = Callable[[str, int, int | None], None]
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """Labelled inputs as features (samples, V), with previews."""
-
-    X: np.ndarray
-    y: np.ndarray
-    shown: Previews
-    about: dict[str, Any] = field(default_factory=dict)
-    unlabelled: int = 0
-
-    def of(self, some: np.ndarray) -> Encoded:
-        """The samples where a boolean array is true."""
-        return replace(self, X=self.X[some], y=self.y[some], shown=self.shown[some])
-
-    def examples(self) -> Examples:
-        """The samples for explanations."""
-        return Examples(self.X, self.y, self.shown)
-
-
 class InputClassifier:
     """Classify texts, images or features into old classes, new classes or none of these.
+
+    Inputs are a path (a file, a folder, or "-" for standard input) or a list or column of texts, paths of images or
+    features. ``columns=Columns(text, label, id)`` names the columns of a table, which are otherwise found by name, and
+    ``watch(name, done, total)`` is called after every batch. Inputs that cannot be read are an ``InputError``, which
+    lists them, where each input needs an answer; ``fit``, ``add``, ``explain`` and ``suggest`` leave them out with a
+    ``LeftOutWarning``.
 
     Parameters
     ----------
@@ -103,8 +97,7 @@ class InputClassifier:
     new_only : bool
         Whether to predict new classes only. By default old classes are predicted too.
     strict : bool
-        Whether labelled inputs that cannot be read, such as an empty text or a corrupt image, are an error. By default
-        they are left out, with a ``LeftOutWarning``.
+        Whether labelled inputs that cannot be read, such as an empty text or a corrupt image, are an error.
     device : str
         PyTorch device, such as "cpu" or "cuda".
     **settings
@@ -114,12 +107,13 @@ class InputClassifier:
     ----------
     model : HOTClassifier
         The classifier of the features.
-    support : Previews
-        Ids, texts and thumbnails of the support samples.
+    support : Samples
+        The samples of the new classes, with ids, texts and thumbnails.
 
     See Also
     --------
-    HOTClassifier : The classifier of features.
+    HOTClassifier : The classifier of features; ``predict``, ``predict_proba``, ``outlier_score``, ``explain`` and
+        ``suggest`` have its parameters and results.
     hotshot.encoders.load_encoder : Encoders by name.
 
     Examples
@@ -146,7 +140,7 @@ class InputClassifier:
     """
 
     model: HOTClassifier
-    support: Previews
+    _loaded: Encoder | None
 
     def __init__(
         self,
@@ -160,19 +154,22 @@ class InputClassifier:
     ) -> None:
         self.encoder, self.base, self.new_only, self.device = encoder, base, new_only, device
         self.strict, self.settings = strict, settings
-        self.kind = FEATURES if encoder is None else encoder_kind(encoder)
+        self.kind = FEATURES
+        if encoder is not None:
+            from hotshot.encoders import encoder_kind
+
+            self.kind = encoder_kind(encoder)
         # Whether code that the name of the encoder leads to may be run: the user named it.
-        self.trust = True
+        self.trust, self._loaded = True, None
         self.about: dict[str, Any] = {}
         self.probe: tuple[float, ...] = ()
         # Rows of the last fit that had no label.
         self.unlabelled = 0
-        self._loaded: Encoder | None = None
-        # The samples of old classes, to be shown.
-        self.old: Examples | None = None
-        # Where the model was loaded from or saved to, and the digest of its files then.
+        # Ids, texts and thumbnails of the support samples; and the samples of old classes, to be shown.
+        self._shown: Mapping[str, Sequence[Any]] = {}
+        self.old: Samples | None = None
+        # Where the model was loaded from or saved to, the digest of its files then, and the bank in that folder.
         self._place: tuple[Path, str] | None = None
-        # The bank in that folder.
         self._bank: UnloadedBase | None = None
 
     def __repr__(self) -> str:
@@ -192,34 +189,30 @@ class InputClassifier:
         """The classes that were learned from a few samples."""
         return np.unique(self.model.support_labels_)
 
+    @property
+    def support(self) -> Samples:
+        """The samples of new classes; those that were added to ``model`` itself have a number as id."""
+        model, shown = self.model, self._shown
+        n_samples, n_shown = len(model.support_labels_), len(shown[ID])
+        columns: dict[str, Sequence[Any]] = {name: values[:n_samples] for name, values in shown.items()}
+        if n_shown < n_samples:
+            columns = {ID: [*shown[ID], *(f"sample {i + 1}" for i in range(n_shown, n_samples))]}
+        return Samples(model.support_, model.support_labels_, columns)
+
+    # --- learning
+
     def fit(
         self,
-        support: str | Path | Sequence[str],
+        support: Any,
         labels: Sequence[Any] | None = None,
         *,
         columns: Columns = BY_NAME,
         base_columns: Columns | None = None,
         watch: Watch | None = None,
     ) -> Self:
-        """Learn new classes from a few labelled inputs.
+        """Learn new classes from a few labelled inputs; ``labels`` are those of a list.
 
-        Parameters
-        ----------
-        support : path or list
-            A file or folder of labelled inputs, or a list of inputs.
-        labels : list, optional
-            Labels of inputs in a list.
-        columns : Columns
-            Which columns of a table hold texts, labels and ids; by default they are found by name.
-        base_columns : Columns, optional
-            Columns of the table of old classes, if they differ.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
-
-        Returns
-        -------
-        self
-            The fitted model.
+        ``base_columns`` are the columns of the table of old classes, if they differ.
         """
         # What is quickly found comes first: openings, labels and names, then all of the support, and the base last.
         fitted = copy(self)
@@ -228,90 +221,30 @@ class InputClassifier:
         new_names = np.array([*_label_counts(new)])
         old_names = np.array([*_label_counts(old)]) if isinstance(old, Inputs) else getattr(old, "names", new_names[:0])
         fitted._check_names(old_names, new_names)
-        encoded = fitted.encoded(new, watch)
-        fitted._check_names(old_names, encoded.y)
-        base = fitted._bank_of(fitted.encoded(old, watch, most=MOST_THUMBNAILS)) if isinstance(old, Inputs) else old
-        fitted._fit(base, encoded)
+        samples, unlabelled = fitted.encoded(new, watch)
+        fitted._check_names(old_names, samples.y)
+        if isinstance(old, Inputs):
+            old = fitted._bank_of(fitted.encoded(old, watch, most=MOST_THUMBNAILS)[0])
+        fitted._fit(old, samples, unlabelled)
         assign(self, fitted)
         return self
 
     def fit_together(
         self, path: str | Path, few: int = FEW, columns: Columns = BY_NAME, watch: Watch | None = None
     ) -> Self:
-        """Learn old and new classes from one file.
-
-        Parameters
-        ----------
-        path : path
-            A file or folder of labelled inputs.
-        few : int
-            Classes with at most so many samples are new.
-        columns, watch
-            As in ``fit``.
-
-        Returns
-        -------
-        self
-            The fitted model.
-        """
+        """Learn old and new classes from one file or folder; classes with at most ``few`` samples are new."""
         if self.base is not None:
             raise ParameterError("fit_together takes the old classes from the file: leave base out.")
         opened = self.opened(path, None, columns)
         _check_few([*_label_counts(opened).values()], few, opened.name)
-        both = self.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
+        both, unlabelled = self.encoded(opened, watch, most=max(few, MOST_THUMBNAILS))
         _, members, counts = np.unique(both.y, return_inverse=True, return_counts=True)
         _check_few(counts, few, opened.name)
         is_new = (counts <= few)[members]
         fitted = copy(self)
-        fitted._fit(fitted._bank_of(both.of(~is_new)), both.of(is_new))
+        fitted._fit(fitted._bank_of(both[~is_new]), both[is_new], unlabelled)
         assign(self, fitted)
         return self
-
-    def _bank_of(self, old: Encoded) -> BaseClasses:
-        """The bank of old classes; previews of its samples are kept for explanations."""
-        self.old = old.examples()
-        return BaseClasses.from_samples(old.X, old.y, about=old.about)
-
-    def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
-        """Raise if a class is old and new, unless only new ones are predicted."""
-        if len(old) and len(new) and not self.new_only:
-            check_names(old, new)
-
-    def _fit(self, base: BaseClasses | None, new: Encoded) -> None:
-        include = base is not None and not self.new_only
-        new = self._distinct(new, {})
-        self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
-        self.support, self.about, self.unlabelled = new.shown, new.about, new.unlabelled
-        self._place = self._bank = None
-
-    def _distinct(self, new: Encoded, known: Mapping[Any, Any]) -> Encoded:
-        """Without samples that the model knows (labels by content), that repeat another, or that have several labels.
-
-        Samples labelled "none of these" are left out too: that is an answer and not a class.
-        """
-        labels: dict[Any, set[str]] = {key: {label} for key, label in known.items()}
-        contents = new.shown.contents(new.X)
-        for content, label in zip(contents, new.y.tolist(), strict=True):
-            labels.setdefault(content, set()).add(label)
-        wrong, seen = [], set(known)
-        for name, content, label in zip(new.shown.names(), contents, new.y.tolist(), strict=True):
-            if label == NONE:
-                wrong.append(f"{name} is labelled '{NONE}', which is no class")
-            elif len(labels[content]) > 1:
-                wrong.append(f"{name} has the labels {listing(map(quoted, sorted(labels[content])))}")
-            elif content in seen:
-                wrong.append(f"{name} is a sample of {quoted(label)} already")
-            else:
-                wrong.append("")
-            seen.add(content)
-        if not any(wrong):
-            return new
-        kept = np.array([not reason for reason in wrong])
-        sentence = f"{count(int((~kept).sum()), 'sample')} cannot be used: {listing(filter(None, wrong))}"
-        if self.strict or not kept.any():
-            raise InputError(f"{sentence}; correct or remove them.")
-        warnings.warn(f"{sentence}. Left out.", LeftOutWarning, stacklevel=2)
-        return new.of(kept)
 
     def add(
         self,
@@ -324,272 +257,202 @@ class InputClassifier:
         """Add samples of new classes, of old ones, or of classes that the model does not know yet.
 
         The result is that of a fresh fit to all samples. A sample that the model has already is left out.
-
-        Parameters
-        ----------
-        inputs, labels, columns, watch
-            As ``support`` and the others in ``fit``.
-
-        Returns
-        -------
-        self
-            The fitted model.
         """
         grown = copy(self)
         given = _of_one_class(self._labelled(inputs, labels, columns), inputs)
-        new = grown._distinct(self.encoded(given, watch), self._known())
+        encoded, grown.unlabelled = self.encoded(given, watch)
+        support = self.support
+        labels_by_content = {
+            content: label
+            for some in (support, *([] if self.old is None else [self.old]))
+            for content, label in zip(_contents(some), some.y.tolist(), strict=True)
+        }
+        new = grown._distinct(encoded, labels_by_content)
         is_old = np.isin(new.y, np.setdiff1d(self.classes, self.new_classes))
         grown.model = copy(self.model).add(new.X, new.y)
-        grown.support, grown.unlabelled = self.previews().joined(new.shown[~is_old]), new.unlabelled
+        grown._shown = joined([support, with_new_ids(new[~is_old], support.ids)]).columns
         if is_old.any():
-            more = new.of(is_old).examples()
-            grown.old = more if self.old is None else self.old + more
+            grown.old = joined([*([] if self.old is None else [self.old]), new[is_old]])
         assign(self, grown)
         return self
 
-    def _known(self) -> dict[Any, Any]:
-        """Labels of the samples of the model, by content, as far as these are stored."""
-        stored = [Examples(self.model.support_, self.model.support_labels_, self.previews())]
-        stored += [] if self.old is None else [self.old]
-        return {
-            content: label
-            for some in stored
-            for content, label in zip(some.shown.contents(some.X), some.y.tolist(), strict=True)
-        }
+    def remove(self, names: Sequence[str] = (), *, samples: Sequence[str] = ()) -> Self:
+        """Remove new classes by their labels, or single samples of them by their ids or texts.
 
-    def previews(self) -> Previews:
-        """Ids, texts and thumbnails of the support samples; of samples added to ``model`` itself, a number.
-
-        Returns
-        -------
-        Previews
-            One for each of ``model.support_labels_``.
+        The result is that of a fresh fit without them.
         """
-        shown, n_samples = self.support, len(self.model.support_labels_)
-        if len(shown.ids) == n_samples:
-            return shown
-        return shown[np.arange(min(n_samples, len(shown.ids)))] + Previews(
-            tuple(f"sample {i + 1}" for i in range(len(shown.ids), n_samples))
-        )
+        model, support = copy(self.model), self.support
+        stays = ~np.isin(model.support_labels_, names)
+        texts = support.texts or [""] * len(support)
+        for name in samples:
+            places = [i for i, own in enumerate(zip(support.ids, texts, strict=True)) if name and name in own]
+            if len(places) != 1:
+                which = "several samples of this model" if places else "no sample of this model"
+                close = did_you_mean(name, [*support.ids, *filter(None, texts)])
+                raise InputError(f"{quoted(name)} is the name of {which}: pass the id or text of one.{close}")
+            stays[places] = False
+        for name in names:
+            if name not in self.new_classes:
+                close = did_you_mean(str(name), list(map(str, self.new_classes)))
+                raise InputError(f"{quoted(name)} is not a new class of this model: name one of those.{close}")
+        if not stays.any():
+            raise InputError("No new class would be left: remove fewer classes or samples.")
+        grown = copy(self)
+        grown.model = model.learn_again(model.support_[stays], model.support_labels_[stays], model.base)
+        grown._shown = support[stays].columns
+        assign(self, grown)
+        return self
+
+    def _check_names(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Raise if a class is old and new, unless only new ones are predicted."""
+        if len(old) and len(new) and not self.new_only:
+            check_names(old, new)
+
+    def _bank_of(self, old: Samples) -> BaseClasses:
+        """The bank of old classes; its samples are shown in explanations."""
+        self.old = old
+        return BaseClasses.from_samples(old.X, old.y, about=old.about)
+
+    def _fit(self, base: BaseClasses | None, new: Samples, unlabelled: int) -> None:
+        new = self._distinct(new, {})
+        include = base is not None and not self.new_only
+        self.model = HOTClassifier(base, include_base=include, **self.settings).fit(new.X, new.y)
+        self._shown, self.about, self.unlabelled = new.columns, new.about, unlabelled
+        self._place = self._bank = None
+
+    def _distinct(self, new: Samples, stored: Mapping[Any, Any]) -> Samples:
+        """Without samples that the model has (labels by content), that repeat another, or that have several labels.
+
+        Samples labelled "none of these" are left out too: that is an answer and not a class.
+        """
+        labels: dict[Any, set[str]] = {content: {label} for content, label in stored.items()}
+        contents = _contents(new)
+        for content, label in zip(contents, new.y.tolist(), strict=True):
+            labels.setdefault(content, set()).add(label)
+        wrong, seen = [], {*stored}
+        for name, content, label in zip(names_of(new), contents, new.y.tolist(), strict=True):
+            if label == NONE:
+                wrong.append(f"{name} is labelled '{NONE}', which is no class")
+            elif len(labels[content]) > 1:
+                wrong.append(f"{name} has the labels {listing(map(quoted, sorted(labels[content])))}")
+            elif content in seen:
+                wrong.append(f"{name} is a sample of {quoted(label)} already")
+            else:
+                wrong.append("")
+            seen.add(content)
+        if not any(wrong):
+            return new
+        usable = np.array([not reason for reason in wrong])
+        sentence = f"{count(int((~usable).sum()), 'sample')} cannot be used: {listing(filter(None, wrong))}"
+        if self.strict or not usable.any():
+            raise InputError(f"{sentence}; correct or remove them.")
+        warnings.warn(f"{sentence}. Left out.", LeftOutWarning, stacklevel=2)
+        return new[usable]
+
+    # --- answers
+
+    def predict(
+        self, inputs: Any, *, reject: float | None = None, unknown: Any = None, batch: bool = False
+    ) -> np.ndarray:
+        """Predict the most probable class of each input; see ``HOTClassifier.predict`` and ``predict_batch``."""
+        predict = self.model.predict_batch if batch else self.model.predict
+        return predict(self.features(inputs), reject=reject, unknown=unknown)
+
+    def predict_proba(self, inputs: Any, *, batch: bool = False) -> np.ndarray:
+        """Probability of each class (inputs, classes), in the order of ``classes``."""
+        proba = self.model.predict_proba_batch if batch else self.model.predict_proba
+        return proba(self.features(inputs))
+
+    def outlier_score(self, inputs: Any) -> np.ndarray:
+        """Outlier score of each input: the larger, the less likely it belongs to any class."""
+        return self.model.outlier_score(self.features(inputs))
+
+    def features(self, inputs: Any) -> np.ndarray:
+        """Features of inputs (inputs, V)."""
+        return np.concatenate([X for _, X in self.batches(self.opened(inputs), strict=True)])
+
+    def explain(self, inputs: Any, most: int | None = None, *, reject: float | None = None) -> InputExplanation:
+        """Explain the predictions for the first ``most`` inputs; samples are shown by their texts or ids.
+
+        The result can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of
+        the difference between the two logits.
+        """
+        opened, parts, n_left = self._opened_once(inputs), [], np.inf if most is None else most
+        for batch, X in self.batches(opened):
+            rows = readable(batch)[: len(X) if most is None else n_left]
+            parts.append(Samples(X[: len(rows)], [""] * len(rows), opened.shown(batch[rows])))
+            n_left -= len(rows)
+            if n_left == 0:
+                break
+        model = snapshot(self)
+        return explain_inputs(model.model, joined(parts), model.support, model.old, reject)
+
+    def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
+        """Suggest which ``n`` unlabelled inputs to label next; see ``HOTClassifier.suggest``.
+
+        The result can be printed; ``suggestions`` are those of ``HOTClassifier`` and ``samples`` the suggested inputs.
+        """
+        opened = self._opened_once(inputs)
+        parts = list(self.batches(opened, watch))
+        suggestions = self.model.suggest(np.concatenate([X for _, X in parts]), n)
+        # Suggestions are numbers of readable inputs; users count all of them.
+        places, first = [], 0
+        for batch, _ in parts:
+            places += [(first + row, batch, row) for row in readable(batch).tolist()]
+            first += len(batch)
+        chosen = [places[item.index] for item in suggestions]
+        items = tuple(replace(item, index=number) for item, (number, *_) in zip(suggestions, chosen, strict=True))
+        names = {*opened.columns, opened.id}
+        columns = {name: [batch.columns[name][row] for _, batch, row in chosen] for name in names}
+        samples = Samples([batch.X[row] for _, batch, row in chosen], columns=columns)
+        return InputSuggestions(replace(suggestions, items=items), opened, samples)
 
     def contents(self) -> dict[str, list[str] | int]:
-        """What the model holds.
-
-        Returns
-        -------
-        dict
-            For each new class the texts or ids of its samples, for each old class the number of its samples.
-        """
-        labels, shown = self.model.support_labels_, self.previews()
+        """What the model holds: for each new class the texts or ids of its samples, for each old one how many."""
+        support = self.support
         new: dict[str, list[str]] = {str(name): [] for name in self.new_classes}
-        for label, name in zip(labels.tolist(), shown.texts or shown.ids, strict=True):
+        for label, name in zip(support.y.tolist(), support.texts or support.ids, strict=True):
             new[str(label)].append(name)
         sizes = np.zeros(0) if self.model.known_ is None else self.model.known_.sizes
         old = {str(name): int(size) for name, size in zip(self.classes, sizes, strict=False) if str(name) not in new}
         return {**new, **old}
 
-    def remove(self, names: Sequence[str] = (), *, samples: Sequence[str] = ()) -> Self:
-        """Remove new classes, or single samples of them; the result is that of a fresh fit without them.
+    # --- inputs as features
 
-        Parameters
-        ----------
-        names : sequence of str
-            Labels of new classes.
-        samples : sequence of str
-            Ids or texts of samples of new classes.
+    def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
+        """Open inputs for this model, in batches; ``labels`` are those of a list."""
+        if not isinstance(inputs, (str, Path)):
+            return given_inputs(inputs, self.kind, labels)
+        if labels is not None:
+            raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
+        opened = open_inputs(inputs, kind_of(Path(inputs), self.kind), columns)
+        if opened.kind == FEATURES:
+            self._check_extractor(opened.name, opened.about)
+        return opened
 
-        Returns
-        -------
-        self
-            The fitted model.
-        """
-        model, shown = copy(self.model), self.previews()
-        kept = ~np.isin(model.support_labels_, names)
-        for name in samples:
-            places = [i for i, own in enumerate(shown.ids) if name in (own, *shown.texts[i : i + 1])]
-            if len(places) != 1:
-                which = "several samples of this model" if places else "no sample of this model"
-                close = did_you_mean(name, [*shown.ids, *shown.texts])
-                raise InputError(f"{quoted(name)} is the name of {which}: pass the id or text of one.{close}")
-            kept[places] = False
-        for name in names:
-            if name not in self.new_classes:
-                close = did_you_mean(str(name), list(map(str, self.new_classes)))
-                raise InputError(f"{quoted(name)} is not a new class of this model: name one of those.{close}")
-        if not kept.any():
-            raise InputError("No new class would be left: remove fewer classes or samples.")
-        grown = copy(self)
-        grown.model = model.learn_again(model.support_[kept], model.support_labels_[kept], model.base)
-        grown.support = shown[kept]
-        assign(self, grown)
-        return self
-
-    def features(self, inputs: Any) -> np.ndarray:
-        """Features of inputs; an ``InputError`` lists those that cannot be read.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, or a list or column of texts, paths of images or features.
-
-        Returns
-        -------
-        array (inputs, V)
-            Features.
-        """
-        return np.concatenate([X for _, X in self.batches(self.opened(inputs), strict=True)])
-
-    def predict(
-        self, inputs: Any, *, reject: float | None = None, unknown: Any = None, batch: bool = False
-    ) -> np.ndarray:
-        """Predict the most probable class of each input; an ``InputError`` lists inputs that cannot be read.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
-        reject : float, optional
-            Reject inputs that fit no class, and about this share of those that do; see ``HOTClassifier.predict``.
-        unknown : object
-            Prediction for rejected inputs.
-        batch : bool
-            Whether to classify the inputs jointly; see ``HOTClassifier.predict_batch``.
-
-        Returns
-        -------
-        array (inputs,)
-            Labels.
-        """
-        predict = self.model.predict_batch if batch else self.model.predict
-        return predict(self.features(inputs), reject=reject, unknown=unknown)
-
-    def predict_proba(self, inputs: Any, *, batch: bool = False) -> np.ndarray:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        inputs, batch
-            As in ``predict``.
-
-        Returns
-        -------
-        array (inputs, classes)
-            Probabilities, in the order of ``classes``.
-        """
-        proba = self.model.predict_proba_batch if batch else self.model.predict_proba
-        return proba(self.features(inputs))
-
-    def outlier_score(self, inputs: Any) -> np.ndarray:
-        """Outlier score of each input: the larger, the less likely it belongs to any class.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
-
-        Returns
-        -------
-        array (inputs,)
-            Scores, as from ``HOTClassifier.outlier_score``.
-        """
-        return self.model.outlier_score(self.features(inputs))
-
-    def explain(self, inputs: Any, most: int | None = None, *, reject: float | None = None) -> InputExplanation:
-        """Explain predictions; samples are shown by their texts or ids.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
-        most : int, optional
-            Number of inputs to explain, from the first; by default all.
-        reject : float, optional
-            As in ``predict``.
-
-        Returns
-        -------
-        InputExplanation
-            It can be printed, and converted with ``to_html(title)``; ``in_words(numbers=True)`` adds the parts of the
-            difference between the two logits.
-        """
-        queries, found = Previews(), []
-        for rows, X in self.batches(self.opened(inputs) if not isinstance(inputs, Inputs) else inputs):
-            some = rows.readable[: None if most is None else most - len(queries.ids)]
-            queries = queries + rows.previews(some)
-            found.append(X[: len(some)])
-            if len(queries.ids) == most:
-                break
-        model = snapshot(self)
-        return explain_inputs(model.model, np.concatenate(found), queries, model.previews(), model.old, reject)
-
-    def suggest(self, inputs: Any, n: int = 5, *, watch: Watch | None = None) -> InputSuggestions:
-        """Suggest which unlabelled inputs to label next; see ``HOTClassifier.suggest``.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, or a list of texts, paths of images or features.
-        n : int
-            Number of suggestions.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
-
-        Returns
-        -------
-        InputSuggestions
-            It can be printed; ``found`` holds the suggestions, ``ids`` and ``texts`` the suggested inputs.
-        """
-        opened = inputs if isinstance(inputs, Inputs) else self.opened(inputs)
-        parts = list(self.batches(opened, watch))
-        found = self.model.suggest(np.concatenate([X for _, X in parts]), n)
-        places = [(rows, place) for rows, _ in parts for place in range(len(rows))]
-        readable = [row for row, (rows, place) in enumerate(places) if place not in rows.errors]
-        found = replace(found, items=tuple(replace(item, index=readable[item.index]) for item in found))
-        chosen = [places[row] for row in found.rows]
-        content = tuple(rows.content[place] for rows, place in chosen)
-        kept = [rows.kept.texts[place] for rows, place in chosen if rows.kept is not None and rows.kept.texts]
-        return InputSuggestions(
-            found,
-            ids=tuple(rows.ids[place] for rows, place in chosen),
-            texts=content if opened.kind == TEXTS else tuple(kept),
-            columns={name: [rows.columns[name][place] for rows, place in chosen] for name in opened.columns},
-            label=opened.label,
-            content=content,
-        )
+    def opened_line(self, line: str, columns: Columns = BY_NAME) -> Inputs:
+        """Open what a command line names: a file, a folder, standard input, or a text itself."""
+        return self.opened([line] if self.kind == TEXTS and not is_path(line) else line, columns=columns)
 
     def batches(
         self, inputs: Inputs, watch: Watch | None = None, *, strict: bool = False
-    ) -> Iterator[tuple[Rows, np.ndarray]]:
-        """Iterate over inputs and their features.
+    ) -> Iterator[tuple[Samples, np.ndarray]]:
+        """Iterate over inputs from ``opened`` in batches, with the features of those that can be read.
 
-        Parameters
-        ----------
-        inputs : Inputs
-            Result of ``opened``.
-        watch : callable, optional
-            Called with (name, done, total) after every batch, for a progress bar.
-        strict : bool
-            Whether inputs that cannot be read are an error, which lists them. By default there is a ``LeftOutWarning``
-            at the end, and an error only if no input can be read.
-
-        Yields
-        ------
-        rows : Rows
-            A batch of inputs; ``rows.errors`` says which of them cannot be read, and why.
-        X : array (readable rows, V)
-            Features of the others, ``rows.readable``.
+        ``batch.errors`` says why others cannot. There is a ``LeftOutWarning`` at the end, and an error only if no input
+        can be read, or if ``strict``.
         """
         done = 0
         errors: dict[int, str] = {}
         # The caller may stop early.
         with suppress(GeneratorExit):
-            for read in inputs.batches(AT_ONCE[inputs.kind]):
-                rows, content = self._decoded(inputs, read)
-                errors |= {done + row: error for row, error in rows.errors.items()}
-                done += len(rows)
+            for given in inputs.batches(AT_ONCE[inputs.kind]):
+                batch, content = self._decoded(inputs, given)
+                errors |= {done + row: error for row, error in batch.errors.items()}
+                done += len(batch)
                 # After an error, the rest is read but not encoded, to list all errors.
                 if not (strict and errors):
-                    yield rows, content if inputs.kind == FEATURES else self._encoder().encode(content)
+                    yield batch, content if inputs.kind == FEATURES else self._encoder().encode(content)
                 if watch is not None:
                     watch(inputs.name, done, inputs.total)
         if not done:
@@ -602,85 +465,57 @@ class InputClassifier:
                 raise InputError(f"{sentence}; repair or remove them.")
             warnings.warn(f"{sentence}.", LeftOutWarning, stacklevel=2)
 
-    def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> Encoded:
-        """Labelled inputs as features; rows that have no label, or cannot be read, are left out.
+    def encoded(self, inputs: Inputs, watch: Watch | None = None, most: int | None = None) -> tuple[Samples, int]:
+        """Labelled inputs as features with what is shown of them, and how many rows had no label.
 
-        Parameters
-        ----------
-        inputs, watch
-            As in ``batches``.
-        most : int, optional
-            Number of images of each class to make thumbnails of; by default all.
-
-        Returns
-        -------
-        Encoded
-            Features, labels and previews.
+        Those rows, and rows that cannot be read, are left out. Of each class at most ``most`` images get thumbnails.
         """
-        found, shown, unlabelled = [], Previews(), 0
-        labels: list[str] = []
-        counts: dict[str, int] = {}
-        for rows, X in self.batches(inputs, watch, strict=self.strict):
-            row_labels = _labels(rows, inputs)
-            readable = rows.readable
-            labelled = [place for place, row in enumerate(readable) if row_labels[row]]
-            small = []
-            for row in readable[labelled]:
-                label = row_labels[row]
-                counts[label] = counts.get(label, 0) + 1
+        parts, unlabelled = [], 0
+        counts: Counter[str] = Counter()
+        for batch, X in self.batches(inputs, watch, strict=self.strict):
+            labels, rows = _labels(batch, inputs), readable(batch)
+            labelled = [place for place, row in enumerate(rows) if labels[row]]
+            y, small = [labels[row] for row in rows[labelled]], []
+            for label in y:
+                counts[label] += 1
                 small.append(most is None or counts[label] <= most)
-                labels.append(label)
-            unlabelled += len(readable) - len(labelled)
-            found.append(X[labelled])
-            shown = shown + rows.previews(readable[labelled], small)
-        if not labels:
+            unlabelled += len(rows) - len(labelled)
+            parts.append(Samples(X[labelled], y, inputs.shown(batch[rows[labelled]], small)))
+        if not counts:
             raise InputError(f"{inputs.name} {NO_LABEL}")
         about = inputs.about if inputs.kind == FEATURES else self._encoder().about
-        return Encoded(np.concatenate(found), np.array(labels), shown, about, unlabelled)
+        return replace(joined(parts), about=about), unlabelled
 
-    def opened(self, inputs: Any, labels: Sequence[Any] | None = None, columns: Columns = BY_NAME) -> Inputs:
-        """Open inputs for this model.
-
-        Parameters
-        ----------
-        inputs : path or list
-            A file, a folder, standard input ("-"), or a list of texts, paths of images or features.
-        labels, columns
-            As in ``fit``.
-
-        Returns
-        -------
-        Inputs
-            Batches of inputs.
-        """
-        if not isinstance(inputs, (str, Path)):
-            return given_inputs(inputs, self.kind, labels)
-        if labels is not None:
-            raise ParameterError("labels= is only for lists, files and folders have their own labels: leave it out.")
-        if self.encoder is None:
-            _check_features(Path(inputs))
-        found = open_inputs(inputs, FEATURES if has_features(inputs) else self.kind, columns)
-        if found.kind == FEATURES:
-            self._check_extractor(found.name, found.about)
-        return found
-
-    def opened_line(self, line: str, columns: Columns = BY_NAME) -> Inputs:
-        """Open what a command line names: a file, a folder, standard input, or a text itself."""
-        is_file = os.path.exists(line) or is_table(Path(line)) or has_features(line)
-        return self.opened([line] if self.kind == TEXTS and not is_file else line, columns=columns)
+    def _opened_once(self, inputs: Any) -> Inputs:
+        return inputs if isinstance(inputs, Inputs) else self.opened(inputs)
 
     def _labelled(self, inputs: Any, labels: Sequence[Any] | None, columns: Columns) -> Inputs:
         if labels is None and not isinstance(inputs, (str, Path)):
             raise ParameterError("A list of inputs has no labels: pass labels=, one per input.")
         return self.opened(inputs, labels, columns)
 
+    def _opened_base(self, columns: Columns) -> BaseClasses | Inputs | None:
+        base = self.base
+        if isinstance(base, (str, Path)):
+            if not is_bank(base):
+                return self.opened(base, None, columns)
+            base = BaseClasses.load(base)
+        if base is None:
+            return None
+        self._check_extractor("The bank", base.about)
+        if base.samples is None or base.names.dtype.kind in "UO":
+            return base
+        # Raw inputs have labels of text.
+        names = np.array([as_text(name) for name in base.names.tolist()])
+        return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
+
     def _check_extractor(self, name: str, about: dict[str, Any]) -> None:
         """Raise if features come from another encoder than that of this model."""
         own = self._encoder().about if self.encoder is not None and not self.about else self.about
-        known, given = (header.get(EXTRACTOR) for header in (own, about))
-        if known is not None and given is not None and known != given:
+        needed, given = (header.get(EXTRACTOR) for header in (own, about))
+        if needed is not None and given is not None and needed != given:
             raise InputError(
-                f"{name} has features from {quoted(given)}, but this model needs those of {quoted(known)}: extract "
+                f"{name} has features from {quoted(given)}, but this model needs those of {quoted(needed)}: extract "
                 "them with that encoder, or pass the inputs themselves."
             )
 
@@ -688,6 +523,8 @@ class InputClassifier:
         """The encoder; for a loaded model it must return the same features as when the model was fitted."""
         if self.encoder is None:
             raise ParameterError("This model has no encoder and takes only features: fit a model with an encoder.")
+        from hotshot.encoders import load_encoder, runs_code
+
         if not self.trust and runs_code(self.encoder):
             raise InputError(
                 "The encoder that the file of this model names is Python code, which runs only if you name it: pass "
@@ -704,50 +541,29 @@ class InputClassifier:
                 self._loaded, self.probe, self.encoder = loaded, loaded.probe, loaded.name
             return self._loaded
 
-    def _decoded(self, inputs: Inputs, rows: Rows) -> tuple[Rows, Any]:
-        """The rows with all errors, and of the others texts, pixels or features."""
-        readable = rows.readable
+    def _decoded(self, inputs: Inputs, batch: Samples) -> tuple[Samples, Any]:
+        """The batch with all its errors, and of the other rows texts, pixels or features."""
+        rows = readable(batch)
         if inputs.kind == FEATURES:
-            X = np.asarray(rows.content)
-            width = getattr(getattr(self, "model", None), "n_features_in_", X.shape[1])
-            if X.shape[1] != width:
+            width = getattr(getattr(self, "model", None), "n_features_in_", batch.X.shape[1])
+            if batch.X.shape[1] != width:
                 raise InputError(
-                    f"{inputs.name} has {X.shape[1]} features, but this model needs {width}: extract them with its "
-                    "encoder, or pass the inputs themselves."
+                    f"{inputs.name} has {batch.X.shape[1]} features, but this model needs {width}: extract them with "
+                    "its encoder, or pass the inputs themselves."
                 )
-            finite = np.isfinite(X).all(axis=1)
+            finite = np.isfinite(batch.X).all(axis=1)
             errors = dict.fromkeys(np.flatnonzero(~finite).tolist(), "its features are not all finite numbers")
-            return replace(rows, errors=rows.errors | errors), X[finite]
-        content, size = [rows.content[row] for row in readable], self._encoder().size
+            return replace(batch, errors={**batch.errors, **errors}), batch.X[finite]
+        content, size = [batch.X[row] for row in rows], self._encoder().size
         if size is None:
-            return rows, content
-        squares, errors = decode(content, size)
-        return replace(rows, errors=rows.errors | {int(readable[i]): error for i, error in errors.items()}), squares
+            return batch, content
+        pixels, wrong = decoded(content, size)
+        return replace(batch, errors={**batch.errors, **{int(rows[i]): why for i, why in wrong.items()}}), pixels
 
-    def _opened_base(self, columns: Columns) -> BaseClasses | Inputs | None:
-        base = self.base
-        if isinstance(base, (str, Path)) and is_bank(base):
-            base = BaseClasses.load(base)
-        if isinstance(base, BaseClasses):
-            self._check_extractor("The bank", base.about)
-        if isinstance(base, BaseClasses):
-            if base.samples is None or base.names.dtype.kind in "UO":
-                return base
-            # Raw inputs have labels of text.
-            names = np.array([as_text(name) for name in base.names.tolist()])
-            return BaseClasses.from_samples(base.samples, names[base.labels], about=base.about)
-        return None if base is None else self.opened(base, None, columns)
+    # --- models in folders
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the model to a self-contained folder: classifier, bank, and previews of the samples.
-
-        Parameters
-        ----------
-        path : path
-            Folder of the model, such as "questions.model".
-        overwrite : bool
-            Whether to replace a model of that name.
-        """
+        """Save the model to a self-contained folder, such as "questions.model"."""
         self._save(Path(path), overwrite)
 
     def _save(self, path: Path, overwrite: bool, previous: bool = False) -> None:
@@ -760,8 +576,8 @@ class InputClassifier:
             "new_only": self.new_only,
             "about": self.about,
             "probe": list(self.probe),
-            "support": self.previews().to_json(),
-            "old": None if self.old is None else {"labels": self.old.y.tolist(), **self.old.shown.to_json()},
+            "support": shown_to_json(self.support),
+            "old": None if self.old is None else {"labels": self.old.y.tolist(), **shown_to_json(self.old)},
         }
         parts, base = [INPUTS], self.model.base
         with replace_folder(path, DESCRIPTION, overwrite) as folder:
@@ -795,21 +611,9 @@ class InputClassifier:
     @classmethod
     @contextmanager
     def change(cls, path: str | Path, **how: Any) -> Iterator[Self]:
-        """Load a model and save it after the block; other processes that change it wait.
+        """Load a model, as ``load``, and save it after the block; other processes that change it wait.
 
         The model before stays inside its folder, for ``undo``.
-
-        Parameters
-        ----------
-        path : path
-            Folder of the model.
-        **how
-            As in ``load``.
-
-        Yields
-        ------
-        InputClassifier
-            The model.
 
         Examples
         --------
@@ -825,18 +629,7 @@ class InputClassifier:
 
     @classmethod
     def undo(cls, path: str | Path) -> Self:
-        """Put back the model that was in a folder before its last ``change``.
-
-        Parameters
-        ----------
-        path : path
-            Folder of the model.
-
-        Returns
-        -------
-        InputClassifier
-            The model as it was.
-        """
+        """Put back the model that was in a folder before its last ``change``, and return it."""
         path = Path(path)
         with one_at_a_time(path):
             read_json_document(path, INPUTS, WHAT, "fit a model with hotshot fit", VERSION)
@@ -851,21 +644,8 @@ class InputClassifier:
     def load(cls, path: str | Path, *, device: str = "cpu", encoder: str | None = None, trust: bool = False) -> Self:
         """Load a saved model; its bank is only read when classes are added or removed.
 
-        Parameters
-        ----------
-        path : path
-            Folder of the model.
-        device : str
-            PyTorch device of the encoder, such as "cpu" or "cuda".
-        encoder : str, optional
-            Name of its encoder, if that has moved, or is Python code: code that only the file names is not run.
-        trust : bool
-            Whether to run Python code that the file names as its encoder.
-
-        Returns
-        -------
-        InputClassifier
-            The model.
+        ``encoder`` is the name of its encoder, if that has moved, or is Python code: code that only the file names is
+        not run, except with ``trust=True``.
         """
         return read_folder(Path(path), partial(cls._read, Path(path), device, encoder, trust))
 
@@ -876,51 +656,47 @@ class InputClassifier:
         if encoder is not None and content.get("encoder") is None:
             raise ParameterError(f"{folder} takes features and has no encoder: leave encoder (--encoder) out.")
         with refuse_damage(folder, WHAT):
-            found = cls(new_only=bool(content["new_only"]), device=device)
-            found.encoder, found.trust = encoder or content["encoder"], trust or encoder is not None
-            found.model, found.kind = model, content["kind"]
-            found.about, found.probe = dict(content["about"]), tuple(map(float, content["probe"]))
-            if found.kind not in AT_ONCE or not isinstance(found.encoder, (str, type(None))):
+            loaded = cls(new_only=bool(content["new_only"]), device=device)
+            loaded.encoder, loaded.trust = encoder or content["encoder"], trust or encoder is not None
+            loaded.model, loaded.kind = model, content["kind"]
+            loaded.about, loaded.probe = dict(content["about"]), tuple(map(float, content["probe"]))
+            if loaded.kind not in AT_ONCE or not isinstance(loaded.encoder, (str, type(None))):
                 raise ValueError("its kind of inputs or its encoder is unknown")
-            found.support = Previews.from_json(content["support"], len(model.support_labels_))
+            loaded._shown = shown_from_json(content["support"], len(model.support_labels_))
             if content["old"] is not None:
                 X, y = np.array(map_tensors(folder / OLD).tensors["X"]), np.array(content["old"]["labels"])
-                found.old = Examples(X, y, Previews.from_json(content["old"], len(y)))
+                loaded.old = Samples(X, y, shown_from_json(content["old"], len(y)))
                 if X.shape != (len(y), model.n_features_in_) or not np.isfinite(X).all():
                     raise ValueError("its old samples are not valid features")
             if digest_of(folder) != digest:
                 raise ValueError("it was replaced")
-        found._place = real(folder), digest
+        loaded._place = real(folder), digest
         if isinstance(model.base, UnloadedBase) and is_bank(folder / BANK):
-            found._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
-        return found
+            loaded._bank = model.base = UnloadedBase(model.base.fingerprint, folder / BANK)
+        return loaded
 
 
-def has_features(path: str | Path) -> bool:
-    """Whether a file holds features, by its suffix; tables hold texts."""
-    return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
-
-
-def _labels(rows: Rows, inputs: Inputs) -> list[str]:
-    """Labels of rows; raise if they have none."""
-    if rows.labels is None:
+def _labels(batch: Samples, inputs: Inputs) -> Sequence[str]:
+    """Labels of the rows of a batch; raise if they have none."""
+    if batch.y is None:
         by_folder = inputs.kind == IMAGES and inputs.columns == (PATH,)
         remedy = "put images into one folder per class" if by_folder else f"name it with {naming('label')}"
         raise InputError(f"{inputs.name} has no {'labels' if by_folder else 'column of labels'}: {remedy}.")
-    return rows.labels
+    labels: Sequence[str] = batch.y
+    return labels
 
 
 def _label_counts(inputs: Inputs) -> Counter[str]:
     """How often each label occurs, before anything is encoded; empty if that means to read all or is impossible."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     if inputs.kind == FEATURES or inputs.name == STDIN_NAME:
-        return found
+        return counts
     with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
-        for rows in inputs.batches(AT_ONCE[FEATURES]):
-            found.update(label for label in _labels(rows, inputs) if label)
-    if not found:
+        for batch in inputs.batches(AT_ONCE[FEATURES]):
+            counts.update(label for label in _labels(batch, inputs) if label)
+    if not counts:
         raise InputError(f"{inputs.name} {NO_LABEL}")
-    return found
+    return counts
 
 
 def _check_few(counts: Sequence[int] | np.ndarray, few: int, name: str) -> None:
@@ -933,25 +709,21 @@ def _check_few(counts: Sequence[int] | np.ndarray, few: int, name: str) -> None:
         )
 
 
-def _check_features(path: Path) -> None:
-    """Raise if a model without an encoder gets texts or images."""
-    columns = set(open_table(path).columns) if is_table(path) else set()
-    # Texts may stand beside features, which are in one column, or in numbered ones.
-    has_numbers = FEATURES in columns or sum(name[-1:].isdigit() for name in columns) > 1
-    is_text = columns & set(TEXT_NAMES) and not has_numbers
-    if is_text or is_image(path.name) or (path.is_dir() and not is_bank(path)):
-        raise ParameterError(
-            f"{path} holds no features: pass encoder= (in the shell --encoder), such as minilm for texts or "
-            "efficientnet-lite0 for images."
-        )
+def _contents(samples: Samples) -> list[Any]:
+    """What tells samples apart: texts, thumbnails or the features themselves."""
+    if samples.texts:
+        return [text.strip() for text in samples.texts]
+    features = [row.tobytes() for row in samples.X]
+    small = samples.thumbnails or [b""] * len(features)
+    return [image or vector for image, vector in zip(small, features, strict=True)]
 
 
 def _of_one_class(images: Inputs, path: Any) -> Inputs:
     """Images that lie in a folder themselves, and not in folders in it, get its name as label."""
 
-    def batches(size: int) -> Iterator[Rows]:
-        for rows in images.batches(size):
-            yield replace(rows, labels=[Path(path).resolve().name] * len(rows)) if rows.labels is None else rows
+    def batches(size: int) -> Iterator[Samples]:
+        for batch in images.batches(size):
+            yield batch if batch.y is not None else replace(batch, y=[Path(path).resolve().name] * len(batch))
 
     is_folder = images.kind == IMAGES and isinstance(path, (str, Path)) and os.path.isdir(path)
     return replace(images, batches=batches) if is_folder else images

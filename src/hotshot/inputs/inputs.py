@@ -1,0 +1,370 @@
+"""Texts, images or features from files, lists and arrays, as batches of samples with ids, labels and all columns."""
+
+from __future__ import annotations
+
+import warnings
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from itertools import count as count_from
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hotshot.arrays import slices
+from hotshot.bank import is_bank
+from hotshot.errors import InputError, LeftOutWarning, ParameterError
+from hotshot.files import Samples, open_features
+from hotshot.files.reading import by_suffix
+from hotshot.files.samples import ID, TEXT, THUMBNAIL
+from hotshot.files.tables import ID_NAMES, LABELS, SUFFIXES, TEXT_NAMES, Table, is_table, naming, open_table
+from hotshot.formatting import count, listing, quoted
+from hotshot.labels import as_text
+
+if TYPE_CHECKING:
+    from hotshot.images.decode import EncodedImage
+
+TEXTS, IMAGES, FEATURES = "texts", "images", "features"
+# Column names in answers: for paths of images, and for labels of features.
+PATH, LABEL = "path", "label"
+PATH_NAMES = ("path", "file", "filename", "image", "filepath", "text")
+HEIC_SUFFIXES, HEIC = {".heic", ".heif"}, "convert .heic to .jpg first"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a table with texts (or image paths), labels and ids; None finds them by usual names."""
+
+    text: str | None = None
+    label: str | None = None
+    id: str | None = None
+
+
+BY_NAME = Columns()
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of one kind, some rows at a time.
+
+    `batches(n)` yields `Samples` of at most n rows: X are texts, images or features, y are labels as text ("" if one is
+    missing) or None, and rows that cannot be read are in `errors`. `columns` are the columns to write beside answers,
+    of which `label` holds the labels, if any; `id` is a column of the batches that tells their rows apart.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    label: str | None
+    id: str
+    total: int | None
+    batches: Callable[[int], Iterator[Samples]]
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def shown(self, batch: Samples, small: Sequence[bool] | None = None) -> dict[str, Sequence[Any]]:
+        """What explanations show of rows of a batch: ids, and texts or thumbnails, if any (b"" for none).
+
+        Thumbnails of images are made now, if `small` is given of those where it is true.
+        """
+        wanted = [True] * len(batch) if small is None else small
+        columns: dict[str, Sequence[Any]] = {ID: [str(one) for one in batch.columns[self.id]]}
+        if self.kind == TEXTS:
+            columns[TEXT] = list(batch.X)
+        elif self.kind == IMAGES:
+            columns[THUMBNAIL] = _thumbnails(batch.X, wanted)
+        else:
+            if batch.texts is not None:
+                columns[TEXT] = list(batch.texts)
+            if batch.thumbnails is not None:
+                columns[THUMBNAIL] = [x if want else b"" for x, want in zip(batch.thumbnails, wanted, strict=True)]
+        return columns
+
+
+def kind_of(path: Path, kind: str) -> str:
+    """The kind of inputs in a file or folder, for a model of a kind: its own, or features; raise if these are missing.
+
+    This alone decides whether a table holds texts or features: texts if the model has an encoder, else features, which
+    are in one column, or in numbered ones; texts may stand beside them.
+    """
+    if kind != FEATURES:
+        return FEATURES if has_features(path) else kind
+    from hotshot.images.tree import is_image
+
+    columns = {*open_table(path).columns} if is_table(path) else set()
+    has_numbers = FEATURES in columns or sum(name[-1:].isdigit() for name in columns) > 1
+    is_text = not has_numbers and columns & {*TEXT_NAMES}
+    if is_text or is_image(path.name) or (path.is_dir() and not is_bank(path)):
+        raise ParameterError(
+            f"{path} holds no features: pass encoder= (in the shell --encoder), such as minilm for texts or "
+            "efficientnet-lite0 for images."
+        )
+    return FEATURES
+
+
+def has_features(path: str | Path) -> bool:
+    """Whether a file holds features, by its suffix; tables hold texts."""
+    return by_suffix(Path(path)) is not None and Path(path).suffix.lower() not in SUFFIXES
+
+
+def is_path(line: str) -> bool:
+    """Whether a word of a command line names a file, a folder or standard input, and is no text itself."""
+    return Path(line).exists() or is_table(Path(line)) or has_features(line)
+
+
+def open_inputs(path: str | Path, kind: str, columns: Columns = BY_NAME) -> Inputs:
+    """Inputs of this kind in a file, in a folder or on standard input ("-")."""
+    path = Path(path)
+    if kind == FEATURES:
+        return _features(path)
+    if is_table(path):
+        return _table(open_table(path, columns.text), kind, columns, path.parent)
+    if kind == TEXTS:
+        raise InputError(
+            f"{path} is not a table of texts: pass a .csv, .tsv, .jsonl or .txt file, or - for standard input."
+        )
+    return _images(path)
+
+
+def given_inputs(items: Any, kind: str, labels: Sequence[Any] | None = None) -> Inputs:
+    """Inputs in memory: texts, paths of images, or features (inputs, V), with labels if given."""
+    if kind == FEATURES:
+        return _given_features(np.asarray(items), labels)
+    # A whole table would give the names of its columns.
+    is_one = isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or hasattr(items, "columns")
+    items = [] if is_one else list(items)
+    if not any(isinstance(item, (str, Path)) for item in items):
+        what = "texts" if kind == TEXTS else "paths of images"
+        raise InputError(f"Inputs must be a path, or a list or column of {what} that is not empty.")
+    column = TEXT if kind == TEXTS else PATH
+    rows = [{column: str(item) if isinstance(item, Path) else item} for item in items]
+    if labels is not None:
+        rows = [{**row, LABEL: label} for row, label in zip(rows, _checked(labels, len(rows)), strict=True)]
+    return _table(Table("The list of inputs", tuple(rows[0]), lambda: ((row, "") for row in rows)), kind)
+
+
+def _checked(labels: Sequence[Any], n_inputs: int) -> list[str]:
+    if len(labels) != n_inputs:
+        raise InputError(f"There are {n_inputs} inputs and {len(labels)} labels: pass one label per input.")
+    return [as_text(label) for label in labels]
+
+
+# --- features
+
+
+def _features(path: Path) -> Inputs:
+    """A feature file, with or without labels."""
+    source = open_features(path, labelled=False, lenient=True)
+    label = None if source.unlabelled else LABEL
+    others = [name for name in source.columns if name not in (ID, TEXT, THUMBNAIL)]
+    # An id that is made of columns is redundant beside them.
+    names = [
+        *([] if others else [ID]),
+        *([TEXT] if TEXT in source.columns else []),
+        *others,
+        *([label] if label else []),
+    ]
+
+    def batches(size: int) -> Iterator[Samples]:
+        for batch in source.batches(size):
+            labels = None if batch.y is None else [as_text(one) for one in batch.y.tolist()]
+            columns = {ID: batch.ids, **batch.columns}
+            yield Samples(batch.X, labels, columns if labels is None else {**columns, LABEL: labels})
+
+    return Inputs(str(path), FEATURES, tuple(names), label, ID, source.n_samples, batches, source.about)
+
+
+def _given_features(X: np.ndarray, labels: Sequence[Any] | None) -> Inputs:
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise InputError(
+            f"Inputs must be a path or features of shape (inputs, V), got {X.dtype} of shape {X.shape}: pass numbers."
+        )
+    y = None if labels is None else _checked(labels, len(X))
+
+    def batches(size: int) -> Iterator[Samples]:
+        for some in slices(len(X), size):
+            yield Samples(X[some], None if y is None else y[some], {ID: _numbers(some.start, some.stop - some.start)})
+
+    return Inputs("The array", FEATURES, (), None, ID, len(X), batches)
+
+
+def _numbers(first: int, n_rows: int) -> list[str]:
+    return [str(i) for i in range(first, first + n_rows)]
+
+
+# --- tables of texts, or of paths of images
+
+
+def _table(table: Table, kind: str, wanted: Columns = BY_NAME, folder: Path = Path()) -> Inputs:
+    """Texts, or images by paths relative to a folder, in a column of a table."""
+    names = TEXT_NAMES if kind == TEXTS else PATH_NAMES
+    key = table.column(wanted.id, ID_NAMES, "id")
+    content = table.column(wanted.text, names, "text")
+    label = table.column(wanted.label, [name for name in LABELS if name not in names or wanted.text], "label")
+    others = [name for name in table.columns if name not in (label, key)]
+    if content is None and len(others) == 1:
+        content = others[0]
+    if content is None or content == label:
+        raise InputError(
+            f"{table.name} has no column with a usual name for inputs, only {listing(map(quoted, table.columns))}: "
+            f"name it with {naming('text')}."
+        )
+    identity = key or (ID if kind == TEXTS else content)
+
+    def batches(size: int) -> Iterator[Samples]:
+        rows, first = table.rows(), 0
+        while some := list(islice(rows, size)):
+            X = [row[content] for row, _ in some]
+            errors = {i: error for i, (_, error) in enumerate(some) if error}
+            if kind == TEXTS:
+                problems = {i: problem for i, text in enumerate(X) if (problem := _problem_of_text(text))}
+                errors = problems | errors
+            else:
+                X = _listed_images(folder, X)
+            columns = {name: [row[name] for row, _ in some] for name in table.columns}
+            if identity not in columns:
+                columns[identity] = _numbers(first, len(some))
+            labels = None if label is None else [as_text(one) for one in columns[label]]
+            yield Samples(X, labels, columns, errors=dict(sorted(errors.items())))
+            first += len(some)
+
+    return Inputs(table.name, kind, table.columns, label, identity, None, batches)
+
+
+def _problem_of_text(text: Any) -> str:
+    if not isinstance(text, str) or not text.strip():
+        return "it has no text"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "its text has half of a surrogate pair, which is not a character"
+    return ""
+
+
+# --- images
+
+
+def _listed_images(folder: Path, names: Sequence[Any]) -> list[EncodedImage]:
+    """Images by their paths; if there is none, decoding says so."""
+    from hotshot.images.decode import EncodedImage
+    from hotshot.images.tree import file_on_disk
+
+    return [EncodedImage(file_on_disk(folder, str(name))) for name in names]
+
+
+def _images(path: Path) -> Inputs:
+    """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
+    from hotshot.images.decode import EncodedImage
+    from hotshot.images.tree import ARCHIVE_SUFFIXES, file_on_disk, is_image, open_tree
+
+    others: Counter[str] = Counter()
+    if path.is_file() and not path.name.lower().endswith(ARCHIVE_SUFFIXES):
+        if not is_image(path.name):
+            is_heic = path.suffix.lower() in HEIC_SUFFIXES
+            raise InputError(
+                f"{path} is not an image: {HEIC if is_heic else 'pass an image, a folder, or a .txt file of paths'}."
+            )
+        images, labels = {str(path): EncodedImage(file_on_disk(path.parent, path.name))}, None
+    else:
+        files = open_tree(path).files
+        images = {name: EncodedImage(entry) for name, entry in files.items() if is_image(name)}
+        labels = _folders(images)
+        others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in images)
+    listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
+    remedy = f": {HEIC}" if HEIC_SUFFIXES & {*others} else ""
+    if not images:
+        held = f", only other files ({listed})" if others else ""
+        raise InputError(f"{path} contains no images{held}{remedy or ': pass a folder of images'}.")
+    names = list(images)
+
+    def batches(size: int) -> Iterator[Samples]:
+        if others:
+            files = count(others.total(), "file")
+            warnings.warn(
+                f"{path} holds {files} other than images, left out ({listed}){remedy}.", LeftOutWarning, stacklevel=2
+            )
+        for some in slices(len(names), size):
+            X = [images[name] for name in names[some]]
+            yield Samples(X, None if labels is None else labels[some], {PATH: names[some]})
+
+    return Inputs(str(path), IMAGES, (PATH,), None, PATH, len(names), batches)
+
+
+def _folders(names: Iterable[str]) -> list[str] | None:
+    """The folders of images, without those that are around all of them; None if one image is in no other folder."""
+    folders = [name.split("/")[:-1] for name in names]
+    shortest, longest = min(map(len, folders), default=0), max(map(len, folders), default=0)
+    around = next((i for i in range(shortest) if len({parts[i] for parts in folders}) > 1), shortest)
+    if around == longest:
+        around = max(around - 1, 0)  # All are of one class.
+    labels = ["/".join(parts[around:]) for parts in folders]
+    return labels if all(labels) else None
+
+
+def _thumbnails(images: Sequence[EncodedImage], wanted: Sequence[bool]) -> list[bytes]:
+    """Thumbnails of the images that are wanted and can be read, b"" for the others."""
+    from hotshot.images.decode import THUMBNAIL_SIDE, squares, thumbnails
+
+    places = [i for i, want in enumerate(wanted) if want]
+    pixels, errors = squares([images[i] for i in places], THUMBNAIL_SIDE)
+    made = dict(zip(np.delete(places, list(errors)).tolist(), thumbnails(pixels), strict=True))
+    return [made.get(i, b"") for i in range(len(images))]
+
+
+def decoded(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:
+    """Central squares uint8 (readable, size, size, 3) of the images that can be read; why not, by index, of others."""
+    from hotshot.images.decode import squares
+
+    pixels, errors = squares(images, size)
+    return pixels, {i: f"{images[i].name} is not a readable image, {why}" for i, why in errors.items()}
+
+
+# --- samples of a model
+
+
+def readable(batch: Samples) -> np.ndarray:
+    """Row numbers of the rows that can be read."""
+    return np.array([row for row in range(len(batch)) if row not in batch.errors], dtype=int)
+
+
+def unreadable(errors: Mapping[int, str], n_inputs: int, name: str) -> str:
+    """How many inputs cannot be read, and of the first ones why; `errors` are by rows, from 0."""
+    first = listing(f"row {row + 1} ({error})" for row, error in errors.items())
+    return f"{len(errors):,} of {count(n_inputs, 'input')} of {name} cannot be read: {first}"
+
+
+def joined(parts: Sequence[Samples]) -> Samples:
+    """Samples one after another; an id that is taken gets a number, and columns that not all have are left out."""
+    X, y = np.concatenate([part.X for part in parts]), [label for part in parts for label in part.y]
+    names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
+    columns = {name: [value for part in parts for value in part.columns[name]] for name in names}
+    return Samples(X, np.array(y), columns, parts[0].about)
+
+
+def with_new_ids(samples: Samples, taken: Iterable[str]) -> Samples:
+    """The same samples; ids that are taken get a number."""
+    ids, used = [], {*taken}
+    for name in samples.ids:
+        numbered = (f"{name} ({i})" for i in count_from(2))
+        ids.append(next(one for one in chain([name], numbered) if one not in used))
+        used.add(ids[-1])
+    return Samples(samples.X, samples.y, {**samples.columns, ID: ids}, samples.about)
+
+
+def shown_to_json(samples: Samples) -> dict[str, list[str]]:
+    """Ids, texts and thumbnails as JSON."""
+    small = [b64encode(one).decode() for one in samples.thumbnails or ()]
+    return {"ids": list(samples.ids), "texts": list(samples.texts or ()), "thumbnails": small}
+
+
+def shown_from_json(content: dict[str, list[str]], n_samples: int) -> dict[str, Sequence[Any]]:
+    """Read the output of `shown_to_json` of so many samples, as columns; ValueError if it is invalid."""
+    ids, texts, small = (content[name] for name in ("ids", "texts", "thumbnails"))
+    if not all(isinstance(one, str) for values in (ids, texts, small) for one in values):
+        raise ValueError("an id or text that is not a string")
+    if len(ids) != n_samples or any(len(values) not in (0, n_samples) for values in (texts, small)):
+        raise ValueError("a wrong number of ids, texts or thumbnails")
+    pictures = [b64decode(one, validate=True) for one in small]
+    return {name: list(own) for name, own in ((ID, ids), (TEXT, texts), (THUMBNAIL, pictures)) if own or name == ID}

@@ -1,0 +1,314 @@
+"""One front door for texts, images and features: every promise holds for each of them, from files and from lists."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentences import ENCODER, sentences, write_table
+
+from conftest import make_bank
+from hotshot import InputClassifier
+from hotshot.errors import InputError, LeftOutWarning, ParameterError
+from hotshot.files import Samples, write_features
+from hotshot.inputs.answers import write_answers
+
+KINDS = ["texts", "images", "features"]
+OLD, NEW, LATER = [f"old{i}" for i in range(8)], ["kite", "wren"], "gull"
+SETTINGS = {"mean_rule": "posterior", "power": 1.0, "epsilon": 0.02, "n_generated": 200, "support_weight": 20.0}
+EYES = """
+import numpy as np
+
+def eyes(pixels):
+    return 1 + pixels.reshape(len(pixels), 4, 4, 4, 4, 3).mean(axis=(2, 4, 5)).reshape(len(pixels), -1)
+
+eyes.size = 16
+"""
+
+
+@dataclass
+class World:
+    """Inputs of one kind: files of old and new classes, and functions that make more."""
+
+    kind: str
+    folder: Path
+    encoder: str | None
+    # One item that cannot be read, and why.
+    bad: Any
+    reason: str
+
+    def items(self, name: str, n: int, seed: int = 0) -> Any:
+        """`n` inputs of a class, as a person holds them in memory."""
+        if self.kind == "texts":
+            return sentences(name, n, seed)
+        class_rng, rng = np.random.default_rng([*name.encode()]), np.random.default_rng([seed, *name.encode()])
+        if self.kind == "features":
+            return class_rng.normal(size=16) + 0.2 * rng.normal(size=(n, 16))
+        image = pytest.importorskip("PIL.Image")
+        pattern, paths = class_rng.integers(0, 200, (4, 4)), []
+        for i in range(n):
+            path = self.folder / f"all-{seed}" / name / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pixels = np.kron(pattern + rng.integers(0, 40, (4, 4)), np.ones((4, 4))).astype(np.uint8)
+            image.fromarray(np.repeat(pixels[..., None], 3, axis=2)).save(path)
+            paths.append(path)
+        return paths
+
+    def together(self, parts: list[Any]) -> Any:
+        """Inputs of several classes."""
+        return np.concatenate(parts) if self.kind == "features" else [item for part in parts for item in part]
+
+    def file(self, name: str, items: Any, labels: list[str] | None = None) -> Path:
+        """A file of inputs, with their labels."""
+        if self.kind == "features":
+            write_features(self.folder / f"{name}.npz", Samples(items, None if labels is None else np.array(labels)))
+            return self.folder / f"{name}.npz"
+        column = "text" if self.kind == "texts" else "path"
+        rows = [(str(item),) for item in items]
+        rows = rows if labels is None else [(*row, label) for row, label in zip(rows, labels, strict=True)]
+        return write_table(self.folder / f"{name}.csv", rows, (column, "label")[: len(rows[0])])
+
+    def classes(self, names: list[str], n: int, seed: int = 0) -> tuple[Any, list[str]]:
+        """`n` inputs of each of these classes, and their labels."""
+        items = self.together([self.items(name, n, seed) for name in names])
+        return items, [name for name in names for _ in range(n)]
+
+    def model(self) -> InputClassifier:
+        """A model of the old classes that learns the new ones."""
+        return InputClassifier(self.encoder, base=self.folder / f"old{self.suffix}", **SETTINGS)
+
+    @property
+    def suffix(self) -> str:
+        return ".npz" if self.kind == "features" else ".csv"
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def world(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "texts":
+        (folder / "words.py").write_text(ENCODER, encoding="utf-8")
+        made = World("texts", folder, f"{folder}/words.py:embed", " ", "it has no text")
+    elif request.param == "images":
+        pytest.importorskip("torch")
+        (folder / "eyes.py").write_text(EYES, encoding="utf-8")
+        made = World("images", folder, f"{folder}/eyes.py:eyes", folder / "gone.png", "No such file")
+    else:
+        made = World("features", folder, None, np.full((1, 16), np.nan), "not all finite")
+    made.file("old", *made.classes(OLD, 8))
+    made.file("new", *made.classes(NEW, 3))
+    return made
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    return world.model().fit(world.folder / f"new{world.suffix}")
+
+
+@pytest.fixture
+def model(fitted):
+    return copy.copy(fitted)
+
+
+@pytest.fixture(scope="module")
+def queries(world):
+    return world.classes([*NEW, *OLD[:3]], 3, seed=5)
+
+
+def with_bad(world, items):
+    """The same inputs with one that cannot be read in the third place."""
+    if world.kind == "features":
+        return np.concatenate([items[:2], world.bad, items[2:]])
+    return [*items[:2], world.bad, *items[2:]]
+
+
+def test_files_and_lists_are_answered_alike(world, model, queries):
+    items, truth = queries
+    answers = model.predict(items)
+    assert np.mean(answers == truth) >= 0.8
+    np.testing.assert_array_equal(model.predict(world.file("queries", items)), answers)
+    probabilities = model.predict_proba(items)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
+    assert model.classes[probabilities.argmax(axis=1)].tolist() == answers.tolist()
+    assert model.predict_proba(items, batch=True).shape == probabilities.shape
+    assert len(model.outlier_score(items)) == len(items)
+
+
+def test_a_fit_to_a_list_is_that_to_a_file(world, model, queries):
+    given = world.model().fit(*world.classes(NEW, 3))
+    np.testing.assert_array_equal(given.predict_proba(queries[0]), model.predict_proba(queries[0]))
+    assert given.new_classes.tolist() == NEW
+    assert {*given.classes} == {*OLD, *NEW}
+
+
+def test_old_and_new_classes_in_one_file_are_told_apart_by_their_numbers(world, model, queries):
+    (old, old_labels), (new, new_labels) = world.classes(OLD, 8), world.classes(NEW, 3)
+    path = world.file("both", world.together([new, old]), [*new_labels, *old_labels])
+    found = InputClassifier(world.encoder, **SETTINGS).fit_together(path, few=3)
+    assert found.new_classes.tolist() == NEW
+    np.testing.assert_allclose(found.predict_proba(queries[0]), model.predict_proba(queries[0]), atol=1e-6)
+
+
+def test_adding_and_removing_is_fitting_anew(world, model, queries):
+    before = model.predict_proba(queries[0])
+    items, labels = world.classes([LATER, NEW[0]], 2, seed=2)
+    model.add(items, labels)
+    fresh = world.model().fit(world.together([world.classes(NEW, 3)[0], items]), [*world.classes(NEW, 3)[1], *labels])
+    assert {*model.new_classes} == {*NEW, LATER}
+    np.testing.assert_allclose(model.predict_proba(queries[0]), fresh.predict_proba(queries[0]), atol=5e-3)
+    added = [name for name, label in zip(model.support.ids, model.support.y, strict=True) if label == NEW[0]][3:]
+    model.remove([LATER], samples=added)
+    np.testing.assert_allclose(model.predict_proba(queries[0]), before, atol=5e-3)
+    with pytest.raises(InputError, match="No new class would be left"):
+        model.remove(NEW)
+
+
+def test_samples_of_an_old_class_correct_it(world, model):
+    items = world.items(OLD[0], 3, seed=9)
+    model.add(items, [OLD[0]] * 3)
+    assert model.new_classes.tolist() == NEW
+    assert model.contents()[OLD[0]] == 11
+    assert set(model.predict(items)) == {OLD[0]}
+
+
+def test_a_saved_model_answers_grows_and_is_undone_to_the_bit(world, model, queries, tmp_path):
+    model.save(tmp_path / "a.model")
+    loaded = InputClassifier.load(tmp_path / "a.model", trust=True)
+    before = model.predict_proba(queries[0])
+    np.testing.assert_array_equal(loaded.predict_proba(queries[0]), before)
+    assert list(loaded.support.ids) == list(model.support.ids)
+    assert loaded.contents() == model.contents()
+    with InputClassifier.change(tmp_path / "a.model", trust=True) as changed:
+        changed.add(world.items(LATER, 2), [LATER] * 2)
+    assert LATER in InputClassifier.load(tmp_path / "a.model").classes
+    undone = InputClassifier.undo(tmp_path / "a.model")
+    undone.trust = True
+    np.testing.assert_array_equal(undone.predict_proba(queries[0]), before)
+    with (
+        pytest.raises(InputError, match="already"),
+        InputClassifier.change(tmp_path / "a.model", trust=True) as changed,
+    ):
+        changed.add(world.items(LATER, 2), [LATER] * 2).add(world.items(LATER, 2), [LATER] * 2)
+    assert InputClassifier.load(tmp_path / "a.model").new_classes.tolist() == NEW
+
+
+def test_explanations_name_the_closest_samples(world, model):
+    explained = model.explain(world.items(NEW[0], 2, seed=7), most=1)
+    (reason,) = explained.to_dict()["reasons"]
+    assert reason["label"] == NEW[0]
+    assert json.loads(json.dumps(explained.to_dict())) == explained.to_dict()
+    page = explained.to_html("Why")
+    assert page.count("<article>") == 1
+    assert page.count("<img") >= (2 if world.kind == "images" else 0)
+    old = model.explain(world.items(OLD[1], 1, seed=5))
+    closest = old.close[0][OLD[1]]
+    assert [model.old.y[i] for i, _ in closest] == [OLD[1]] * 5
+    assert [similarity for _, similarity in closest] == sorted((x for _, x in closest), reverse=True)
+
+
+def test_suggestions_are_a_table_to_fill_in_and_to_add(world, model, tmp_path):
+    items, truth = world.classes([*NEW, LATER], 4, seed=3)
+    suggested = model.suggest(world.file("pool", items), 3)
+    rows = [item.index for item in suggested.suggestions]
+    assert len(set(rows)) == 3
+    assert str(suggested).count("\n") == 2
+    assert [item["id"] for item in suggested.to_dict()["suggestions"]] == suggested.ids
+    suggested.write(world.folder / "next.jsonl", with_features=world.encoder is None)
+    lines = [json.loads(line) for line in (world.folder / "next.jsonl").read_text().splitlines()]
+    assert all(line["label"] == "" for line in lines)
+    filled = [{**line, "label": truth[row]} for line, row in zip(lines, rows, strict=True)]
+    if world.kind == "features":
+        write_features(
+            world.folder / "next.npz", (np.array([x["features"] for x in filled]), [x["label"] for x in filled])
+        )
+        model.add(world.folder / "next.npz")
+    else:
+        (world.folder / "next.jsonl").write_text("".join(json.dumps(line) + "\n" for line in filled))
+        model.add(world.folder / "next.jsonl")
+    assert len(model.model.support_labels_) == 6 + 3
+
+
+def test_an_input_that_cannot_be_read_is_named_left_out_or_answered_with_the_reason(world, model, queries, tmp_path):
+    items = world.items(LATER, 3)
+    spoilt = with_bad(world, items)
+    for refused in (model.predict, model.predict_proba, model.outlier_score, model.features):
+        with pytest.raises(InputError, match=rf"1 of 4 inputs of .* cannot be read: row 3 \(.*{world.reason}"):
+            refused(spoilt)
+    with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):
+        assert len(model.explain(spoilt).close) == 3
+    with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):
+        assert 2 not in [item.index for item in model.suggest(spoilt, 3).suggestions]
+    with pytest.warns(LeftOutWarning, match="1 of 4 inputs"):
+        model.add(spoilt, [LATER] * 4)
+    assert len(model.contents()[LATER]) == 3
+    model.strict = True
+    with pytest.raises(InputError, match="repair or remove"):
+        model.add(spoilt, ["other"] * 4)
+    with warnings.catch_warnings(action="ignore", category=LeftOutWarning):
+        *_, done = write_answers(model, model.opened(spoilt), tmp_path / "answers.jsonl", reject=None)
+    rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (done.inputs, done.unreadable) == (4, 1)
+    assert [row["class"] for row in rows if not row["error"]] == [LATER] * 3
+    assert world.reason in rows[2]["error"]
+
+
+def test_answers_are_counted_and_compared_with_labels(world, model, queries, tmp_path):
+    items, truth = queries
+    path = world.file("labelled", items, truth)
+    *_, done = write_answers(model, model.opened(path), tmp_path / "answers.csv")
+    agree = int(np.sum(model.predict(items) == truth))
+    assert (done.inputs, done.labelled, done.agreeing, done.has_labels) == (len(items), len(items), agree, True)
+
+
+def test_labels_that_are_missing_wrong_or_too_many_are_refused(world, model):
+    items, _ = world.classes([LATER], 2)
+    for method in (model.add, world.model().fit):
+        with pytest.raises(ParameterError, match="A list of inputs has no labels"):
+            method(items)
+        with pytest.raises(InputError, match="There are 2 inputs and 1 labels"):
+            method(items, [LATER])
+    with pytest.raises(ParameterError, match="labels= is only for lists"):
+        model.add(world.folder / f"new{world.suffix}", ["a", "b"])
+    with pytest.raises(InputError, match="is a base class and a new class"):
+        world.model().fit(items, [LATER, OLD[0]])
+    with pytest.raises(InputError, match="which is no class"):
+        model.add(items, ["none of these"] * 2)
+    before = model.support.ids
+    with pytest.raises(InputError, match="already"):
+        model.add(*world.classes(NEW, 3))
+    assert model.support.ids == before
+
+
+def test_progress_is_told_file_by_file(world):
+    seen = []
+    world.model().fit(world.folder / f"new{world.suffix}", watch=lambda *one: seen.append(one))
+    names = [Path(name).name for name, *_ in seen]
+    assert list(dict.fromkeys(names)) == [f"new{world.suffix}", f"old{world.suffix}"]
+    assert [done for name, done, _ in seen if Path(name).stem == "old"][-1] == 64
+
+
+def test_an_encoder_is_not_needed_for_features_of_it(world, model, queries, tmp_path):
+    items, truth = queries
+    X = model.features(items)
+    write_features(tmp_path / "a.safetensors", Samples(X, np.array(truth), about=model.about))
+    np.testing.assert_array_equal(model.predict(tmp_path / "a.safetensors"), model.predict(items))
+    np.savez(tmp_path / "wide.npz", X=np.ones((2, X.shape[1] + 1)), y=["a", "b"])
+    with pytest.raises(InputError, match=f"but this model needs {X.shape[1]}"):
+        model.predict(tmp_path / "wide.npz")
+
+
+def test_texts_and_images_are_refused_where_features_are_needed(tmp_path):
+    X, y = make_bank(4, 3, 6)
+    model = InputClassifier().fit(X, [f"class {c}" for c in y])
+    (tmp_path / "a.csv").write_text("text,label\none,a\n")
+    (tmp_path / "a.png").write_bytes(b"")
+    for path in (tmp_path / "a.csv", tmp_path / "a.png", tmp_path):
+        with pytest.raises(ParameterError, match="holds no features: pass encoder="):
+            model.predict(path)
+    (tmp_path / "both.csv").write_text("text,f0,f1,f2,f3,f4,f5\none,1,2,3,4,5,6\n")
+    assert len(model.predict(tmp_path / "both.csv")) == 1
