@@ -27,7 +27,7 @@ from hotshot.errors import InputError, InterruptedRunError, ParameterError
 
 if TYPE_CHECKING:
     from hotshot.encoders import Extraction
-    from hotshot.inputs.rows import Columns
+    from hotshot.inputs import Columns
 
 # Texts of one table, at most.
 MOST_TEXTS = 2**31
@@ -58,7 +58,7 @@ def extract(
     """Extract features of images, one file per split, or of texts."""
     from hotshot.encoders import extract, load_encoder
     from hotshot.images.layouts import SPLITS
-    from hotshot.inputs.rows import Columns
+    from hotshot.inputs import Columns
 
     console = Console(stderr=json)
     if encoder is None:
@@ -118,14 +118,13 @@ def _row(done: Extraction, kind: str) -> dict[str, Any]:
 
 def _read_texts(path: Path, columns: Columns, console: Console) -> dict[str, Any]:
     """The texts of a table, with their labels, if any, and ids."""
-    from hotshot.inputs.rows import open_inputs, unreadable
+    from hotshot.inputs.inputs import TEXTS, open_inputs, readable, unreadable
 
-    opened = open_inputs(path, "texts", columns)
+    opened = open_inputs(path, TEXTS, columns)
     rows = next(opened.batches(MOST_TEXTS))
-    if rows.labels is not None and "" in rows.labels:
-        raise InputError(f"{opened.name} has no label in row {rows.labels.index('') + 1}: add it, or remove the row.")
-    texts, ids = ([values[row] for row in rows.readable] for values in (rows.content, rows.ids))
-    labels = None if rows.labels is None else [rows.labels[row] for row in rows.readable]
+    if rows.y is not None and "" in rows.y:
+        raise InputError(f"{opened.name} has no label in row {rows.y.index('') + 1}: add it, or remove the row.")
     if rows.errors:
         print_notes(console, [f"{unreadable(rows.errors, len(rows), opened.name)}."])
-    return {"inputs": texts, "labels": labels, "ids": ids, "name": path.name}
+    rows = rows[readable(rows)]
+    return {"inputs": rows.X, "labels": rows.y, "ids": list(map(str, rows.columns[opened.id])), "name": path.name}
