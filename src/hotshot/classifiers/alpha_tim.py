@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from hotshot.classifiers.parameters import AUTO, COUNT, POSITIVE, POWERS, Interval, parameter
-from hotshot.classifiers.rival import NORMALIZE, TransductiveClassifier
+from hotshot.classifiers.parameters import COUNT, POSITIVE, Interval, chosen, parameter
+from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.transport.costs import squared_euclidean
 
 # Smallest probability whose logarithm and powers are taken.
@@ -36,20 +35,6 @@ class AlphaTIMClassifier(TransductiveClassifier):
     of 0.001, 50 were enough. The published 1000 steps of 0.0001 were no better on banking77, and the minimum, by
     L-BFGS, was less accurate.
 
-    Parameters
-    ----------
-    {base}
-    {power}
-    {normalize}
-    alpha : float or "auto"
-        Order of the entropies, at least 1.
-    tau : float or "auto"
-        Factor of the squared distance in the logits.
-    learning_rate : float
-        Length of a step of Adam.
-    steps : int
-        Number of steps.
-
     References
     ----------
     .. [1] Veilleux, Boudiaf, Piantanida, Ben Ayed: Realistic Evaluation of Transductive Few-Shot Learning.
@@ -57,17 +42,10 @@ class AlphaTIMClassifier(TransductiveClassifier):
     .. [2] Kingma, Ba: Adam: A Method for Stochastic Optimization. ICLR 2015, arXiv:1412.6980.
     """
 
-    alpha: float | str = parameter("auto", Interval(Real, 1, None, closed="left"), AUTO)
-    tau: float | str = parameter("auto", POSITIVE, AUTO)
+    alpha: float | str = chosen((2.0, 1.0, 5.0), Interval(Real, 1, None, closed="left"))
+    tau: float | str = chosen((8.0, 4.0, 15.0), POSITIVE)
     learning_rate: float = parameter(0.001, POSITIVE)
     steps: int = parameter(50, COUNT)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "alpha": (2.0, 1.0, 5.0),
-        "tau": (8.0, 4.0, 15.0),
-        "normalize": NORMALIZE,
-        "power": POWERS,
-    }
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(-self._settled()["tau"] / 2 * squared_euclidean(z, prototypes))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import AUTO, COUNT, NOT_NEGATIVE, POSITIVE, POWERS, parameter
-from hotshot.classifiers.rival import NORMALIZE, TransductiveClassifier, means_by_class
+from hotshot.classifiers.parameters import COUNT, NOT_NEGATIVE, POSITIVE, chosen, parameter
+from hotshot.classifiers.rival import TransductiveClassifier, means_by_class
 from hotshot.transport.costs import squared_euclidean
 
 
@@ -25,35 +23,17 @@ class BDCSPNClassifier(TransductiveClassifier):
         w_x \propto \exp(\epsilon \cos(z_x, m_c))
 
     with the queries :math:`Q_c` whose nearest mean :math:`m_c` by cosine is that of class c, and weights that sum to 1
-    in each class. The logits are a multiple of :math:`\cos(z, m'_c)`. The published epsilon is 10 and queries are
+    in each class. The logits are ``scale`` times :math:`\cos(z, m'_c)`. The published epsilon is 10 and queries are
     shifted; on frozen features a smaller epsilon is better, and the shift only where classes have as many queries each.
-
-    Parameters
-    ----------
-    {base}
-    {power}
-    {normalize}
-    epsilon : float or "auto"
-        Factor of the cosine in the weights.
-    shift : bool or "auto"
-        Whether to shift the queries to the mean of the support.
-    {scale}
 
     References
     ----------
     .. [1] Liu, Song, Qin: Prototype Rectification for Few-Shot Learning. ECCV 2020, arXiv:1911.10713.
     """
 
-    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
-    shift: bool | str = parameter("auto", "boolean", AUTO)
+    epsilon: float | str = chosen((3.0, 1.0, 10.0), POSITIVE)
+    shift: bool | str = chosen((False, True), "boolean")
     scale: float | str = parameter(10.0, POSITIVE)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "epsilon": (3.0, 1.0, 10.0),
-        "shift": (False, True),
-        "normalize": NORMALIZE,
-        "power": POWERS,
-    }
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(self.scale * unit_vectors(z) @ unit_vectors(prototypes).T)
@@ -87,37 +67,18 @@ class LaplacianShotClassifier(BDCSPNClassifier):
         + \lambda \sum_{q'} w_{qq'} y_{q'c}\right)
 
     with the prototypes m' of BD-CSPN, :math:`w_{qq'} = 1` if q' is one of the k nearest other queries of q, else 0, and
-    repeated to a fixed point. The published constants are k 3 and gamma 1; lambda, from 0.1 to 1.5, was chosen on
-    validation classes.
-
-    Parameters
-    ----------
-    base, power, normalize, epsilon, shift
-        As in ``BDCSPNClassifier``.
-    agreement : float or "auto"
-        The factor lambda.
-    scale : float or "auto"
-        The factor gamma.
-    k : int
-        Number of neighbours.
-    steps : int
-        Largest number of steps.
+    repeated to a fixed point. The published constants are k 3 and gamma (``scale``) 1; lambda (``agreement``), from 0.1
+    to 1.5, was chosen on validation classes.
 
     References
     ----------
     .. [1] Ziko, Dolz, Granger, Ben Ayed: Laplacian Regularized Few-Shot Learning. ICML 2020, arXiv:2006.15486.
     """
 
-    agreement: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
-    scale: float | str = parameter("auto", POSITIVE, AUTO)
+    agreement: float | str = chosen((0.7, 0.3, 1.5), NOT_NEGATIVE)
+    scale: float | str = chosen((10.0, 3.0), POSITIVE)
     k: int = parameter(3, COUNT)
     steps: int = parameter(20, COUNT)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "agreement": (0.7, 0.3, 1.5),
-        "scale": (10.0, 3.0),
-        **BDCSPNClassifier._choices,
-    }
 
     def _scores(self, z: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
         return np.asarray(-self._settled()["scale"] * squared_euclidean(z, prototypes))

@@ -88,15 +88,7 @@ class CalibratedClassifier(FewShotClassifier):
         return Method(**{f.name: self._as_hot(settings)[f.name] for f in fields(Method)})
 
     def parts(self) -> tuple[PreparedBase, Method]:
-        """The prepared bank and the parameters of the method.
-
-        Returns
-        -------
-        base : PreparedBase
-            The bank in the space of this classifier.
-        method : Method
-            Parameters for ``hotshot.method.hot.fit_tasks``.
-        """
+        """The bank in the space of this classifier, and the parameters of the method for ``hotshot.method``."""
         if not isinstance(self.base, BaseClasses):
             raise ParameterError(f"{type(self).__name__} has no calibrated Gaussians without base classes: pass base.")
         return self._parts(self.base, self.settings())
@@ -123,13 +115,7 @@ class CalibratedClassifier(FewShotClassifier):
         return candidates
 
     def confidence(self) -> Confidence | None:
-        """Temperatures and outlier scores learned on held-out base classes.
-
-        Returns
-        -------
-        Confidence or None
-            None if probabilities are not calibrated.
-        """
+        """Temperatures and outlier scores from held-out base classes; None if probabilities are not calibrated."""
         return self.learn_confidence(self.base, self.settings()) if self.calibrate_probabilities else None
 
     def learn_confidence(
@@ -278,47 +264,18 @@ class CalibratedClassifier(FewShotClassifier):
         return model._answered(X, model._finite_logits(X), reject, unknown)
 
     def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
-        """Predict the most probable class of each sample of a batch, jointly; see ``predict_proba_batch``.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            The batch.
-        reject : float, optional
-            As in ``predict``: return ``unknown`` for samples that fit no class.
-        unknown : object
-            Prediction for rejected samples.
-
-        Returns
-        -------
-        array (samples,)
-            Labels.
-        """
+        """As ``predict``, for a batch of samples jointly; see ``predict_proba_batch``."""
         model = snapshot(self)
         X = model._checked(X)
         return model._answered(X, model._solved(X).probabilities[0], reject, unknown)
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
-        """Probability of each class, for a batch of samples jointly.
+        """Probabilities (samples, classes) for a batch of samples jointly.
 
         A folder of images or a night of recordings shows more than its samples one by one: where the classes lie, and
         how frequent each is. Nothing is assumed about the proportions; they are estimated. Samples that fit no class
         have little or no influence on the others. The probabilities of a sample depend on the whole batch; those of a
         batch of one are those of ``predict_proba``.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            The batch.
-
-        Returns
-        -------
-        array (samples, classes)
-            Probabilities, in the order of ``classes_``.
-
-        See Also
-        --------
-        predict_batch : The most probable class of each sample.
         """
         model = snapshot(self)
         return np.asarray(model._solved(model._checked(X)).probabilities[0])
@@ -327,25 +284,10 @@ class CalibratedClassifier(FewShotClassifier):
     def answers(
         self, X: Any, reject: float | None = None, *, batch: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Probabilities, outlier scores and rejections in one pass.
+        """Probabilities (samples, classes), outlier scores and whether each sample is rejected, in one pass.
 
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-        reject : float, optional
-            As in ``predict``.
-        batch : bool
-            Whether to classify the samples jointly.
-
-        Returns
-        -------
-        probabilities : array (samples, classes)
-            As from ``predict_proba``, or from ``predict_proba_batch``.
-        scores : array (samples,) or None
-            As from ``outlier_score``; None without base classes.
-        rejected : array (samples,)
-            Whether each sample is rejected.
+        The parameters are those of ``predict``; with ``batch`` the samples are classified jointly. The scores are None
+        without base classes.
         """
         model = snapshot(self)
         X = model._checked(X)
@@ -360,20 +302,10 @@ class CalibratedClassifier(FewShotClassifier):
         return probabilities, scores, scores > limits
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample: the larger, the less likely it belongs to any class.
+        """Outlier score of each sample (samples,): the larger, the less likely it belongs to any class.
 
         It is the log-likelihood of an unknown class minus that of the best class; at 0 both explain the sample equally
         well.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to score.
-
-        Returns
-        -------
-        array (samples,)
-            Scores.
         """
         model = snapshot(self)
         return model._outliers(model._in_space(model._validated(X)), None)[0]
@@ -512,23 +444,11 @@ class CalibratedClassifier(FewShotClassifier):
     # --- classes that come and go
 
     def add_classes(self, X: Any, y: Any) -> Self:
-        """Add new classes; the model is then that of a fit to all support samples at once.
+        """Add new classes, none of which the model has; it is then that of a fit to all support samples at once.
 
         The transport is solved again for all new classes, because it couples them. With ``include_base`` the rows of
         base classes are kept and those of new classes are trained from their current weights, which does not change
         their minimum; without it the head is trained from the start.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Support samples of the new classes.
-        y : array (samples,)
-            Their labels; none may be a class of the model.
-
-        Returns
-        -------
-        self
-            The classifier.
         """
         X, y = self._validated(X, y)
         present = np.intersect1d(y, self.classes_)
@@ -540,18 +460,6 @@ class CalibratedClassifier(FewShotClassifier):
         """Add samples of classes of the model, new or old; it is then that of a fit to all samples at once.
 
         Samples of old classes, with ``include_base``, go into the bank: ``base`` becomes a bank that holds them too.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Further samples.
-        y : array (samples,)
-            Their labels; all must be classes of the model.
-
-        Returns
-        -------
-        self
-            The classifier.
         """
         X, y = self._validated(X, y)
         absent = np.setdiff1d(y, self.classes_)
@@ -560,20 +468,7 @@ class CalibratedClassifier(FewShotClassifier):
         return self.add(X, y)
 
     def add(self, X: Any, y: Any) -> Self:
-        """Add samples of any classes, of the model or not, as ``add_classes`` and ``add_samples`` do.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Further samples.
-        y : array (samples,)
-            Their labels.
-
-        Returns
-        -------
-        self
-            The classifier.
-        """
+        """Add samples of any classes, of the model or not, as ``add_classes`` and ``add_samples`` do."""
         X, y = self._validated(X, y)
         joined_labels(self.classes_, y)
         is_old = np.isin(y, self.classes_[~self.new_classes])
@@ -584,18 +479,7 @@ class CalibratedClassifier(FewShotClassifier):
         return self.learn_again(np.concatenate([self.support_, X[~is_old]]), labels, base)
 
     def remove_classes(self, names: Any) -> Self:
-        """Remove new classes; the model is then that of a fit without them.
-
-        Parameters
-        ----------
-        names : label or array of labels
-            New classes of the model; base classes cannot be removed.
-
-        Returns
-        -------
-        self
-            The classifier.
-        """
+        """Remove one or several new classes; the model is then that of a fit without them."""
         check_is_fitted(self)
         names = np.atleast_1d(names)
         absent = np.setdiff1d(names, self.support_labels_)

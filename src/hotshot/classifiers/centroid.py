@@ -1,13 +1,13 @@
 """Nearest class mean."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import CENTRED, POWERS, parameter
+from hotshot.classifiers.parameters import CENTRED, parameter
 from hotshot.classifiers.rival import JoinableRival, means_by_class, plain_transform, require_samples
 from hotshot.transport.costs import squared_euclidean
 
@@ -54,8 +54,6 @@ class CentroidClassifier(JoinableRival):
     """
 
     normalize: str | None = parameter("centre-l2", CENTRED, None)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"power": POWERS}
 
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self._set_transform(X, settings)

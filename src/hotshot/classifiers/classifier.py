@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -21,7 +21,7 @@ from hotshot.bank.feature_space import FeatureSpace, warn_of_features, warn_of_s
 from hotshot.bank.space import choose_power
 from hotshot.classifiers.held_out import Choice, Fold, choice_on
 from hotshot.classifiers.models import load_model, loaded, save_model
-from hotshot.classifiers.parameters import VALID, with_shared
+from hotshot.classifiers.parameters import CANDIDATES, VALID, with_shared
 from hotshot.errors import InputError, ParameterError
 from hotshot.labels import joined_labels, label_array, warn_of_similar
 
@@ -55,9 +55,9 @@ def _with_state(model: Model, state: dict[str, object]) -> Model:
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types.
     """A classifier with one logit per class; subclasses define ``_fit`` and ``_logits``.
 
-    A parameter named in ``_choices`` may be "auto": one of the values listed there, chosen on the base classes, or the
-    first if the bank is too small to choose. A fit resolves all parameters once and passes them to ``_fit``. A line
-    such as "{power}" in the docstring of a subclass stands for documentation that classifiers share.
+    A parameter that is "auto" is one of its candidates, chosen on the base classes: its own parameters first, in their
+    order. If the bank is too small to choose, it is the first candidate. A fit resolves all parameters once and passes
+    them to ``_fit``. A line such as "{power}" in the docstring of a subclass stands for documentation that is shared.
     """
 
     _choices: ClassVar[Mapping[str, Sequence[Any]]] = {}
@@ -75,6 +75,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "_choices" not in vars(cls):
+            own = {name: f.metadata for name, f in vars(cls).items() if isinstance(f, Field)}
+            own_choices = {name: metadata[CANDIDATES] for name, metadata in own.items() if CANDIDATES in metadata}
+            cls._choices = {**own_choices, **cls._choices, **own_choices}
         if cls.__doc__:
             cls.__doc__ = with_shared(cls.__doc__)
 
@@ -85,20 +89,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return {f.name: f.metadata[VALID] for f in fields(self) if f.name in names and VALID in f.metadata}
 
     def fit(self, X: Any, y: Any) -> FewShotClassifier:
-        """Fit the classifier to the support samples of the novel classes.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Support samples; the number per class may differ.
-        y : array (samples,)
-            Their labels, of any sortable type, in any order.
-
-        Returns
-        -------
-        self
-            The fitted classifier.
-        """
+        """Fit the classifier to support samples (samples, V) of novel classes with labels (samples,), in any order."""
         try:
             self._validate_params()
         except InvalidParameterError as error:
@@ -136,13 +127,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self._finite_logits(X)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters, with the chosen value for each "auto".
-
-        Returns
-        -------
-        dict
-            Values by parameter.
-        """
+        """The parameters, with the chosen value for each "auto"."""
         return dict(self._resolved(self.choice()))
 
     def _resolved(self, choice: Choice, smallest: float | None = None) -> Mapping[str, Any]:
@@ -156,13 +141,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return MappingProxyType(values)
 
     def choice(self) -> Choice:
-        """The values chosen for parameters that are "auto", and the trials behind them; the bank keeps them.
-
-        Returns
-        -------
-        Choice
-            Chosen settings, trials with their gains, and whether the bank states that it was seen in training.
-        """
+        """The values chosen for parameters that are "auto", and the trials behind them; the bank keeps them."""
         bank = self.base if isinstance(self.base, BaseClasses) else None
         candidates = self._candidates(bank)
         if bank is None or all(len(values) == 1 for values in candidates.values()):
@@ -184,50 +163,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """What tells how sure predictions with these settings are, learned once settings are chosen; here nothing."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logits of each sample.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-
-        Returns
-        -------
-        array (samples, classes) or (samples,)
-            Logits; with two classes, logit of the second minus logit of the first.
-        """
+        """Logits (samples, classes); with two classes, the logit of the second minus that of the first (samples,)."""
         logits = snapshot(self)._checked_logits(X)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each class.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-
-        Returns
-        -------
-        array (samples, classes)
-            Probabilities, in the order of ``classes_``.
-        """
+        """Probabilities (samples, classes), in the order of ``classes_``."""
         model = snapshot(self)
         return model._probabilities(model._checked_logits(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to classify.
-
-        Returns
-        -------
-        array (samples,)
-            Labels.
-        """
+        """The most probable class of each sample (samples,)."""
         model = snapshot(self)
         best = np.argmax(model._checked_logits(X), axis=1)
         return np.asarray(model.classes_[best])
@@ -235,12 +181,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the fitted classifier, without its base classes, to a folder of JSON and safetensors files.
 
-        Parameters
-        ----------
-        path : path
-            Folder of the model, such as "birds.model".
-        overwrite : bool
-            Whether to replace a model of that name.
+        A model of that name is replaced only with ``overwrite``.
         """
         check_is_fitted(self)
         save_model(self, path, overwrite)
@@ -249,19 +190,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def load(cls, path: str | Path, *, base: BaseClasses | None = None) -> Self:
         """Load a fitted classifier from a folder that ``save`` wrote.
 
-        It predicts and explains without its base classes; to fit it again, they are needed.
-
-        Parameters
-        ----------
-        path : path
-            Folder of the model.
-        base : BaseClasses, optional
-            The bank that it was fitted with.
-
-        Returns
-        -------
-        estimator
-            The classifier.
+        It predicts and explains without its base classes; to fit it again, pass the bank it had as ``base``.
         """
         model: Self = load_model(cls, path, base)
         return model

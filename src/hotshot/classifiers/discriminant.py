@@ -1,14 +1,14 @@
 """Discriminants in the covariances of the base classes: linear, and with Gaussian class means (PLDA)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.bank import PreparedBase
-from hotshot.classifiers.parameters import AUTO, POSITIVE, POWERS, SHARE, parameter
+from hotshot.classifiers.parameters import POSITIVE, SHARE, chosen
 from hotshot.classifiers.rival import ClassMeans, SpaceRival
 from hotshot.errors import InputError
 from hotshot.model.two_covariances import predictive, two_covariances
@@ -29,24 +29,14 @@ class DiscriminantClassifier(SpaceRival):
         S = (1 - s) S_w + s \frac{\mathrm{tr}\, S_w}{V} I
 
     with normalised features z, the mean :math:`\bar z_c` of the support of a class, and the pooled covariance
-    :math:`S_w` within base classes, shrunk [1]_. Without base classes S is the identity.
-
-    Parameters
-    ----------
-    {base}
-    {power}
-    shrinkage : float or "auto"
-        How far the covariance is shrunk towards its mean variance, 0 to 1.
-    {include_base}
+    :math:`S_w` within base classes, shrunk [1]_ by s, ``shrinkage``. Without base classes S is the identity.
 
     References
     ----------
     .. [1] Friedman: Regularized Discriminant Analysis. Journal of the American Statistical Association 84, 1989.
     """
 
-    shrinkage: float | str = parameter("auto", SHARE, AUTO)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {"shrinkage": (0.9, 0.5, 0.8, 0.97), "power": POWERS}
+    shrinkage: float | str = chosen((0.9, 0.5, 0.8, 0.97), SHARE)
 
     def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
         self.means_ = known.means
@@ -71,18 +61,8 @@ class TwoCovarianceClassifier(SpaceRival):
 
     Means of classes are drawn from :math:`N(m, S_b)`, samples from :math:`N(\cdot, S_w)` around them [1]_ [2]_; a class
     with :math:`K_c` known samples has a Gaussian posterior, and the logit is the log density of its next sample up to
-    a constant. m, S_b and S_w come from the base classes, S_b and S_w shrunk towards their mean variance. Without base
-    classes it is the nearest class mean.
-
-    Parameters
-    ----------
-    {base}
-    {power}
-    within, between : float or "auto"
-        How far S_w and S_b are shrunk, 0 to 1.
-    scale : float or "auto"
-        Factor of S_b: novel classes may differ less, or more, than base classes do.
-    {include_base}
+    a constant. m, S_b and S_w come from the base classes, shrunk towards their mean
+    variance by ``between`` and ``within``, and S_b times ``scale``. Without base classes it is the nearest class mean.
 
     References
     ----------
@@ -90,16 +70,10 @@ class TwoCovarianceClassifier(SpaceRival):
     .. [2] Brümmer, de Villiers: The Speaker Partitioning Problem. Odyssey 2010.
     """
 
-    within: float | str = parameter("auto", SHARE, AUTO)
-    between: float | str = parameter("auto", SHARE, AUTO)
-    scale: float | str = parameter("auto", POSITIVE, AUTO)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "scale": (0.25, 0.5, 1.0),
-        "within": (0.7, 0.5, 0.85),
-        "between": (0.5, 0.2, 0.8),
-        "power": POWERS,
-    }
+    # Novel classes may differ less, or more, than base classes do.
+    scale: float | str = chosen((0.25, 0.5, 1.0), POSITIVE)
+    within: float | str = chosen((0.7, 0.5, 0.85), SHARE)
+    between: float | str = chosen((0.5, 0.2, 0.8), SHARE)
 
     def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
         self.projection_ = np.eye(known.means.shape[1])

@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from html import escape
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from hotshot.classifiers import explanation_views as views
+from hotshot.classifiers.suggestions import plain
 from hotshot.errors import InputError
-from hotshot.formatting import count, quoted, whole_percentage, with_interval
+from hotshot.formatting import count, quoted, shortened, whole_percentage, with_interval
 from hotshot.method.heads.bound import symmetric_penalty
 from hotshot.model.attribution import TrainedOn
+from hotshot.notebook import BLUE, GREY, ORANGE, html_table
 from hotshot.transport.costs import cosine
 
 # Names and similarities of samples, by class.
 Stored = Mapping[Any, Sequence[tuple[str, float]]]
 # Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
+# The parts of a gap, as attributes of `Reason`, and their colours.
+PARTS = {"own": ("examples", BLUE), "lent": ("lent means", ORANGE), "rest": ("rest", GREY)}
+# Rows of a table, and the width of its longest bar in pixels.
+MOST_ROWS, BAR = 50, 90
 
 
 @dataclass(frozen=True)
 class Loan:
-    """The parts of one calibrated Gaussian.
+    """The parts of one calibrated Gaussian, of a class or, with an index and a name, of one of its samples.
 
-    Attributes
-    ----------
-    label : object
-        The novel class.
-    sample : int or None
-        Index of the support sample; None if the class has one Gaussian.
-    name : str or None
-        Name of that sample.
-    own_share : float
-        Share of the support samples in the mean; the rest is lent.
-    lenders : tuple of (base class, transfer weight)
-        Base classes that lend, largest weight first.
+    ``own_share`` of its mean comes from the support; the rest is lent by the ``lenders``, base classes with their
+    transfer weights, the largest first.
     """
 
     label: Any
@@ -47,41 +43,20 @@ class Loan:
     lenders: tuple[tuple[Any, float], ...]
 
     def in_words(self, n: int = 5) -> str:
-        """One sentence with the largest lenders.
-
-        Parameters
-        ----------
-        n : int
-            Number of lenders to name.
-
-        Returns
-        -------
-        str
-            The sentence.
-        """
+        """One sentence with the n largest lenders."""
         who = f"`{self.label}`" + ("" if self.name is None else f" ({self.name})")
         rest = len(self.lenders) - n
         more = f" and {rest} more" if rest > 0 else ""
-        lent = f"{who} borrows from {views.named_lenders(self.lenders[:n])}{more}"
+        lent = f"{who} borrows from {_named_lenders(self.lenders[:n])}{more}"
         return f"{lent}; {whole_percentage(self.own_share)} of its mean comes from its own samples."
 
 
 @dataclass(frozen=True)
 class Example:
-    """A support sample of the predicted class or of the runner-up.
+    """A support sample of the predicted class or of the runner-up: its index in the order of fit, name and class.
 
-    Attributes
-    ----------
-    index : int
-        Index of the sample in the order of fit.
-    name : str
-        Name of the sample.
-    label : object
-        Its class.
-    similarity : float
-        Cosine similarity to the query in the space of the model.
-    contribution : float
-        Contribution to the gap, by itself and through the calibrated mean of its class.
+    ``similarity`` is its cosine to the query in the space of the model, ``contribution`` what it adds to the gap, by
+    itself and through the calibrated mean of its class.
     """
 
     index: int
@@ -93,16 +68,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Lender:
-    """A base class that lends to the predicted class or to the runner-up.
+    """A base class with its transfer weights to the predicted class and to the runner-up.
 
-    Attributes
-    ----------
-    name : object
-        Name of the base class.
-    weight, rival_weight : float
-        Transfer weights to the predicted class and to the runner-up.
-    contribution : float
-        Contribution to the gap, through the lent means.
+    ``contribution`` is what it adds to the gap, through the lent means.
     """
 
     name: Any
@@ -113,7 +81,7 @@ class Lender:
 
 @dataclass(frozen=True)
 class Reason:
-    """One prediction, its runner-up, and the contributions to the gap between their logits.
+    """One prediction, its runner-up (rival), and the contributions to the gap between their logits.
 
     ``gap`` is the sum of ``own``, ``lent`` and ``rest``: the contributions of the examples of both classes, of the
     means that base classes lend to both, and the rest (examples and loans of other classes, covariances, intercepts).
@@ -122,28 +90,8 @@ class Reason:
     logistic regression without base classes. If a head of your own returns no slopes, or if both classes are base
     classes of a model with ``include_base``, the whole gap is in the rest and ``is_split`` is False.
 
-    Attributes
-    ----------
-    index : int
-        Index of the query.
-    name : str or None
-        Name of the query, if it has one.
-    label, probability : object and float
-        The predicted class.
-    rival, rival_probability : object and float
-        The runner-up.
-    gap : float
-        Logit of the predicted class minus that of the runner-up.
-    rest : float
-        Part of the gap that neither examples nor lenders explain.
-    examples : tuple of Example
-        Support samples of both classes, largest contribution first.
-    lenders : tuple of Lender
-        Base classes that lend to one of them, largest contribution first.
-    is_split : bool
-        Whether the gap is split into contributions.
-    outlier_score, limit : float or None
-        Outlier score, and the limit above which the query is rejected; None without base classes, or without a rate.
+    Examples and lenders are in the order of their contributions. Above its ``limit`` an outlier score means that the
+    query is rejected; both are None without base classes, or without a rate.
     """
 
     index: int
@@ -178,17 +126,7 @@ class Reason:
     def in_words(self, *, numbers: bool = False, stored: Stored | None = None) -> str:
         """A few sentences: the answer, the examples that it resembles, the runner-up, and the lenders.
 
-        Parameters
-        ----------
-        numbers : bool
-            Whether to add the parts of the gap.
-        stored : dict of base class to sequence of (name, similarity), optional
-            Samples of base classes.
-
-        Returns
-        -------
-        str
-            The sentences.
+        ``numbers`` adds the parts of the gap; ``stored`` has names and similarities of samples of base classes.
         """
         query = f"Query {self.index}" if self.name is None else self.name
         likeliest = f"`{self.label}` (probability {whole_percentage(self.probability)})"
@@ -211,7 +149,7 @@ class Reason:
         sentences.append(f"{second}.")
         lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
         if lenders:
-            named = views.named_lenders((x.name, x.weight) for x in lenders)
+            named = _named_lenders((x.name, x.weight) for x in lenders)
             sentences.append(f"`{self.label}` borrows most from {named}.")
         if numbers and self.is_split:
             parts = [f"{with_interval(self.own, signed=True)} from the examples of both classes"]
@@ -237,14 +175,7 @@ class Reason:
 class Explanation:
     """Loans of a fitted model and, for queries, reasons of its predictions; ``print`` shows it as text.
 
-    Attributes
-    ----------
-    classes : tuple
-        Classes of the model.
-    loans : tuple of Loan
-        One loan per calibrated Gaussian; none without base classes.
-    reasons : tuple of Reason
-        One reason per query.
+    There is one loan per calibrated Gaussian (none without base classes) and one reason per query.
     """
 
     classes: tuple[Any, ...]
@@ -259,34 +190,63 @@ class Explanation:
         return self.in_words()
 
     def in_words(self, *, numbers: bool = False) -> str:
-        """One line per loan and reason.
-
-        Parameters
-        ----------
-        numbers : bool
-            Whether to add the parts of each gap.
-
-        Returns
-        -------
-        str
-            The lines.
-        """
+        """One line per loan and reason; ``numbers`` adds the parts of each gap."""
         if not self.loans and not self.reasons:
             return "The model has no base classes, so nothing is borrowed."
         return "\n".join([loan.in_words() for loan in self.loans] + [r.in_words(numbers=numbers) for r in self.reasons])
 
     def _repr_html_(self) -> str:
-        return views.as_html(self)
+        return _as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The explanation as dictionaries, lists, strings and numbers, for JSON.
+        """The explanation as dictionaries, lists, strings and numbers, for JSON."""
+        content: dict[str, Any] = plain(asdict(self))
+        for item, reason in zip(content["reasons"], self.reasons, strict=True):
+            item.update(own=reason.own, lent=reason.lent, rejected=reason.rejected)
+        return content
 
-        Returns
-        -------
-        dict
-            Classes, loans and reasons.
-        """
-        return views.as_dict(self)
+
+def _named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
+    """Names and percentages, such as "``a`` 31%, ``b`` 12%"."""
+    return ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in lenders)
+
+
+def _as_html(explanation: Explanation) -> str:
+    """Two tables: the lenders of each class and, if there are queries, the parts of the gap of each."""
+    loans = [
+        [_name(loan.label if loan.name is None else f"{loan.label} ({loan.name})"),
+         escape(whole_percentage(loan.own_share)),
+         ", ".join(f"{_name(name)} {escape(whole_percentage(weight))}" for name, weight in loan.lenders[:3])]
+        for loan in explanation.loans[:MOST_ROWS]
+    ]  # fmt: skip
+    reasons = explanation.reasons[:MOST_ROWS]
+    largest = max((abs(getattr(reason, part)) for reason in reasons for part in PARTS), default=1.0)
+    rows = [
+        [str(r.index), f"{_name(r.label)} {escape(whole_percentage(r.probability))}",
+         f"{_name(r.rival)} {escape(whole_percentage(r.rival_probability))}", with_interval(r.gap)]
+        + [_bar(getattr(r, part), largest, colour, with_interval(getattr(r, part), signed=True))
+           for part, (_, colour) in PARTS.items()]
+        for r in reasons
+    ]  # fmt: skip
+    tables = html_table(["class", "own share of the mean", "largest lenders"], loans)
+    tables += html_table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
+    hidden = max(len(explanation.loans), len(explanation.reasons)) - MOST_ROWS
+    more = f"<p>The first {MOST_ROWS} rows of each table.</p>" if hidden > 0 else ""
+    return f"<div>{tables or escape(str(explanation))}{more}</div>"
+
+
+def _name(name: Any) -> str:
+    return escape(shortened(name))
+
+
+def _bar(value: float, largest: float, colour: str, text: str) -> str:
+    """A bar from the middle, to the right for a positive value and to the left for a negative one."""
+    width = round(BAR / 2 * min(abs(value) / (largest or 1), 1))
+    left = BAR // 2 - (width if value < 0 else 0)
+    return (
+        f"<span style='display:inline-block;width:{BAR}px'><span style='display:inline-block;height:0.7em;"
+        f"margin-left:{left}px;width:{width}px;background:{colour}'></span></span> {escape(text)}"
+    )
 
 
 def explain_model(
@@ -299,16 +259,8 @@ def explain_model(
 ) -> Explanation:
     """Loans of a fitted classifier and, for checked queries X (queries, V), reasons of its predictions.
 
-    Parameters
-    ----------
-    names : sequence of str, or None
-        Names of the support samples, in the order of fit.
-    rivals : integer array (queries,) or None
-        Indices in ``classes_`` of the classes to compare predictions with; None for the runner-up of each.
-    queries : sequence of str, or None
-        Names of the queries.
-    outliers : arrays (queries,) and (queries,), or None
-        Outlier scores of the queries and their limits, infinite if there are none.
+    ``names`` and ``queries`` name support samples and queries. ``rivals`` (queries,) are indices in ``classes_`` of the
+    classes to compare with, by default the runner-up of each; ``outliers`` are scores and limits of the queries.
     """
     names = _checked_names(names, len(model.support_labels_), "names", "support sample")
     if X is not None and queries is not None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sklearn.base import clone
 
@@ -24,6 +24,7 @@ from hotshot.classifiers.parameters import (
     Interval,
     NameIn,
     StrOptions,
+    chosen,
     parameter,
 )
 from hotshot.errors import InputError
@@ -189,7 +190,9 @@ class HOTClassifier(CalibratedClassifier):
     """
 
     base: BaseClasses | None = parameter(None)
-    power: float | str = parameter("auto", NUMBER, AUTO)
+    # Candidates are tried in this order: the rule for the means first.
+    mean_rule: str = chosen(("posterior", "mix", "posterior-whole"), NameIn(MEAN_RULES))
+    power: float | str = chosen(POWERS, NUMBER)
     # The defaults of a space are in `Space`, because banks are saved in it too.
     power_offset: float = parameter(Space.power_offset, NOT_NEGATIVE)
     power_on_base: bool = parameter(Space.power_on_base, "boolean")
@@ -199,30 +202,21 @@ class HOTClassifier(CalibratedClassifier):
     temperature: float = parameter(Space.temperature, POSITIVE)
     covariance: str = parameter(Space.covariance, NameIn(COVARIANCE_FORMS))
     cost: str = parameter("hierarchical", NameIn(COSTS, NEAREST))
-    epsilon: float | str = parameter("auto", POSITIVE, AUTO)
+    epsilon: float | str = chosen((0.02, 0.005, 0.05), POSITIVE)
     cost_scale: str = parameter("published", StrOptions(set(COST_SCALES)))
     n_retrieved: int | str | None = parameter("auto", COUNT, AUTO, None)
-    mean_rule: str = parameter("auto", NameIn(MEAN_RULES, "auto"))
     mix: float | str = parameter("auto", SHARE, AUTO)
     alpha: float = parameter(0.0, NOT_NEGATIVE)
     alpha_rule: str = parameter("entries", StrOptions(set(ALPHA_RULES)))
     per: str = parameter("class", StrOptions({"class", "sample"}))
     head: str = parameter("bound", NameIn(HEADS))
-    n_generated: int | str = parameter("auto", COUNT, AUTO)
-    support_weight: float | str = parameter("auto", NOT_NEGATIVE, AUTO)
+    n_generated: int | str = chosen((300, 50), COUNT)
+    support_weight: float | str = chosen((20.0, 5.0, 50.0), NOT_NEGATIVE)
     C: float = parameter(1.0, POSITIVE)
     include_base: bool = parameter(False, "boolean")
     base_loss: float | None = parameter(0.03, Interval(Real, 0, 1, closed="left"), None)
     calibrate_probabilities: bool = parameter(True, "boolean")
     random_state: Any = parameter(None, "random_state")
-
-    _choices: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "mean_rule": ("posterior", "mix", "posterior-whole"),
-        "power": POWERS,
-        "epsilon": (0.02, 0.005, 0.05),
-        "n_generated": (300, 50),
-        "support_weight": (20.0, 5.0, 50.0),
-    }
 
 
 def save_compact(base: BaseClasses, path: str | Path, *, overwrite: bool = False) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from hotshot.bank import BaseClasses
-from hotshot.classifiers.parameters import AUTO, POSITIVE, POWERS, StrOptions, parameter
+from hotshot.classifiers.parameters import NUMBER, POSITIVE, POWERS, StrOptions, chosen
 from hotshot.classifiers.rival import NORMALIZE, JoinableRival, require_samples
 
 # Samples of base classes to train on: at most in total, at least per class.
@@ -31,29 +31,15 @@ class LogisticClassifier(JoinableRival):
     scale of the features, and a weaker penalty than scikit-learn's default is better [1]_. With ``include_base`` it is
     trained on base samples and the support together, with equal weights of all classes.
 
-    Parameters
-    ----------
-    {base}
-    {power}
-    {normalize}
-    C : float or "auto"
-        Inverse strength of the penalty, as in scikit-learn's LogisticRegression.
-    {include_base}
-
     References
     ----------
     .. [1] Tian, Wang, Krishnan, Tenenbaum, Isola: Rethinking Few-Shot Image Classification: a Good Embedding Is All
        You Need? ECCV 2020.
     """
 
-    normalize: str = parameter("auto", StrOptions({*NORMALIZE, "auto"}))
-    C: float | str = parameter("auto", POSITIVE, AUTO)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "C": (3.0, 1.0, 10.0, 100.0),
-        "power": POWERS,
-        "normalize": NORMALIZE,
-    }
+    C: float | str = chosen((3.0, 1.0, 10.0, 100.0), POSITIVE)
+    power: float | str = chosen(POWERS, NUMBER)
+    normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
 
     def _fit(self, X: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         self._set_transform(X, settings)

@@ -56,14 +56,16 @@ METHODS_WITHOUT_BASE = ("logistic", "logistic-raw", "centroid", "cosine", "ridge
 
 
 def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
-    """Create an unfitted classifier by name.
+    """An unfitted classifier by name, with its default parameters.
+
+    The name is one of ``hotshot.classifiers.METHOD_NAMES``; a ``.json`` file of parameters of ``HOTClassifier``; or a
+    method of your own, ``file.py:Name`` or ``package.module:Name``: a scikit-learn classifier, or a class or function
+    that returns one and may take ``base``. That code is run.
 
     Parameters
     ----------
     name : str
-        One of ``hotshot.classifiers.METHOD_NAMES``, with its default parameters; a ``.json`` file of parameters of
-        ``HOTClassifier``; or a method of your own, ``file.py:Name`` or ``package.module:Name``: a scikit-learn
-        classifier, or a class or function that returns one and may take ``base``. That code is run.
+        Name of the method.
     base : BaseClasses or None
         Base classes of the method.
 
@@ -71,10 +73,6 @@ def named_method(name: str, base: BaseClasses | None) -> ClassifierMixin:
     -------
     estimator
         A scikit-learn classifier.
-
-    See Also
-    --------
-    evaluate : Compare methods by name.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Parameters of classifiers: their valid values, the documentation that classifiers share, published sets, files."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from pathlib import Path
@@ -22,7 +22,7 @@ SHARE = Interval(Real, 0, 1, closed="both")
 COUNT = Interval(Integral, 1, None, closed="left")
 AUTO = StrOptions({"auto"})
 CENTRED = StrOptions({"centre-l2"})
-VALID = "valid"
+VALID, CANDIDATES = "valid", "candidates"
 # Powers to choose from if no feature is negative; otherwise the power is 1.
 POWERS = (0.5, 1.0)
 
@@ -52,6 +52,11 @@ def with_shared(text: str) -> str:
 def parameter(default: Any, *valid: Any) -> Any:
     """A dataclass field with scikit-learn's constraints; the bank, which has none, is the one that needs no keyword."""
     return field(default=default, kw_only=bool(valid), metadata={VALID: list(valid) or "no_validation"})
+
+
+def chosen(candidates: Sequence[Any], *valid: Any) -> Any:
+    """A parameter that is "auto" by default: one of the candidates, of which the first is the constant."""
+    return field(default="auto", kw_only=True, metadata={VALID: [*valid, AUTO], CANDIDATES: tuple(candidates)})
 
 
 class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import AUTO, COUNT, POSITIVE, POWERS, Interval, StrOptions, parameter
+from hotshot.classifiers.parameters import COUNT, POSITIVE, Interval, StrOptions, chosen, parameter
 from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.transport import solve
 from hotshot.transport.costs import squared_euclidean
@@ -27,22 +27,9 @@ class PTMAPClassifier(TransductiveClassifier):
         \frac{\sum_{s \in c} z_s + \sum_q T_{qc} z_q}{K_c + \sum_q T_{qc}} - m_c \right)
 
     with the entropy H. The centres start at the means of the support. The method is told that all classes have as many
-    queries. The published constants are power 0.5, lambda 10 and alpha 0.2, on features whose mean is subtracted from
-    the support and from the queries separately; lambda 5 is better where the numbers of queries differ after all.
-
-    Parameters
-    ----------
-    {base}
-    {power}
-    normalize : {"task", "centre-l2", "auto"}
-        "task": scale to unit norm, subtract the mean of the support from the support and that of the queries from the
-        queries, and scale again. "centre-l2": subtract the mean of the base samples and scale.
-    sharpness : float or "auto"
-        The factor lambda.
-    alpha : float
-        How far the centres move in a step.
-    steps : int
-        Number of steps.
+    queries. The published constants are power 0.5, lambda (``sharpness``) 10 and alpha 0.2, on features whose mean is
+    subtracted from the support and from the queries separately, between scalings to unit norm (``normalize="task"``).
+    Lambda 5 is better where the numbers of queries differ after all.
 
     References
     ----------
@@ -50,17 +37,12 @@ class PTMAPClassifier(TransductiveClassifier):
        arXiv:2006.03806.
     """
 
-    normalize: str = parameter("auto", StrOptions({"task", "centre-l2", "auto"}))
-    sharpness: float | str = parameter("auto", POSITIVE, AUTO)
+    normalize: str = chosen(("centre-l2", "task"), StrOptions({"task", "centre-l2"}))
+    sharpness: float | str = chosen((5.0, 10.0), POSITIVE)
     alpha: float = parameter(0.2, Interval(Real, 0, 1, closed="right"))
     steps: int = parameter(20, COUNT)
 
     assumes_balance = True
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "normalize": ("centre-l2", "task"),
-        "sharpness": (5.0, 10.0),
-        "power": POWERS,
-    }
 
     def _fit_support(self, support: np.ndarray, labels: np.ndarray, settings: Mapping[str, Any]) -> None:
         by_task = settings["normalize"] == "task"

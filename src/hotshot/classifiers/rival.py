@@ -13,7 +13,7 @@ from hotshot.bank import BaseClasses, PreparedBase, Space, class_means
 from hotshot.bank.space import FeatureTransform
 from hotshot.classifiers.classifier import FewShotClassifier
 from hotshot.classifiers.held_out import Choice
-from hotshot.classifiers.parameters import AUTO, NUMBER, StrOptions, parameter
+from hotshot.classifiers.parameters import NUMBER, POWERS, StrOptions, chosen, parameter
 from hotshot.errors import ParameterError
 
 # What a classifier of unit vectors may do before it scales.
@@ -43,7 +43,7 @@ class Rival(FewShotClassifier):
     """Base of classifiers of transformed features; "centre-l2" subtracts the mean of the base samples."""
 
     base: BaseClasses | None = parameter(None)
-    power: float | str = parameter("auto", NUMBER, AUTO)
+    power: float | str = chosen(POWERS, NUMBER)
 
     def _set_transform(self, X: np.ndarray, settings: Mapping[str, Any]) -> None:
         self.power_, self.centre_ = float(settings["power"]), np.zeros(X.shape[1])
@@ -55,20 +55,10 @@ class Rival(FewShotClassifier):
         return np.asarray(plain_transform(self.power_, self.centre_)(X.astype(np.float64)))
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """Outlier score of each sample: the larger, the less likely it belongs to any class.
+        """Outlier score of each sample (samples,): the larger, the less likely it belongs to any class.
 
         It is minus the largest logit; of ``CentroidClassifier`` minus the largest cosine similarity to a centroid, and
         of ``LogisticClassifier`` minus the largest probability.
-
-        Parameters
-        ----------
-        X : array (samples, V)
-            Samples to score.
-
-        Returns
-        -------
-        array (samples,)
-            Scores.
         """
         return np.asarray(-self._evidence(self._checked(X)).max(axis=1))
 
@@ -133,7 +123,7 @@ class TransductiveClassifier(Rival):
     the support. ``predict_batch`` is the method. Sizes: Q queries, S support samples, N classes, V features.
     """
 
-    normalize: str = parameter("auto", StrOptions({*NORMALIZE, "auto"}))
+    normalize: str = chosen(NORMALIZE, StrOptions({*NORMALIZE}))
 
     # Whether the method is told that all classes have as many queries: settings are then chosen on such tasks.
     assumes_balance: ClassVar[bool] = False

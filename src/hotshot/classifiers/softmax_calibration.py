@@ -1,14 +1,14 @@
 """TEEN: class means shifted towards the means of similar base classes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import AUTO, POSITIVE, POWERS, SHARE, parameter
+from hotshot.classifiers.parameters import POSITIVE, SHARE, chosen, parameter
 from hotshot.classifiers.rival import ClassMeans, SpaceRival
 
 
@@ -21,19 +21,8 @@ class SoftmaxCalibrationClassifier(SpaceRival):
         w_b = \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))}
 
     for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
-    a multiple of :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
+    ``scale`` times :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
     centred; [2]_ applies the same shift. Without base classes nothing is shifted.
-
-    Parameters
-    ----------
-    {base}
-    {power}
-    alpha : float or "auto"
-        Share of the support's own mean.
-    tau : float or "auto"
-        Sharpness of the softmax.
-    {scale}
-    {include_base}
 
     References
     ----------
@@ -43,15 +32,9 @@ class SoftmaxCalibrationClassifier(SpaceRival):
        Learning with Pre-trained Vision Transformers. CVPR Workshops 2024, arXiv:2404.06622.
     """
 
-    alpha: float | str = parameter("auto", SHARE, AUTO)
-    tau: float | str = parameter("auto", POSITIVE, AUTO)
+    alpha: float | str = chosen((0.7, 0.3, 0.5, 0.9), SHARE)
+    tau: float | str = chosen((8.0, 4.0, 16.0, 32.0), POSITIVE)
     scale: float = parameter(10.0, POSITIVE)
-
-    _choices: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "alpha": (0.7, 0.3, 0.5, 0.9),
-        "tau": (8.0, 4.0, 16.0, 32.0),
-        "power": POWERS,
-    }
 
     def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
         means, share = known.means, settings["alpha"]
