@@ -76,7 +76,7 @@ def write_model(model: Any, folder: Path, beside: Iterable[str] = ()) -> str:
 
     `beside` names files that are in the folder already and belong to the model.
     """
-    base = getattr(model, "base", None)
+    base = model.base
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name != "base"}
     fitted = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
     statuses, chosen = fitted.pop("status_counts_", None), fitted.pop("chosen_", None)
@@ -173,24 +173,19 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
         raise ValueError("extractor_ is not text")
     if model.feature_space_ is not None:
         check_feature_space(model.feature_space_, width)
-    scale = 1.0
-    if hasattr(model, "transform_"):
-        _check_transform(model.transform_, width, with_axes=model.base is not None)
-        scale = model.transform_.scale
-    if hasattr(model, "coef_") and not len(model.coef_) == len(model.intercept_) == len(classes):
-        raise ValueError("coef_ does not match its classes")
+    transform = getattr(model, "transform_", None)
+    if transform is not None:
+        _check_transform(transform, width, with_axes=model.base is not None)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # scikit-learn warns that feature names are missing here.
         warnings.simplefilter("ignore")
         # Distinct entries, because 1 to any power is 1.
-        sample = np.linspace(0.5, 2.0, width)[None] / scale
+        sample = np.linspace(0.5, 2.0, width)[None] / (1.0 if transform is None else transform.scale)
         logits = model._logits(sample)
         if logits.shape != (1, len(classes)) or not np.isfinite(logits).all():
             raise ValueError("its arrays do not match each other")
         if hasattr(model, "explain"):
-            if model.base is not None:
-                _check_known(model)
-            _check_trained_on(model, width)
+            _check_calibrated(model, width)
             explanation = model.explain(sample)
             numbers = [loan.own_share for loan in explanation.loans]
             numbers += [x for reason in explanation.reasons for x in (reason.own, reason.lent, reason.rest)]
@@ -198,42 +193,13 @@ def _check(model: Any, tensors: dict[str, np.ndarray]) -> None:
                 raise ValueError("its explanation is not finite")
 
 
-def _check_known(model: Any) -> None:
-    """Raise unless the attributes behind outlier scores and probabilities are valid."""
+def _check_calibrated(model: Any, width: int) -> None:
+    """Raise unless the attributes of a calibrated classifier match each other."""
     n_classes, axes = model.coef_.shape
-    known, scores, temperature = model.known_, model.alarm_scores_, model.probability_temperature_
-    if not (type(temperature) is float and 0 < temperature < np.inf and type(model.seen_in_training_) is bool):
-        raise ValueError("probability_temperature_ is not a positive number")
-    # Closed models have no head of base classes.
-    deviation, head = model.support_deviation_, np.ones(2) if model.base_head_ is None else model.base_head_
-    if not (type(deviation) is float and np.isfinite(deviation)):
-        raise ValueError("support_deviation_ is not a number")
-    shapes = {
-        "base_head_": (head, (2,)),
-        "means": (known.means, (n_classes, axes)),
-        "sizes": (known.sizes, (n_classes,)),
-        "centre": (known.centre, (axes,)),
-        "deviations": (known.two.deviations, (axes,)),
-        "axes": (known.two.axes, (axes, axes)),
-        "ratios": (known.two.ratios, (axes,)),
-        "alarm_scores_": (np.zeros((n_classes, len(LEVELS))) if scores is None else scores, (n_classes, len(LEVELS))),
-    }
-    for name, (array, shape) in shapes.items():
-        if np.shape(array) != shape or array.dtype.kind != "f":
-            raise ValueError(f"{name} is not of shape {shape}")
-    if not (min(known.sizes.min(), known.two.deviations.min()) > 0 and known.two.ratios.min() >= 0):
-        raise ValueError("known_ holds invalid values")
-    is_new = model.new_classes
-    if not (is_new.shape == (n_classes,) and is_new.dtype == bool and np.isfinite(model.balance_)):
-        raise ValueError("is_new_ or balance_ is invalid")
-
-
-def _check_trained_on(model: Any, width: int) -> None:
-    """Raise unless the attributes behind explanations match each other."""
     targets, samples, n_base = (len(x) for x in (model.target_labels_, model.support_labels_, model.base_names_))
     new = model.classes_[model.new_classes]
-    n_classes, axes = len(new), model.coef_.shape[1]
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
+        "intercept_": (n_classes,),
         "support_": (samples, width),
         "support_labels_": (samples,),
         "target_labels_": (targets,),
@@ -242,15 +208,36 @@ def _check_trained_on(model: Any, width: int) -> None:
         "transfer_weights_": (targets, n_base),
         "base_means_": (n_base, axes),
         "spectrum_": (axes,),
-        "slopes_": (targets + samples, n_classes),
-        **({"beside_": (n_classes,)} if model.is_new_ is not None else {}),
+        **({} if model.slopes_ is None else {"slopes_": (targets + samples, len(new))}),
+        **({} if model.is_new_ is None else {"beside_": (len(new),)}),
+        **({} if model.base_head_ is None else {"base_head_": (2,)}),
+        **({} if model.alarm_scores_ is None else {"alarm_scores_": (n_classes, len(LEVELS))}),
     }
-    for name, shape in shapes.items():
-        if np.shape(getattr(model, name)) != shape and not (name == "slopes_" and model.slopes_ is None):
-            raise ValueError(f"{name} is not of shape {shape}")
+    _check_shapes(model, shapes)
     known = [np.array_equal(np.unique(x), new) for x in (model.support_labels_, model.target_labels_)]
-    if not (known[0] and (known[1] or not targets) and targets in (0, n_classes, samples)):
+    if not (known[0] and (known[1] or not targets) and targets in (0, len(new), samples)):
         raise ValueError("labels do not match classes_")
+    numbers = (model.probability_temperature_, model.support_deviation_, model.balance_)
+    if not all(type(x) is float and np.isfinite(x) for x in numbers) or model.probability_temperature_ <= 0:
+        raise ValueError("a number of the probabilities or of the outlier scores is invalid")
+    if type(model.seen_in_training_) is not bool or model.new_classes.shape != (n_classes,):
+        raise ValueError("seen_in_training_ or is_new_ is invalid")
+    if model.new_classes.dtype != bool:
+        raise ValueError("is_new_ is invalid")
+    if model.base is not None:
+        known_classes, two = model.known_, model.known_.two
+        _check_shapes(known_classes, {"means": (n_classes, axes), "sizes": (n_classes,), "centre": (axes,)})
+        _check_shapes(two, {"deviations": (axes,), "axes": (axes, axes), "ratios": (axes,)})
+        if not (min(known_classes.sizes.min(), two.deviations.min()) > 0 and two.ratios.min() >= 0):
+            raise ValueError("known_ holds invalid values")
+
+
+def _check_shapes(holder: Any, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Raise unless these attributes are arrays of these shapes, and numbers if they are not labels."""
+    for name, shape in shapes.items():
+        array = getattr(holder, name)
+        if np.shape(array) != shape or (array.dtype.kind != "f" and not name.endswith("labels_")):
+            raise ValueError(f"{name} is not of shape {shape}")
 
 
 def _check_transform(transform: Any, width: int, with_axes: bool) -> None:
