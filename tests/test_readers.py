@@ -12,7 +12,7 @@ import pytest
 from bounded import within
 from hotshot.bank import BaseClasses, is_bank
 from hotshot.classifiers.hot import HOTClassifier
-from hotshot.classifiers.parameters import load_parameters
+from hotshot.classifiers.hot import load_parameters
 from hotshot.errors import HotshotError, InputError
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from hotshot.classifiers.parameters import COUNT, POSITIVE, Interval, chosen, parameter
+from hotshot.classifiers.classifier import COUNT, POSITIVE, Interval, chosen, parameter
 from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.transport.costs import squared_euclidean
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import COUNT, NOT_NEGATIVE, POSITIVE, chosen, parameter
+from hotshot.classifiers.classifier import COUNT, NOT_NEGATIVE, POSITIVE, chosen, parameter
 from hotshot.classifiers.rival import TransductiveClassifier, means_by_class
 from hotshot.transport.costs import squared_euclidean
 

@@ -1,14 +1,22 @@
-"""Nearest class mean."""
+"""Nearest class means: plain or centred, and shifted towards the means of similar base classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import CENTRED, parameter
-from hotshot.classifiers.rival import JoinableRival, means_by_class, plain_transform, require_samples
+from hotshot.classifiers.classifier import CENTRED, POSITIVE, SHARE, chosen, parameter
+from hotshot.classifiers.rival import (
+    ClassMeans,
+    JoinableRival,
+    SpaceRival,
+    means_by_class,
+    plain_transform,
+    require_samples,
+)
 from hotshot.transport.costs import squared_euclidean
 
 
@@ -73,3 +81,39 @@ class CentroidClassifier(JoinableRival):
 
     def _evidence(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(unit_vectors(self._placed(X)) @ unit_vectors(self.centroids_).T)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SoftmaxCalibrationClassifier(SpaceRival):
+    r"""Class means shifted towards the means of similar base classes, as in TEEN [1]_.
+
+    .. math::
+        c' = \alpha c + (1 - \alpha) \sum_b w_b \mu_b, \quad
+        w_b = \frac{\exp(\tau \cos(c, \mu_b))}{\sum_{b'} \exp(\tau \cos(c, \mu_{b'}))}
+
+    for the mean c of the normalised support of each class and the means :math:`\mu_b` of base classes; the logits are
+    ``scale`` times :math:`\cos(z, c')`. The published constants are alpha 0.5 and tau 16, on features that are not
+    centred; [2]_ applies the same shift. Without base classes nothing is shifted.
+
+    References
+    ----------
+    .. [1] Wang, Zhou, Zhang, Zhan, Ye: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration.
+       NeurIPS 2023, arXiv:2312.05229.
+    .. [2] Goswami, Twardowski, van de Weijer: Calibrating Higher-Order Statistics for Few-Shot Class-Incremental
+       Learning with Pre-trained Vision Transformers. CVPR Workshops 2024, arXiv:2404.06622.
+    """
+
+    alpha: float | str = chosen((0.7, 0.3, 0.5, 0.9), SHARE)
+    tau: float | str = chosen((8.0, 4.0, 16.0, 32.0), POSITIVE)
+    scale: float = parameter(10.0, POSITIVE)
+
+    def _fit_means(self, known: ClassMeans, settings: Mapping[str, Any]) -> None:
+        means, share = known.means, settings["alpha"]
+        if known.prepared is not None:
+            lenders = known.prepared.means.astype(np.float64)
+            lent = softmax(settings["tau"] * unit_vectors(means) @ unit_vectors(lenders).T, axis=1) @ lenders
+            means = np.where(known.is_new[:, None], share * means + (1 - share) * lent, means)
+        self.directions_ = unit_vectors(means)
+
+    def _logits(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.scale * self._placed(X) @ self.directions_.T)

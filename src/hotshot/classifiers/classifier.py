@@ -1,9 +1,11 @@
-"""The base class of all classifiers: checks of input, predictions as in scikit-learn, a state replaced as a whole."""
+"""The base class of all classifiers: parameters, checks of input, predictions as in scikit-learn, a whole new state."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, field, fields
+from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -11,7 +13,9 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval as Interval
 from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,10 +24,72 @@ from hotshot.bank import BaseClasses
 from hotshot.bank.feature_space import FeatureSpace, warn_of_features, warn_of_shared_classes
 from hotshot.bank.space import choose_power
 from hotshot.classifiers.held_out import Choice, Fold, choice_on
-from hotshot.classifiers.models import load_model, loaded, save_model
-from hotshot.classifiers.parameters import CANDIDATES, VALID, with_shared
+from hotshot.classifiers.models import UnloadedBase, load_model, save_model
 from hotshot.errors import InputError, ParameterError
 from hotshot.labels import joined_labels, label_array, warn_of_similar
+
+# --- parameters
+
+NUMBER = Interval(Real, None, None, closed="neither")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+SHARE = Interval(Real, 0, 1, closed="both")
+COUNT = Interval(Integral, 1, None, closed="left")
+AUTO = StrOptions({"auto"})
+CENTRED = StrOptions({"centre-l2"})
+VALID, CANDIDATES = "valid", "candidates"
+# Powers to choose from if no feature is negative; otherwise the power is 1.
+POWERS = (0.5, 1.0)
+
+# What stands for a line such as "{power}" in the docstring of a classifier.
+SHARED = {
+    "base": """base : BaseClasses or None
+        Bank on which "auto" is chosen, and whose mean is subtracted; with None nothing is.""",
+    "power": """power : float or "auto"
+        Power of the features; "auto" is chosen on the base classes, and without them 0.5 if no feature is negative,
+        else 1.""",
+    "normalize": """normalize : {"centre-l2", "l2", "auto"}
+        Subtract the mean of the base samples before scaling to unit norm, or scale alone.""",
+    "include_base": """include_base : bool
+        Whether to predict base classes too.""",
+    "scale": """scale : float
+        Factor of the cosine similarity in the logits.""",
+    "classes_": """classes_ : array (N,)
+        Labels of the classes, sorted.""",
+}
+
+
+def with_shared(text: str) -> str:
+    """A docstring with its lines such as "{power}" replaced by what classifiers share."""
+    return re.sub(r"(?m)^( *)\{(\w+)\}$", lambda line: line[1] + SHARED[line[2]], text)
+
+
+def parameter(default: Any, *valid: Any) -> Any:
+    """A dataclass field with scikit-learn's constraints; the bank, which has none, is the one that needs no keyword."""
+    return field(default=default, kw_only=bool(valid), metadata={VALID: list(valid) or "no_validation"})
+
+
+def chosen(candidates: Sequence[Any], *valid: Any) -> Any:
+    """A parameter that is "auto" by default: one of the candidates, of which the first is the constant."""
+    return field(default="auto", kw_only=True, metadata={VALID: [*valid, AUTO], CANDIDATES: tuple(candidates)})
+
+
+class NameIn(StrOptions):  # type: ignore[misc]  # scikit-learn has no types.
+    """A name in the current content of a table, so that entries added later are valid too."""
+
+    def __init__(self, table: Mapping[str, Any], *more: str) -> None:
+        super().__init__({*table, *more})
+        self.table, self.more = table, more
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Whether the value is in the table."""
+        return isinstance(val, str) and (val in self.table or val in self.more)
+
+    def __str__(self) -> str:
+        return f"a str among {{{', '.join(map(repr, [*self.table, *self.more]))}}}"
+
+
+# --- the state of a fit
 
 Model = TypeVar("Model")
 # What scikit-learn has recorded of the features of the first fit, which later samples must match.
@@ -106,7 +172,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         except ValueError as error:
             raise InputError(f"{_one_line(error)} Pass class labels.") from None
         self.classes_, labels = np.unique(y, return_inverse=True)
-        base = loaded(self.base)
+        base = self.base.load() if isinstance(self.base, UnloadedBase) else self.base
         one_is_enough = base is not None and (self._may_have_one_class or self.include_base)
         if len(self.classes_) < 2 and not one_is_enough:
             raise InputError(f"y must name at least 2 classes, got 1 class: '{self.classes_[0]}'.")

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.classifier import FewShotClassifier
-from hotshot.classifiers.parameters import AUTO, NUMBER, POSITIVE, parameter
+from hotshot.classifiers.classifier import AUTO, NUMBER, POSITIVE, FewShotClassifier, parameter
 from hotshot.classifiers.rival import means_by_class, plain_transform
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hotshot.arrays import slices
 from hotshot.bank import PreparedBase
-from hotshot.classifiers.parameters import POSITIVE, SHARE, chosen
+from hotshot.classifiers.classifier import POSITIVE, SHARE, chosen
 from hotshot.classifiers.rival import ClassMeans, SpaceRival
 from hotshot.errors import InputError
 from hotshot.model.two_covariances import predictive, two_covariances

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from hotshot.bank import BaseClasses, Space
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.hot import AXES, HOTClassifier
-from hotshot.classifiers.parameters import (
+from hotshot.classifiers.classifier import (
     AUTO,
     CENTRED,
     COUNT,
@@ -18,8 +17,8 @@ from hotshot.classifiers.parameters import (
     NameIn,
     StrOptions,
     parameter,
-    published,
 )
+from hotshot.classifiers.hot import AXES, HOTClassifier, published
 from hotshot.method.calibration import ALPHA_RULES
 from hotshot.method.heads import HEADS
 from hotshot.method.high_level import NEAREST

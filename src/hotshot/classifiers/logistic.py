@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from hotshot.bank import BaseClasses
-from hotshot.classifiers.parameters import NUMBER, POSITIVE, POWERS, StrOptions, chosen
+from hotshot.classifiers.classifier import NUMBER, POSITIVE, POWERS, StrOptions, chosen
 from hotshot.classifiers.rival import NORMALIZE, JoinableRival, require_samples
 
 # Samples of base classes to train on: at most in total, at least per class.

@@ -11,16 +11,14 @@ from hotshot.bank import BaseClasses
 from hotshot.classifiers.alpha_tim import AlphaTIMClassifier
 from hotshot.classifiers.bd_cspn import BDCSPNClassifier, LaplacianShotClassifier
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.centroid import CentroidClassifier
+from hotshot.classifiers.centroid import CentroidClassifier, SoftmaxCalibrationClassifier
 from hotshot.classifiers.cosine import CosineClassifier, MatchingClassifier
 from hotshot.classifiers.discriminant import DiscriminantClassifier, TwoCovarianceClassifier
 from hotshot.classifiers.free_lunch import FreeLunchClassifier, TunedFreeLunchClassifier
-from hotshot.classifiers.hot import HOTClassifier
+from hotshot.classifiers.hot import HOTClassifier, load_parameters
 from hotshot.classifiers.logistic import LogisticClassifier
-from hotshot.classifiers.parameters import load_parameters
 from hotshot.classifiers.pt_map import PTMAPClassifier
 from hotshot.classifiers.rival import TransductiveClassifier
-from hotshot.classifiers.softmax_calibration import SoftmaxCalibrationClassifier
 from hotshot.errors import ParameterError
 from hotshot.formatting import did_you_mean
 from hotshot.user_code import load_named

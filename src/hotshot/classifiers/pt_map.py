@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hotshot.arrays import unit_vectors
-from hotshot.classifiers.parameters import COUNT, POSITIVE, Interval, StrOptions, chosen, parameter
+from hotshot.classifiers.classifier import COUNT, POSITIVE, Interval, StrOptions, chosen, parameter
 from hotshot.classifiers.rival import TransductiveClassifier
 from hotshot.transport import solve
 from hotshot.transport.costs import squared_euclidean

@@ -11,9 +11,8 @@ import numpy as np
 from hotshot.arrays import cast
 from hotshot.bank import BaseClasses, PreparedBase, Space, class_means
 from hotshot.bank.space import FeatureTransform
-from hotshot.classifiers.classifier import FewShotClassifier
+from hotshot.classifiers.classifier import NUMBER, POWERS, FewShotClassifier, StrOptions, chosen, parameter
 from hotshot.classifiers.held_out import Choice
-from hotshot.classifiers.parameters import NUMBER, POWERS, StrOptions, chosen, parameter
 from hotshot.errors import ParameterError
 
 # What a classifier of unit vectors may do before it scales.

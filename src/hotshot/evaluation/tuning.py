@@ -21,7 +21,7 @@ from hotshot.arrays import LIMITS, array_hash, check_features, check_number, che
 from hotshot.bank import BaseClasses, Space
 from hotshot.bank.feature_space import warn_of_shared_classes
 from hotshot.classifiers import HOTClassifier
-from hotshot.classifiers.parameters import save_parameters
+from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
 from hotshot.evaluation.journal import Record
 from hotshot.evaluation.methods import chunks_of, make_runners
