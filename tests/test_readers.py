@@ -11,8 +11,7 @@ import pytest
 
 from bounded import within
 from hotshot.bank import BaseClasses, is_bank
-from hotshot.classifiers.hot import HOTClassifier
-from hotshot.classifiers.hot import load_parameters
+from hotshot.classifiers.hot import HOTClassifier, load_parameters
 from hotshot.errors import HotshotError, InputError
 from hotshot.evaluation.journal import Journal
 from hotshot.evaluation.stored import load_run
