@@ -188,21 +188,9 @@ def one_thread() -> Iterator[None]:
 
 
 def check_features(X: Any, name: str = "X", *, width: int | None = None) -> np.ndarray:
-    """Check features.
+    """Features (samples, V), of any array library or a data frame, as a finite NumPy array of float32 or float64.
 
-    Parameters
-    ----------
-    X : array (samples, V)
-        Features, from any array library, or a data frame.
-    name : str
-        Name of the features in error messages.
-    width : int, optional
-        Required number of features V.
-
-    Returns
-    -------
-    array (samples, V)
-        Finite NumPy array of float32 or float64: shorter floats become float32, other numbers float64.
+    Shorter floats become float32, other numbers float64. `width` is the required number of features.
 
     Examples
     --------

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONGEST_NAME, LONGEST_QUOTED = 40, 60
-# Digits after the point of a small interval.
-MOST_PLACES = 6
-# How many things are listed before the rest is counted.
-MOST_LISTED = 8
+# Digits after the point of a small interval; things that are listed before the rest is counted.
+MOST_PLACES, MOST_LISTED = 6, 8
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -17,13 +15,6 @@ def with_interval(mean: float, half_width: float | None = None, *, signed: bool 
     """A number and the half width of its interval; the number alone if that is None, infinite or 0.
 
     An interval of width 0 comes from values without spread, all 100% for one, which are no certainty.
-
-    Examples
-    --------
-    >>> with_interval(68.571, 0.552), with_interval(1, signed=True), with_interval(-0.001, math.inf)
-    ('68.57 ± 0.55', '+1.00', '0.00')
-    >>> with_interval(100, 0), with_interval(99.9987, 0.0026)
-    ('100.00', '99.999 ± 0.003')
     """
     interval = plus_minus(half_width, places)
     if interval:
@@ -55,13 +46,7 @@ def whole_percentage(share: float) -> str:
 
 
 def bounded_percentage(share: float) -> str:
-    """A share to two or three digits that is 0% or 100% only where it is exactly so.
-
-    Examples
-    --------
-    >>> [bounded_percentage(share) for share in (0, 0.0002, 0.0123, 0.5, 0.9999, 1)]
-    ['0%', 'under 0.1%', '1.2%', '50%', 'over 99.9%', '100%']
-    """
+    """A share to two or three digits that is 0% or 100% only where it is exactly so."""
     if 0 < share < 0.001:
         return "under 0.1%"
     if 0.999 < share < 1:
@@ -95,13 +80,7 @@ def shots_in_words(shots: int | str) -> str:
 
 
 def setting_in_words(ways: int | str, shots: int | str) -> str:
-    """How large tasks are; either number may be a range.
-
-    Examples
-    --------
-    >>> setting_in_words(5, 1), setting_in_words(5, "1-10"), setting_in_words("5-20", 1)
-    ('5-way-1-shot', '5-way, 1 to 10 shots', '5 to 20 ways, 1 shot')
-    """
+    """How large tasks are; either number may be a range."""
     if isinstance(ways, int) and isinstance(shots, int):
         return f"{ways}-way-{shots}-shot"
     how_many = f"{ways}-way" if isinstance(ways, int) else f"{ways.replace('-', ' to ')} ways"
@@ -143,13 +122,7 @@ def printable(name: Any) -> str:
 
 
 def shortened(name: Any, longest: int = LONGEST_NAME, keep: str = "start") -> str:
-    """A printable name of at most so many characters; `keep` is the part that stays: start, ends, or end.
-
-    Examples
-    --------
-    >>> [shortened("card_payment_wrong_rate", 11, keep) for keep in ("start", "ends", "end")]
-    ['card_payme…', 'card_…_rate', '…wrong_rate']
-    """
+    """A printable name of at most so many characters; `keep` is the part that stays: start, ends, or end."""
     text = printable(name)
     if len(text) <= longest:
         return text
@@ -172,15 +145,14 @@ def reason(error: object, longest: int = 160) -> str:
 def quoted(label: Any) -> str:
     """A label or a name from a file, in quotes, safe to print."""
     # Scalars of NumPy are named without their type.
-    text = repr(label.item() if getattr(label, "shape", None) == () else label)
-    return text if len(text) <= LONGEST_QUOTED else f"{text[: LONGEST_QUOTED - 1]}…"
+    return shortened(repr(label.item() if getattr(label, "shape", None) == () else label), LONGEST_QUOTED)
 
 
 def listing(items: Iterable[str]) -> str:
     """The first few of many things, with commas."""
-    items = list(items)
-    rest = len(items) - MOST_LISTED
-    return ", ".join(items[:MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    first = list(items)
+    rest = len(first) - MOST_LISTED
+    return ", ".join(first[:MOST_LISTED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def readable_size(n_bytes: int) -> str:

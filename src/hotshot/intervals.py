@@ -83,18 +83,8 @@ def class_interval(values: np.ndarray, classes: np.ndarray) -> Estimate:
     expectations are linear in them [1]_. With w the mean row of Z, the variance of the mean is
     :math:`\sigma_v^2 \|w\|^2 + \sigma_e^2 / T`.
 
-    Parameters
-    ----------
-    values : array (tasks,)
-        Accuracies, or differences of two.
-    classes : integer array (tasks, ways)
-        Classes of each task; -1 where it has fewer.
-
-    Returns
-    -------
-    Estimate
-        Never narrower than `mean_interval`. Infinite after a single task, and where every task has all classes: these
-        say nothing of others.
+    `classes` (tasks, ways) are the classes of each task, -1 where it has fewer. The interval is never narrower than
+    `mean_interval`, and infinite after a single task and where every task has all classes: these say nothing of others.
 
     References
     ----------

@@ -20,23 +20,7 @@ _LARGEST_WHOLE = 2.0**53
 
 
 def check_labels(y: Any, n_samples: int, name: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Check labels.
-
-    Parameters
-    ----------
-    y : array (samples,)
-        Labels: texts or numbers.
-    n_samples : int
-        Required number of labels.
-    name : str
-        Name of the labels in error messages.
-
-    Returns
-    -------
-    classes : array (classes,)
-        Distinct labels, sorted.
-    members : array (samples,)
-        Index of the label of each sample in ``classes``.
+    """Distinct labels, sorted (classes,), and the index of the label of each sample in them (samples,).
 
     Examples
     --------
@@ -82,16 +66,6 @@ def label_array(y: Any, name: str = "y") -> np.ndarray:
 
 def as_text(label: Any) -> str:
     """A label of a raw input as text, without blanks around it; "" if it is missing.
-
-    Parameters
-    ----------
-    label : object
-        Text, a number, or None or NaN for a missing label.
-
-    Returns
-    -------
-    str
-        The label.
 
     Examples
     --------

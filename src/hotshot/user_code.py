@@ -18,18 +18,10 @@ from hotshot.formatting import did_you_mean, reason
 
 
 def load_named(name: str, what: str, is_made: Callable[[Any], bool], **given: Any) -> Any:
-    """The object of a name, or the result of calling the class or function of that name.
+    """The object of a name, or the result of calling the class or function of that name with what it takes of `given`.
 
-    Parameters
-    ----------
-    name : str
-        `package.module:attribute` or `path/to/file.py:attribute`. Modules in the working folder are found too.
-    what : str
-        Word for it in error messages, such as "network".
-    is_made : callable
-        Whether an object is already the result; other objects are called.
-    given
-        Arguments for a class or function that has parameters of these names.
+    Names are `package.module:attribute` or `path/to/file.py:attribute`; modules in the working folder are found too.
+    `what` is a word for it in error messages, and `is_made` tells objects that are the result from those to call.
     """
     found = named_object(name, what)
     if callable(found) and not is_made(found):
