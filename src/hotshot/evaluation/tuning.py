@@ -25,7 +25,7 @@ from hotshot.classifiers.hot import save_parameters
 from hotshot.errors import ParameterError
 from hotshot.evaluation.journal import Record
 from hotshot.evaluation.methods import chunks_of, make_runners
-from hotshot.evaluation.results import AHEAD, paired_difference, summarise, verdicts
+from hotshot.evaluation.results import AHEAD, paired_difference, verdicts
 from hotshot.evaluation.runner import Watcher, collect, draw_episodes, open_journal
 from hotshot.evaluation.tasks import CHUNK_TASKS, QUERIES, Episodes, labels_hash
 from hotshot.formatting import did_you_mean
@@ -41,14 +41,15 @@ DEFAULT_GRID: dict[str, list[Any]] = {
 }
 DEFAULT = "defaults"
 SEARCHES = ("grid", "random")
+# Parameters that are no settings.
+FIXED = ("base", "random_state")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One choice of parameters and how it did on as many tasks as it lived to see.
+    """One choice of parameters: its accuracies (tasks,), means over the numbers of shots, and its paired gain.
 
-    `accuracies` (tasks,) are means over the numbers of shots; `gain` is its paired difference to the default
-    parameters on those tasks, with its interval over tasks: the choice is between these classes' candidates.
+    The gain is over the default parameters on those tasks, with its interval over tasks.
     """
 
     name: str
@@ -156,8 +157,8 @@ def tune(
     >>> y = np.repeat(list("abcdef"), 20)
     >>> X = np.random.default_rng(0).normal(size=(120, 4)) + np.repeat(np.eye(6, 4), 20, axis=0)
     >>> base = BaseClasses.from_samples(X[:60], y[:60])
-    >>> found = tune(base, X[60:], y[60:], grid={"mix": [0.5]}, ways=2, shots=1, tasks=20, n_jobs=1)
-    >>> [candidate.name for candidate in found.candidates if candidate.parameters["mix"] == 0.5]
+    >>> tuning = tune(base, X[60:], y[60:], grid={"mix": [0.5]}, ways=2, shots=1, tasks=20, n_jobs=1)
+    >>> [candidate.name for candidate in tuning.candidates if candidate.parameters["mix"] == 0.5]
     ['mix=0.5']
     """
     X = check_features(X_val, "X_val")
@@ -174,37 +175,32 @@ def tune(
         data={"X_val": array_hash(X), "y_val": labels_hash(y), "base": base.fingerprint},
         hotshot=__version__,
     )
-    first = next(iter(episodes.values()))
-    found: dict[str, list[Record]] = {name: [] for name in candidates}
+    records: dict[str, list[Record]] = {name: [] for name in candidates}
     accuracies: dict[str, np.ndarray] = {}
-    alive = list(candidates)
-    budgets = round_budgets(len(alive), tasks, factor)
-    seen = 0
+    alive, seen = list(candidates), 0
     with open_journal(out, request) as journal:
-        for number, budget in enumerate(budgets):
+        for budget in round_budgets(len(alive), tasks, factor):
+            if seen:
+                best = sorted(alive, key=lambda name: -accuracies[name].mean())[: math.ceil(len(alive) / factor)]
+                alive = list(dict.fromkeys([DEFAULT, *best]))
             for group in _groups_of_one_space(alive, candidates):
                 # One space at a time, so that the memory of many never adds up.
-                estimators = {name: HOTClassifier(base, **candidates[name]) for name in group}
-                runners = make_runners(estimators, X, episodes)
+                runners = make_runners({name: HOTClassifier(base, **candidates[name]) for name in group}, X, episodes)
                 chunks = [chunk for k in episodes for chunk in chunks_of(group, k, seen, budget)]
                 for record in collect(runners, episodes, chunks, journal, n_jobs, scheduler, watch):
-                    found[record.chunk.method].append(record)
+                    records[record.chunk.method].append(record)
             seen = budget
             for name in alive:
-                per_shots = [
-                    summarise(name, k, [r for r in found[name] if r.chunk.shots == k], first.names).accuracies
-                    for k in episodes
-                ]
-                accuracies[name] = np.mean(per_shots, axis=0)
-            if number + 1 < len(budgets):
-                keep = math.ceil(len(alive) / factor)
-                best = sorted(alive, key=lambda name: -accuracies[name].mean())[:keep]
-                alive = list(dict.fromkeys([DEFAULT, *best]))
-    ranked = []
-    for name in sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean())):
-        own = accuracies[name]
-        ranked.append(Candidate(name, candidates[name], own, paired_difference(own, accuracies[DEFAULT][: len(own)])))
-    return Tuning(tuple(ranked), request)
+                accuracies[name] = np.mean([_accuracies(records[name], k) for k in episodes], axis=0)
+    order = sorted(candidates, key=lambda name: (-len(accuracies[name]), -accuracies[name].mean()))
+    gains = {name: paired_difference(accuracies[name], accuracies[DEFAULT][: len(accuracies[name])]) for name in order}
+    return Tuning(tuple(Candidate(name, candidates[name], accuracies[name], gains[name]) for name in order), request)
+
+
+def _accuracies(records: Sequence[Record], shots: int | str) -> np.ndarray:
+    """Accuracy of each task (tasks,) of one number of shots."""
+    of_shots = sorted((r for r in records if r.chunk.shots == shots), key=lambda record: record.chunk.start)
+    return np.array([sum(c) / sum(q) for r in of_shots for c, q in zip(r.correct, r.queries, strict=True)])
 
 
 def round_budgets(candidates: int, tasks: int, factor: int) -> list[int]:
@@ -234,12 +230,12 @@ def _candidates(
     grid: Mapping[str, Sequence[Any]], search: str, n_candidates: int | None, seed: int
 ) -> dict[str, dict[str, Any]]:
     """Parameters by candidate name, the default ones first."""
-    known = HOTClassifier().get_params()
+    defaults = {name: value for name, value in HOTClassifier().get_params().items() if name not in FIXED}
     for name, values in grid.items():
-        if name not in known or name in ("base", "random_state"):
-            others = ", ".join(n for n in known if n not in ("base", "random_state"))
+        if name not in defaults:
             raise ParameterError(
-                f"{name!r} cannot be tuned: the parameters are {others}.{did_you_mean(str(name), known)}"
+                f"{name!r} cannot be tuned: the parameters are {', '.join(defaults)}."
+                f"{did_you_mean(str(name), defaults)}"
             )
         if isinstance(values, str) or not len(values):
             raise ParameterError(f"The grid of {name!r} must be a list of values, got {values!r}.")
@@ -255,7 +251,7 @@ def _candidates(
         choices = [choices[i] for i in sorted(order)]
     elif n_candidates is not None:
         raise ParameterError("n_candidates is for search='random'; a grid tries all combinations.")
-    defaults = {name: known[name] for name in grid}
+    defaults = {name: defaults[name] for name in grid}
     named = {_name(choice): choice for choice in choices if choice != defaults}
     for choice in named.values():
         # Before the defaults choose their settings, which takes seconds.
