@@ -42,8 +42,6 @@ STRAY_NEGATIVES, STRAY_SIZE = 0.01, 1e-3
 USUAL_RATIO = 3.0
 # Base samples times classes times features that the base classifier takes about a minute for.
 SLOW_CLASSIFIER = 8e9
-# Findings after which two files hardly belong together.
-MISMATCHES = {"scale-mismatch", "power-mismatch", "transform-mismatch"}
 # Median norms between which a penalty of C = 1 is neither too strong nor too weak.
 USUAL_NORMS = (0.1, 1000.0)
 
@@ -54,8 +52,8 @@ NORMALISED = (
     "softmax-calibration", "free-lunch-tuned", "pt-map", "bd-cspn", "laplacian-shot", "alpha-tim",
 )  # fmt: skip
 WITH_BASE = NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED_SETS
-CENTROID, DIRECTIONS, LINEAR = ("centroid",), ("cosine", "matching"), ("logistic", "logistic-raw", "ridge", "svm")
-WITHOUT_BASE = CENTROID + DIRECTIONS + LINEAR
+DIRECTIONS, LINEAR = ("cosine", "matching"), ("logistic", "logistic-raw", "ridge", "svm")
+WITHOUT_BASE = ("centroid", *DIRECTIONS, *LINEAR)
 EVALUATE = ("hotshot evaluate",)
 
 # Part of the JSON document; a code and what fills its sentence; called with the rows read and their total.
@@ -579,51 +577,30 @@ def _similar(code: str, names: Iterable[Any], others: Iterable[Any], whose: str)
 SIGNED = "Power 'auto' is 0.5 by the base file, but the novel file has negative entries: pass power=1."
 PENALTY = "The penalty is too {} at a median norm of {{norms[median]:2}}: scale the features to unit norm."
 SLOW = "They first train a classifier on all {base_samples} base samples, which takes minutes."
+MIXED = "Base and novel features seem to be of different kinds."
 TASKS = "Tasks of up to {classes[count]} ways, and up to {shots:shot} with {queries} queries"
-# For each group of methods the condition, verdict and sentence of which the first that applies counts; "" always does.
-# Conditions are codes of findings and those in `advise`; sentences are filled from the document.
-RULES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
-    NORMALISED: [
-        ("signed", REFUSED, SIGNED),
-        ("", FINE, "Power {chosen_power}, centring and unit norm make them independent of the scale."),
-    ],
-    WEIGHTED: [
-        ("signed", REFUSED, SIGNED),
-        ("slow", CARE, SLOW),
-        ("", FINE, "Like the other transports, after a classifier is trained on all base samples."),
-    ],
-    FREE_LUNCH: [
-        ("signed", REFUSED, SIGNED),
-        ("scale", CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
-        ("", FINE, "Power {chosen_power}; the scale suits its published alpha and C."),
-    ],
-    PUBLISHED_SETS: [
-        ("no-power-and-scale", REFUSED, "Power 0.5 needs non-negative features: pass power=1 and rescale."),
-        ("no-power", REFUSED, "Power 0.5 needs features without negative entries: pass power=1."),
-        ("scale", CARE, "The scale does not suit their alpha and C: rescale the features."),
-        ("slow", CARE, SLOW),
-        ("", FINE, "Power 0.5 is possible and the scale suits alpha and C."),
-    ],
-    CENTROID: [("", FINE, "Its predictions do not depend on the scale.")],
-    DIRECTIONS: [
-        ("zero-vectors", CARE, "They can only guess for {norms[zero_vectors]:zero vector}."),
-        ("", FINE, "Only directions matter, not the scale."),
-    ],
-    LINEAR: [
-        ("norms-small", CARE, PENALTY.format("strong")),
-        ("norms-large", CARE, PENALTY.format("weak")),
-        ("", FINE, "The scale suits their penalty."),
-    ],
-    EVALUATE: [
-        ("class-overlap", REFUSED, "It refuses files that have classes in common."),
-        ("one-class", REFUSED, "It needs at least two novel classes."),
-        ("no-query", REFUSED, SMALLEST + ", but a shot and a query need two: leave it out."),
-        ("few-samples", CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
-        ("repeated-rows", CARE, TASKS + "; repeated rows make its results too good."),
-        ("few-classes", CARE, TASKS + ": ask for --ways {classes[count]}."),
-        ("", FINE, TASKS + "."),
-    ],
-}
+# What speaks against methods, by conditions that are codes of findings or stand in `advise`: the first that applies
+# counts, and methods for which none does are fine. Sentences are filled from the document.
+ADVICE = [
+    (NORMALISED + WEIGHTED + FREE_LUNCH, "signed", REFUSED, SIGNED),
+    (NORMALISED + WEIGHTED + FREE_LUNCH + PUBLISHED_SETS, "mismatch", CARE, MIXED),
+    (FREE_LUNCH, "scale", CARE, "Rescale for its alpha and C, or pass normalize='centre-l2' and alpha=0."),
+    (PUBLISHED_SETS, "no-power-and-scale", REFUSED, "Power 0.5 needs non-negative features: pass power=1 and rescale."),
+    (PUBLISHED_SETS, "no-power", REFUSED, "Power 0.5 needs features without negative entries: pass power=1."),
+    (PUBLISHED_SETS, "scale", CARE, "The scale does not suit their alpha and C: rescale the features."),
+    (WEIGHTED + PUBLISHED_SETS, "slow", CARE, SLOW),
+    (DIRECTIONS, "zero-vectors", CARE, "They can only guess for {norms[zero_vectors]:zero vector}."),
+    (LINEAR, "norms-small", CARE, PENALTY.format("strong")),
+    (LINEAR, "norms-large", CARE, PENALTY.format("weak")),
+    (EVALUATE, "class-overlap", REFUSED, "It refuses files that have classes in common."),
+    (EVALUATE, "one-class", REFUSED, "It needs at least two novel classes."),
+    (EVALUATE, "no-query", REFUSED, SMALLEST + ", but a shot and a query need two: leave it out."),
+    (EVALUATE, "few-samples", CARE, SMALLEST + ": ask for --queries {most_queries} or fewer, or leave it out."),
+    (EVALUATE, "repeated-rows", CARE, TASKS + "; repeated rows make its results too good."),
+    (EVALUATE, "few-classes", CARE, TASKS + ": ask for --ways {classes[count]}."),
+    (EVALUATE, "", FINE, TASKS + "."),
+    (WITH_BASE + WITHOUT_BASE, "", FINE, "These features suit them."),
+]
 
 
 def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding]) -> list[Advice]:
@@ -646,19 +623,18 @@ def advise(base: InspectedFile, novel: InspectedFile, findings: Sequence[Finding
         "norms-large": median > USUAL_NORMS[1],
         "no-query": least < 2,
         "few-samples": least <= QUERIES,
+        "mismatch": bool(codes & {"scale-mismatch", "power-mismatch", "transform-mismatch"}),
         "repeated-rows": bool(codes & {"row-overlap", "duplicates"}),
         "few-classes": novel.values["classes"]["count"] < 5,
     }
     codes |= {code for code, holds in conditions.items() if holds}
-    values = {"chosen_power": power, "shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}
+    values = {"shots": least - QUERIES, "most_queries": least - 1, "queries": QUERIES}
     values |= {**novel.values, "base_samples": n_samples}
-    advice = []
-    for methods, rules in RULES.items():
-        verdict, sentence = next((verdict, sentence) for code, verdict, sentence in rules if code in codes)
-        if verdict == FINE and methods[0] in WITH_BASE and codes & MISMATCHES:
-            verdict, sentence = CARE, "Base and novel features seem to be of different kinds."
-        if not stopped or methods in (CENTROID, DIRECTIONS, LINEAR):
-            advice.append(Advice(methods, verdict, filled(sentence, values)))
+    groups: dict[tuple[str, str], list[str]] = {}
+    for method in WITHOUT_BASE if stopped else WITH_BASE + WITHOUT_BASE + EVALUATE:
+        verdict, sentence = next(rule[2:] for rule in ADVICE if method in rule[0] and rule[1] in codes)
+        groups.setdefault((verdict, filled(sentence, values)), []).append(method)
+    advice = [Advice(tuple(methods), verdict, sentence) for (verdict, sentence), methods in groups.items()]
     if stopped:
         sentence = "Fix the faults first: these base classes cannot be used with the novel ones."
         advice.insert(0, Advice(WITH_BASE + EVALUATE, REFUSED, sentence))
