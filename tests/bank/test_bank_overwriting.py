@@ -7,7 +7,6 @@ import pytest
 from few_shot_problems import RAGGED, ragged_bank
 from hotshot import BaseClasses
 from hotshot.errors import InputError
-from hotshot.files import atomic
 
 
 def test_nothing_is_replaced_unasked_and_only_banks_ever(tmp_path):
@@ -30,7 +29,6 @@ def test_the_old_bank_is_back_where_the_new_one_cannot_take_its_place(error, at,
     path = tmp_path / "one.bank"
     ragged_bank().save(path)
     # As on systems that cannot let two names change places.
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
     rename, calls = type(path).rename, []
 
     def failing(self, target):

@@ -7,14 +7,26 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
+import filelock
 import numpy as np
 import pytest
 
 from hotshot.errors import InputError, RunError
-from hotshot.files import atomic, read_features, write_features
-from hotshot.files.atomic import check_writable, locked, recover, replace_file, replace_folder, write_json, write_text
+from hotshot.files import read_features, write_features
+from hotshot.files.atomic import (
+    check_writable,
+    held,
+    locked,
+    one_at_a_time,
+    recover,
+    replace_file,
+    replace_folder,
+    write_json,
+    write_text,
+)
 
 
 def write_folder(path, text):
@@ -84,19 +96,7 @@ def test_hidden_files_of_others_are_left_alone(tmp_path):
     assert len(list(tmp_path.iterdir())) == 5
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a folder is replaced by two renames")
-def test_a_folder_is_replaced_in_one_step(tmp_path, monkeypatch):
-    write_folder(tmp_path / "a", "old")
-    renamed = []
-    monkeypatch.setattr(type(tmp_path), "rename", lambda self, target: renamed.append(target))
-    write_folder(tmp_path / "a", "new")
-    assert renamed == []
-    assert (tmp_path / "a" / "text").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
 def test_a_folder_that_was_moved_away_by_a_dead_process_comes_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
     path = tmp_path / "a"
     write_folder(path, "old")
     rename = type(path).rename
@@ -114,7 +114,6 @@ def test_a_folder_that_was_moved_away_by_a_dead_process_comes_back(tmp_path, mon
 
 
 def test_a_folder_that_a_living_process_has_moved_away_stays_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
     path = tmp_path / "a"
     write_folder(path, "old")
     rename, seen = type(path).rename, []
@@ -183,13 +182,11 @@ def test_files_and_their_names_are_forced_to_the_disk(tmp_path, monkeypatch):
         pytest.skip("only Linux says which file it is")
     monkeypatch.setattr(os, "fsync", note)
     write_text(tmp_path / "a", "text")
-    assert [path.endswith(".part") for path in synced] == [True, False]
-    assert synced[1] == str(tmp_path)
+    assert [os.path.basename(path) for path in synced] == ["new0", tmp_path.name]
     synced.clear()
     write_folder(tmp_path / "b", "new")
     # Two files, each with its name; the folder; the name of the folder.
-    assert [os.path.basename(path)[:3] for path in synced[:-1]] == [".te", ".b.", ".ma", ".b.", ".b."]
-    assert synced[-1] == str(tmp_path)
+    assert [os.path.basename(path) for path in synced] == ["new0", "new", "new0", "new", "new", tmp_path.name]
 
 
 # Names that cannot be written
@@ -254,18 +251,33 @@ def test_a_file_is_no_folder(tmp_path, name):
         pass
 
 
-def test_everything_works_without_locks(tmp_path, monkeypatch):
-    class Without:
-        LOCK_EX = LOCK_NB = 0
+def test_everything_works_on_a_disk_without_locks(tmp_path, monkeypatch):
+    def acquire(self):
+        raise OSError(errno.ENOTSUP, "no locks here")
 
-        @staticmethod
-        def flock(*arguments):
-            raise OSError(errno.ENOTSUP, "no locks here")
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+    with locked(tmp_path), locked(tmp_path), held(tmp_path / "a"), one_at_a_time(tmp_path / "b"):
+        write_text(tmp_path / "a", "text")
+        write_folder(tmp_path / "b", "old")
+        write_folder(tmp_path / "b", "new")
+    assert sorted(os.listdir(tmp_path)) == [".lock", "a", "b"]
 
-    for fcntl in (Without, None):
-        monkeypatch.setattr(atomic, "fcntl", fcntl)
-        with locked(tmp_path), locked(tmp_path):
-            write_text(tmp_path / "a", "text")
-            write_folder(tmp_path / "b", "old")
-            write_folder(tmp_path / "b", "new")
-        assert sorted(os.listdir(tmp_path)) == [".lock", "a", "b"]
+
+def test_a_name_is_held_by_one_at_a_time_and_leaves_no_file(tmp_path):
+    with held(tmp_path / "a"), pytest.raises(RunError, match="Another process is writing to"), held(tmp_path / "a"):
+        pass
+    order = []
+
+    def change(number):
+        with one_at_a_time(tmp_path / "a"):
+            order.append(number)
+            time.sleep(0.05)
+            order.append(number)
+
+    threads = [threading.Thread(target=change, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert order[::2] == order[1::2]
+    assert not os.listdir(tmp_path)

@@ -25,7 +25,7 @@ from hotshot.encoders.encoder import AT_ONCE, TEXTS, Encoder
 from hotshot.encoders.loading import load_encoder
 from hotshot.errors import InputError, ParameterError
 from hotshot.files import Samples, open_features, write_features
-from hotshot.files.atomic import hold, locked
+from hotshot.files.atomic import held, locked
 from hotshot.images.decode import THUMBNAIL_SIDE, ImageSplit, centre_square, pillow, squares_of_batches, thumbnails
 from hotshot.images.layouts import open_dataset
 from hotshot.version import __version__
@@ -222,8 +222,7 @@ def _extract(inputs: _Inputs, encoder: Encoder, path: Path, watch: Callable[[int
     record = np.dtype([("features", np.float32, (encoder.width or 0,)), ("thumbnail", np.uint8, (side, side, 3))])
     errors: dict[int, str] = {}
     part = part_of(path)
-    with _opened(part) as file:
-        hold(file, str(path))
+    with held(path), _opened(part) as file:
         waiting = _unfinished(file, header, record, inputs.n_inputs, AT_ONCE[encoder.kind])
         for rows, (batch, unreadable) in zip(waiting, inputs.batches(waiting), strict=True):
             errors |= {rows.start + i: why for i, why in unreadable.items()}

@@ -1,16 +1,15 @@
 """Atomic writing: a file or folder appears or changes only when all of it is on the disk.
 
-Unfinished files have a hidden name beside the final one and are locked, as are folders that a command adds to. When a
-process dies, the kernel releases its locks, which tells the next writer. Systems without locks work without them.
+What is written is first in a hidden folder beside its final place, `.name.….part`, with a lock. When a process dies,
+the system releases its lock, which tells the next writer of that name. Disks without locks work without them.
 """
 
-import ctypes
 import glob
 import json
 import os
-import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,15 +17,10 @@ from typing import Any, BinaryIO
 
 from hotshot.errors import InputError, RunError
 
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks: there, two processes on one name are the user's care.
-    fcntl = None  # type: ignore[assignment]
+LOCK, _NEW, _OLD = ".lock", "new", "old"
 
-LOCK = ".lock"
-_NEW = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
-# Constants of Linux: paths are relative to the current folder, and are exchanged.
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+# --- files
 
 
 @contextmanager
@@ -36,32 +30,20 @@ def replace_files(*paths: str | Path) -> Iterator[Sequence[BinaryIO]]:
     With several files, the later ones are removed before the first is replaced: a new file is never found beside an
     old one, even if the process is killed.
     """
-    places, parts, files = [Path(path) for path in paths], [], []
-    try:
-        for place in places:
-            part, descriptor = _claim(place)
-            parts.append(part)
-            files.append(os.fdopen(descriptor, "wb"))
-        yield files
-        for file in files:
-            file.flush()
-            os.fsync(file.fileno())
-            if fcntl is None:
-                # Windows cannot rename open files. Elsewhere the lock is held until the file has its name.
-                file.close()
+    places = [Path(path) for path in paths]
+    with _one_sentence(places[0]), _hidden(places[0]) as hidden:
+        parts = [hidden / f"{_NEW}{i}" for i in range(len(places))]
+        with ExitStack() as stack:
+            files = [stack.enter_context(part.open("xb")) for part in parts]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
         for place in places[1:]:
             place.unlink(missing_ok=True)
         for part, place in zip(parts, places, strict=True):
             part.replace(place)
             _sync_names(place.parent)
-    except OSError as error:
-        raise InputError(f"{places[0]} cannot be written: {error.strerror or error}.") from None
-    finally:
-        for part, file in zip(parts, files, strict=False):
-            with suppress(OSError):
-                part.unlink()
-            with suppress(OSError):
-                file.close()
 
 
 @contextmanager
@@ -73,15 +55,12 @@ def replace_file(path: str | Path) -> Iterator[BinaryIO]:
 
 def check_writable(path: str | Path) -> None:
     """Raise unless a file of this name can be written: before the work, not after it."""
-    try:
+    with _one_sentence(path):
         with suppress(FileNotFoundError):
             if stat.S_ISDIR(os.stat(path).st_mode):
                 raise InputError(f"{path} is a folder: name a file.")
-        part, descriptor = _claim(Path(path))
-        os.close(descriptor)
-        part.unlink()
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+        with _hidden(Path(path)):
+            pass
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -101,6 +80,18 @@ def write_json(path: str | Path, content: Any) -> None:
     write_text(path, text + "\n")
 
 
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Hard-link a file that is never changed, or copy it to the disk if that is impossible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        with open(source, "rb") as content, replace_file(target) as file:
+            shutil.copyfileobj(content, file)
+
+
+# --- folders
+
+
 @contextmanager
 def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[Path]:
     """A folder to fill that replaces `path` at the end; after an error nothing has changed.
@@ -110,63 +101,38 @@ def replace_folder(path: str | Path, marker: str, overwrite: bool) -> Iterator[P
     path = Path(path)
     # Links are followed and stay; "." gets a name.
     place = real(path)
-    try:
+    with _one_sentence(path):
         _check_replaceable(recover(path), marker, overwrite)
-        temporary, descriptor = _claim(place, folder=True)
-        try:
-            yield temporary
+        with suppress(FileExistsError):
+            place.parent.mkdir(parents=True)
+        with _hidden(place) as hidden:
+            new, old = hidden / _NEW, hidden / _OLD
+            new.mkdir()
+            yield new
             # Check again: filling may have taken hours.
             _check_replaceable(path, marker, overwrite)
-            for inside, _, _ in os.walk(temporary):
+            for inside, _, _ in os.walk(new):
                 _sync_names(Path(inside))
-            _put_in_place(temporary, place)
+            # For a moment `place` does not exist: if the process ends then, `recover` restores it.
+            if place.exists():
+                place.rename(old)
+            try:
+                new.rename(place)
+            finally:
+                if not place.exists():
+                    old.rename(place)
             _sync_names(place.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-            os.close(descriptor)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
-
-
-def _put_in_place(new: Path, place: Path) -> None:
-    """Rename a folder to `place`; an existing folder there gets the name of `new`, or is removed."""
-    if not place.exists():
-        new.rename(place)
-    elif not _exchange(new, place):
-        # For a moment `place` does not exist: if the process ends then, `recover` restores it.
-        old = new.with_suffix(".old")
-        try:
-            place.rename(old)
-            new.rename(place)
-        finally:
-            if not place.exists():
-                old.rename(place)
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one step; whether the system supports it."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    names = os.fsencode(one), os.fsencode(other)
-    return bool(rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], ctypes.c_uint(_RENAME_EXCHANGE)) == 0)
-
-
-def real(path: Path) -> Path:
-    """The path with links resolved; a link to itself stays, and is refused when it is opened."""
-    return Path(os.path.realpath(path))
 
 
 def recover(path: str | Path) -> Path:
     """The path; a folder that a dead process had moved away while replacing it is moved back first."""
     path = Path(path)
     # A name with a NUL character is refused by the reader.
-    for old in () if os.path.exists(path) or "\0" in str(path) else _leftovers(real(path), "old"):
-        with suppress(OSError), _locked_now(old.with_suffix(".part")) as free:
-            if free is not False:
-                old.rename(real(path))
+    for hidden in () if os.path.exists(path) or "\0" in str(path) else _leftovers(real(path)):
+        if (hidden / _OLD).exists():
+            with suppress(OSError), _lock(hidden / LOCK) as free:
+                if free is not False:
+                    (hidden / _OLD).rename(real(path))
     return path
 
 
@@ -184,52 +150,77 @@ def refuse_file(path: str | Path, what: str) -> None:
         raise RunError(f"{path} is a file, not a {what}: name another.")
 
 
+def real(path: Path) -> Path:
+    """The path with links resolved; a link to itself stays, and is refused when it is opened."""
+    return Path(os.path.realpath(path))
+
+
+# --- locks
+
+
 @contextmanager
 def locked(folder: str | Path, what: str = "folder") -> Iterator[Path]:
     """The folder, created if missing and locked until the end."""
     folder = Path(folder)
-    with ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _sync_names(folder.parent)
-            file = stack.enter_context(open(folder / LOCK, "ab"))
-        except OSError as error:
-            refuse_file(folder, what)
-            raise RunError(f"The {what} {folder} cannot be written: {error.strerror or error}.") from None
-        hold(file, f"the {what} {folder}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _sync_names(folder.parent)
+        with open(folder / LOCK, "ab"):
+            pass
+    except OSError as error:
+        refuse_file(folder, what)
+        raise RunError(f"The {what} {folder} cannot be written: {error.strerror or error}.") from None
+    with _lock(folder / LOCK) as free:
+        _refuse_taken(free, f"the {what} {folder}")
         yield folder
+
+
+@contextmanager
+def held(path: str | Path) -> Iterator[None]:
+    """Lock a name, until the end, for what is not written in one go; raise if another process has locked it."""
+    with _lock(_lock_beside(path), remove=True) as free:
+        _refuse_taken(free, str(path))
+        yield
 
 
 @contextmanager
 def one_at_a_time(path: str | Path) -> Iterator[None]:
     """Other processes and threads that use this on the same folder wait until the end, also while it is replaced."""
-    while True:
-        with ExitStack() as stack:
-            # Without the folder, or on systems without locks, nothing is locked.
-            with suppress(OSError):
-                descriptor = os.open(recover(path), os.O_RDONLY)
-                stack.callback(os.close, descriptor)
-                if fcntl is not None:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if not os.path.samestat(os.stat(path), os.fstat(descriptor)):
-                    continue
-            yield
-            return
+    with _lock(_lock_beside(recover(path)), wait=True, remove=True):
+        yield
 
 
-def link_or_copy(source: str | Path, target: str | Path) -> None:
-    """Hard-link a file that is never changed, or copy it to the disk if that is impossible."""
-    try:
-        os.link(source, target)
-    except OSError:
-        with open(source, "rb") as content, replace_file(target) as file:
-            shutil.copyfileobj(content, file)
+def _lock_beside(path: str | Path) -> Path:
+    place = real(Path(path))
+    return place.with_name(f".{place.name[:60]}{LOCK}")
 
 
-def hold(file: BinaryIO, what: str) -> None:
-    """Lock an open file until it is closed; raise if another process has locked or removed it."""
-    if _lock(file.fileno()) is False or not has_its_name(file):
+def _refuse_taken(free: bool | None, what: str) -> None:
+    if free is False:
         raise RunError(f"Another process is writing to {what}: wait for it, or name another.")
+
+
+@contextmanager
+def _lock(path: Path, wait: bool = False, remove: bool = False) -> Iterator[bool | None]:
+    """Lock a file until the end: False if another process or thread holds the lock, None if the disk has no locks."""
+    from filelock import FileLock, Timeout
+
+    free: bool | None = True
+    lock = FileLock(path, blocking=wait)
+    try:
+        lock.acquire()
+    except Timeout:
+        free = False
+    except (OSError, NotImplementedError):
+        free = None
+    try:
+        yield free
+    finally:
+        if free and remove:
+            # Whoever waits for it finds that it has gone, and makes another.
+            with suppress(OSError):
+                path.unlink()
+        lock.release()
 
 
 def has_its_name(file: BinaryIO) -> bool:
@@ -240,57 +231,37 @@ def has_its_name(file: BinaryIO) -> bool:
         return False
 
 
-def _lock(descriptor: int) -> bool | None:
-    """Lock an open file; False if another process holds the lock, None if the system has no locks."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+# --- hidden folders
 
 
 @contextmanager
-def _locked_now(path: Path) -> Iterator[bool | None]:
-    """Lock a file or folder until the end; yields the result of `_lock`."""
-    # Windows cannot open folders, and has no locks.
-    descriptor = os.open(path if fcntl is not None else os.devnull, os.O_RDONLY)
-    try:
-        yield _lock(descriptor)
-    finally:
-        os.close(descriptor)
+def _hidden(place: Path) -> Iterator[Path]:
+    """A locked, hidden folder beside `place`, removed at the end."""
+    remove_leftovers(place)
+    with ExitStack() as stack:
+        while True:
+            # A short name, so that it is valid wherever the path is.
+            hidden = Path(tempfile.mkdtemp(".part", f".{place.name[:60]}.", place.parent))
+            stack.callback(shutil.rmtree, hidden, ignore_errors=True)
+            stack.enter_context(_lock(hidden / LOCK))
+            # Another process may have removed it before it was locked.
+            if hidden.exists():
+                break
+        yield hidden
 
 
-def _leftovers(path: Path, suffix: str) -> list[Path]:
-    """Unfinished files and folders beside `path`, of living and dead processes."""
-    return list(path.parent.glob(f".{glob.escape(path.name[:60])}.{'[0-9a-f]' * 8}.{suffix}"))
+def _leftovers(place: Path) -> list[Path]:
+    """Hidden folders beside `place`, of living and dead processes."""
+    return list(place.parent.glob(f".{glob.escape(place.name[:60])}.????????.part"))
 
 
-def remove_leftovers(path: Path) -> None:
-    """Remove the unfinished files that dead processes left beside `path`; every writer of that name does this."""
-    for other in (*_leftovers(path, "part"), *(_leftovers(path, "old") if path.exists() else ())):
-        with suppress(OSError), _locked_now(other) as free:
-            if free:
-                shutil.rmtree(other) if other.is_dir() else other.unlink()
-
-
-def _claim(path: Path, folder: bool = False) -> tuple[Path, int]:
-    """A new hidden file or folder beside `path`, open and locked by this process."""
-    remove_leftovers(path)
-    while True:
-        # A short name, so that it is valid wherever the path is.
-        part = path.parent / f".{path.name[:60]}.{secrets.token_hex(4)}.part"
-        if folder:
-            part.mkdir(parents=True)
-        opened = os.devnull if folder and fcntl is None else part
-        descriptor = os.open(opened, os.O_RDONLY if folder else _NEW, 0o666)
-        # Another process may have removed it before it was locked.
-        if _lock(descriptor) is not False and part.exists():
-            return part, descriptor
-        os.close(descriptor)
+def remove_leftovers(place: Path) -> None:
+    """Remove the hidden folders that dead processes left beside `place`; every writer of that name does this."""
+    for hidden in _leftovers(place):
+        if place.exists() or not (hidden / _OLD).exists():
+            with suppress(OSError), _lock(hidden / LOCK) as free:
+                if free:
+                    shutil.rmtree(hidden, ignore_errors=True)
 
 
 def _sync_names(folder: Path) -> None:
@@ -301,3 +272,11 @@ def _sync_names(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def _one_sentence(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
