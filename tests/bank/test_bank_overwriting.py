@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from few_shot_problems import RAGGED, ragged_bank
+from few_shot_problems import ragged_bank
 from hotshot import BaseClasses
 from hotshot.errors import InputError
 
@@ -53,19 +53,6 @@ def test_a_link_to_a_bank_stays_a_link(tmp_path):
     assert link.is_symlink()
     assert BaseClasses.load(tmp_path / "one.bank").fingerprint == ragged_bank(seed=1).fingerprint
     assert sorted(p.name for p in tmp_path.iterdir()) == ["link.bank", "one.bank"]
-
-
-def test_the_folder_one_is_in_may_be_the_bank(tmp_path, monkeypatch):
-    (tmp_path / "one.bank").mkdir()
-    monkeypatch.chdir(tmp_path / "one.bank")
-    (tmp_path / "one.bank" / "bank.json").write_text("{}")
-    ragged_bank().save(".", overwrite=True)
-    assert BaseClasses.load(tmp_path / "one.bank").fingerprint == ragged_bank().fingerprint
-
-
-def test_folders_on_the_way_are_made(tmp_path):
-    ragged_bank().save(tmp_path / "a" / "b" / "one.bank")
-    assert BaseClasses.load(tmp_path / "a" / "b" / "one.bank").counts.sum() == sum(RAGGED)
 
 
 def test_an_unwritable_folder_is_one_sentence(tmp_path):

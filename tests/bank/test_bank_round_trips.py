@@ -149,13 +149,6 @@ def test_a_bank_may_be_saved_over_itself(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_saving_the_same_twice_writes_the_same_bytes(tmp_path):
-    for name in ("one.bank", "two.bank"):
-        ragged_bank().save(tmp_path / name)
-    for file in (tmp_path / "one.bank").iterdir():
-        assert file.read_bytes() == (tmp_path / "two.bank" / file.name).read_bytes()
-
-
 def test_an_array_that_stands_in_several_places_is_written_once(tmp_path):
     bank = ragged_bank(sizes=(500, 500, 500))
     bank.prepare(plain_space(covariance="factored"))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from bank_file_examples import STATISTICS, WIDTH, probabilities, saved, task
 
-from conftest import make_bank
-from few_shot_problems import RAGGED, plain_space, ragged_bank, transfer_of
-from hotshot import BaseClasses, CentroidClassifier, HOTClassifier
+from few_shot_problems import plain_space, ragged_bank, transfer_of
+from hotshot import CentroidClassifier, HOTClassifier
 from hotshot.errors import NoSamplesWarning, ParameterError
 
 NO_SAMPLES_NEEDED = ("mean-cosine", "cosine", "euclidean", "cosine-weighted", "euclidean-weighted", "nearest")
@@ -58,15 +57,6 @@ def test_one_axis_is_not_the_whole_variance_without_samples_either(tmp_path):
         small.prepare(plain_space(n_components=1.0))
 
 
-def test_statistics_are_much_smaller_than_samples(tmp_path):
-    bank = BaseClasses.from_samples(*make_bank(8, 500, 20))
-    size = {}
-    for name, how in {"full": {}, "small": {"samples": False, "covariance": "diagonal"}}.items():
-        bank.save(tmp_path / name, **how)
-        size[name] = sum(file.stat().st_size for file in (tmp_path / name).iterdir())
-    assert size["small"] < size["full"] / 50
-
-
 def small_bank(tmp_path, **how):
     return saved(ragged_bank(), tmp_path / "small.bank", **{"samples": False, "covariance": "diagonal", **how})
 
@@ -111,18 +101,3 @@ def test_the_centre_is_kept_for_classifiers_that_need_no_more(tmp_path):
     X, y, queries = task()
     models = [CentroidClassifier(b).fit(X, y) for b in (ragged_bank(), small_bank(tmp_path))]
     np.testing.assert_array_equal(*(model.predict_proba(queries) for model in models))
-
-
-def test_a_bank_of_statistics_saves_again_as_it_was(tmp_path):
-    small = small_bank(tmp_path)
-    again = saved(small, tmp_path / "again.bank")
-    assert again.fingerprint == small.fingerprint
-    assert again.samples is None
-    np.testing.assert_array_equal(probabilities(again, cost="mean-cosine"), probabilities(small, cost="mean-cosine"))
-
-
-def test_counts_and_names_are_kept_without_samples(tmp_path):
-    small = small_bank(tmp_path)
-    assert small.counts.tolist() == list(RAGGED)
-    assert small.labels.tolist() == ragged_bank().labels.tolist()
-    assert repr(small) == f"BaseClasses(6 classes, statistics of {sum(RAGGED)} samples, 6 features)"

@@ -9,7 +9,7 @@ import shutil
 
 import numpy as np
 import pytest
-from bank_file_examples import STATISTICS, WIDTH, arrays_of, backing, probabilities, saved, task
+from bank_file_examples import STATISTICS, WIDTH, arrays_of, backing, saved, task
 from sklearn.base import clone
 
 from bounded import at_most
@@ -64,7 +64,7 @@ def test_an_edited_description_is_refused(tmp_path):
         BaseClasses.load(tmp_path / "one.bank")
 
 
-@pytest.mark.parametrize("size", [0, 1, 2**16, 2**24, 2**24 + 1, 2**25 + 12345])
+@pytest.mark.parametrize("size", [0, 2**16, 2**24 + 1])
 def test_the_digest_of_a_file_tells_files_apart_that_differ_at_either_end_or_in_size(tmp_path, size):
     content = np.random.default_rng(size).bytes(size)
     contents = {content, content + b"x", *({content[:-1] + b"?", b"?" + content[1:]} if size else ())}
@@ -73,24 +73,6 @@ def test_the_digest_of_a_file_tells_files_apart_that_differ_at_either_end_or_in_
         (tmp_path / str(name)).write_bytes(some)
         digests.add(file_digest(tmp_path / str(name)))
     assert len(digests) == len(contents)
-
-
-def test_a_bank_that_nobody_may_write_is_loaded(tmp_path):
-    path = tmp_path / "one.bank"
-    ragged_bank().save(path)
-    for file in path.iterdir():
-        file.chmod(0o444)
-    path.chmod(0o555)
-    try:
-        assert np.isfinite(probabilities(BaseClasses.load(path))).all()
-    finally:
-        path.chmod(0o755)
-
-
-def test_a_bank_moves_with_its_folder(tmp_path):
-    ragged_bank().save(tmp_path / "one.bank")
-    shutil.move(tmp_path / "one.bank", tmp_path / "deep" / "er")
-    assert BaseClasses.load(tmp_path / "deep" / "er").fingerprint == ragged_bank().fingerprint
 
 
 @pytest.mark.parametrize("samples", [True, False])

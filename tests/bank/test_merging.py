@@ -39,13 +39,6 @@ def test_a_merged_bank_answers_as_the_joint_one(case, names, tmp_path):
     assert BaseClasses.load(tmp_path / "all.bank").fingerprint == merged.fingerprint
 
 
-def test_the_wider_type_is_kept_in_any_order(tmp_path):
-    for number, dtype in enumerate([np.float32, np.float64]):
-        BaseClasses.from_samples(X[number == Y % 2].astype(dtype), Y[number == Y % 2]).save(tmp_path / str(number))
-    for order in ("01", "10"):
-        assert merge_banks([tmp_path / n for n in order], tmp_path / order).dtype == np.float64
-
-
 def test_what_is_known_of_the_features_is_kept(tmp_path):
     abouts = [{"extractor": "DINO", "date": 1}, {"date": 1, "seen_in_training": True}, {"date": 2}]
     for number, about in enumerate(abouts):

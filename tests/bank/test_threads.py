@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -86,9 +85,3 @@ def test_threads_share_a_bank_while_spaces_come_and_go(tmp_path):
             list(pool.map(use, range(4)))
     finally:
         sys.setswitchinterval(interval)
-
-
-def test_a_bank_can_be_pickled_and_shared_again():
-    bank = pickle.loads(pickle.dumps(ragged_bank()))
-    space = Space(power=1.0)
-    assert bank.prepare(space) is bank.prepare(space)

@@ -134,11 +134,6 @@ class BaseClasses:
         about : dict, optional
             Where the features come from, kept with the bank; its "extractor" is copied to saved models.
 
-        Returns
-        -------
-        BaseClasses
-            The bank.
-
         Examples
         --------
         >>> import numpy as np
@@ -189,11 +184,6 @@ class BaseClasses:
             Where the features come from, kept with the bank.
         overwrite : bool
             Whether to replace a bank of that name.
-
-        Returns
-        -------
-        BaseClasses
-            The bank, loaded from the folder.
         """
         # Checked before a pass that may take hours.
         _check_form(samples, covariance)
@@ -233,11 +223,6 @@ class BaseClasses:
             Address of a Dask scheduler, such as "tcp://host:8786".
         **space
             Further parameters of the space; by default those of ``HOTClassifier``.
-
-        Returns
-        -------
-        BaseClasses
-            The bank, in memory.
         """
         gather = partial(gather_statistics, partitions, scheduler=scheduler)
         extent = gather(form="pooled")
@@ -269,11 +254,6 @@ class BaseClasses:
         ----------
         path : path
             Folder of the bank.
-
-        Returns
-        -------
-        BaseClasses
-            The bank.
         """
         return cls(**read_bank(path))
 
@@ -374,11 +354,6 @@ class BaseClasses:
         f : fitted transformer or function
             A fitted transformer of scikit-learn, or a function from features (samples, V) to as many features
             (samples, W).
-
-        Returns
-        -------
-        BaseClasses
-            A new bank of the same classes with transformed samples.
 
         Examples
         --------

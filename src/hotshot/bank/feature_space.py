@@ -37,18 +37,16 @@ MOST_NAMES = 3
 
 def warn_of_shared_classes(base: BaseClasses, names: np.ndarray) -> None:
     """Warn if novel classes have the names of base classes; equal numbers are ignored."""
-    novel = {name for name in names.tolist() if isinstance(name, str)}
-    shared = sorted(novel.intersection(base.names.tolist())) if novel else []
+    shared = sorted({name for name in names.tolist() if isinstance(name, str)}.intersection(base.names.tolist()))
     if shared:
         some = ", ".join(f"'{shortened(name)}'" for name in shared[:MOST_NAMES])
         more = f" and {len(shared) - MOST_NAMES} more" if len(shared) > MOST_NAMES else ""
         have = count(
             len(shared), "novel class has the name of a base class", "novel classes have the names of base classes"
         )
-        warnings.warn(
+        _warn(
             f"{have}, {some}{more}: leave them out of the bank, or rename them if they only share the name.",
             SharedClassWarning,
-            stacklevel=_stacklevel_of_caller(),
         )
 
 
@@ -56,34 +54,28 @@ def warn_of_features(space: FeatureSpace, X: np.ndarray) -> None:
     """Warn if samples (samples, V) look unlike the base samples."""
     difference = space.difference(X)
     if difference is not None:
-        warnings.warn(
+        _warn(
             f"The samples in X look unlike those of the base classes, {difference}: transform the bank as well, with "
             "base.transform(f), or extract both with the same model.",
             FeatureSpaceWarning,
-            stacklevel=_stacklevel_of_caller(),
         )
 
 
-def _stacklevel_of_caller() -> int:
-    """The ``stacklevel`` for ``warnings.warn`` in the calling function that shows the line that called hotshot."""
-    frame, level = sys._getframe(1), 1
+def _warn(message: str, kind: type[Warning]) -> None:
+    """A warning at the line that called hotshot."""
+    frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("hotshot."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, kind, stacklevel=level)
 
 
 @dataclass(frozen=True)
 class FeatureSpace:
     """Usual norms and directions of samples: axes are from half of the base classes, ranges from the other half.
 
-    Attributes
-    ----------
-    mean : array (V,)
-    axes : array (V, axes)
-        The leading half of the principal axes, which hold most of the variance of features from the same extractor.
-    norms, shares : pairs of float
-        Range, for nearly all samples, of the logarithm of the norm and of the share of the squared distance from the
-        mean that lies along the axes.
+    ``axes`` (V, axes) are the leading half of the principal axes around ``mean`` (V,), which hold most of the variance
+    of features from the same extractor. ``norms`` and ``shares`` are the ranges, for nearly all samples, of the
+    logarithm of the norm and of the share of the squared distance from the mean that lies along the axes.
     """
 
     mean: np.ndarray
@@ -109,18 +101,15 @@ class FeatureSpace:
 def feature_space(samples: np.ndarray, labels: np.ndarray) -> FeatureSpace | None:
     """The ``FeatureSpace`` of samples (samples, V) of classes 0, 1, …; None if their squares overflow."""
     halves = (np.flatnonzero(labels % 2 == part) for part in (0, 1))
-    known, others = (
-        np.asarray(samples[rows[evenly_spaced(len(rows), MOST_SAMPLES)]], dtype=np.float64) for rows in halves
-    )
-    mean = known.mean(axis=0)
-    if not np.isfinite(np.sum((known - mean) ** 2)):
+    of_axes, of_ranges = (samples[rows[evenly_spaced(len(rows), MOST_SAMPLES)]].astype(np.float64) for rows in halves)
+    mean = of_axes.mean(axis=0)
+    if not np.isfinite(np.sum((of_axes - mean) ** 2)):
         return None
-    n_axes = min(max(1, samples.shape[1] // 2), MOST_AXES, len(known))
-    axes = randomized_svd(known - mean, n_axes, random_state=0)[2].T.astype(np.float32)
-    measured = _norms_and_shares(others, mean, axes)
-    norms, (low, high) = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in measured)
-    is_informative = low > n_axes / samples.shape[1] + ABOVE_CHANCE
-    return FeatureSpace(mean, axes, tuple(norms), (low, high) if is_informative else (0.0, 1.0))
+    n_axes = min(max(1, samples.shape[1] // 2), MOST_AXES, len(of_axes))
+    axes = randomized_svd(of_axes - mean, n_axes, random_state=0)[2].T.astype(np.float32)
+    norms, shares = (np.quantile(x, [UNUSUAL, 1 - UNUSUAL]).tolist() for x in _norms_and_shares(of_ranges, mean, axes))
+    is_informative = shares[0] > n_axes / samples.shape[1] + ABOVE_CHANCE
+    return FeatureSpace(mean, axes, tuple(norms), tuple(shares) if is_informative else (0.0, 1.0))
 
 
 @NO_OVERFLOW_WARNINGS
@@ -136,13 +125,11 @@ def _norms_and_shares(X: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> tupl
 
 def check_feature_space(space: Any, width: int) -> None:
     """Raise ValueError unless an object from a file is a feature space of this width."""
+    pairs = (space.norms, space.shares)
     if not (
-        isinstance(space, FeatureSpace)
-        and all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (space.mean, space.axes))
-        and space.mean.shape == (width,)
-        and space.axes.ndim == 2
-        and len(space.axes) == width
-        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in (space.norms, space.shares))
-        and all(np.isfinite(x).all() for x in (space.mean, space.axes, space.norms, space.shares))
+        all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (space.mean, space.axes))
+        and (space.mean.shape, space.axes.shape[:1], space.axes.ndim) == ((width,), (width,), 2)
+        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
+        and all(np.isfinite(x).all() for x in (space.mean, space.axes, *pairs))
     ):
         raise ValueError("feature_space_ is invalid")
