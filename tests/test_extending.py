@@ -22,7 +22,7 @@ from hotshot.files import read_features, write_features
 from hotshot.files.objects import read_object
 from hotshot.files.reading import FORMATS, Format
 from hotshot.files.roles import features_from_arrays
-from hotshot.images.decode import EncodedImage
+from hotshot.images.decode import Picture
 from hotshot.images.layouts import LAYOUTS, Contents, open_dataset
 from hotshot.method.calibration import MEAN_RULES, MeanRule
 from hotshot.method.heads import HEADS, Head
@@ -123,7 +123,7 @@ def test_a_dataset_is_a_function_and_a_line(monkeypatch, tmp_path):
         """The class is the first word of a file's name."""
         classes = {}
         for path, file in tree.files.items():
-            classes.setdefault(path.split()[0], []).append(EncodedImage(file))
+            classes.setdefault(path.split()[0], []).append(Picture(file))
         return Contents("colours", "class number.png", {"all": classes}, 0) if sure else "is something else"
 
     monkeypatch.setitem(LAYOUTS, "first-word", layout)

@@ -66,55 +66,33 @@ class CorruptImageError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedImage:
-    """An image file, on the disk or in an archive, decoded when it is used."""
+class Picture:
+    """An image that is decoded when it is used: a file, or a row of an array (images, height, width, 3) in one."""
 
     file: File
+    rows: np.ndarray | None = None
+    index: int = 0
 
     @property
     def name(self) -> str:
         """The location of the image, such as `val.tar:val/n01855672/n0185567200000003.jpg`."""
-        return self.file.name
+        return self.file.name if self.rows is None else f"{self.file.name}[{self.index}]"
 
     @property
     def size(self) -> int:
         """Stored size in bytes."""
-        return self.file.size
+        return self.file.size if self.rows is None else self.rows.nbytes // len(self.rows)
 
     def read(self, at_least: int | None = None) -> Image:
         """The image in RGB; a large JPEG may be read at reduced size, but no side below `at_least`."""
+        if self.rows is not None:
+            return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
         try:
             data = self.file.data()
         except InputError as error:
             # The same sentence about "it", without its remedy.
             raise CorruptImageError(self.name, f"it{str(error).removeprefix(self.name).split(': ')[0]}") from None
         return decoded(data, self.name, at_least)
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayImage:
-    """One image of an array uint8 (images, height, width, 3) that a file holds."""
-
-    file: File
-    rows: np.ndarray
-    index: int
-
-    @property
-    def name(self) -> str:
-        """The file and the number in it."""
-        return f"{self.file.name}[{self.index}]"
-
-    @property
-    def size(self) -> int:
-        """Bytes of the pixels."""
-        return self.rows.nbytes // len(self.rows)
-
-    def read(self, at_least: int | None = None) -> Image:
-        """The image, always at full size."""
-        return pillow().Image.fromarray(np.ascontiguousarray(self.rows[self.index]))
-
-
-Picture = EncodedImage | ArrayImage
 
 
 def pillow() -> Any:
@@ -266,7 +244,7 @@ def read_images(paths: Iterable[str | Path], size: int) -> np.ndarray:
     for path in paths:
         with opened(path, LONGEST):
             files.append(file_on_disk(Path(), str(path)))
-    pixels, errors = squares([EncodedImage(file) for file in files], size)
+    pixels, errors = squares([Picture(file) for file in files], size)
     for i, why in errors.items():
         raise InputError(f"{files[i].name} is not a readable image, {why}: replace it or leave it out.")
     return pixels
@@ -286,20 +264,9 @@ def thumbnails(pixels: np.ndarray, side: int = THUMBNAIL_SIDE) -> list[bytes]:
 
 @dataclass(frozen=True, eq=False)
 class ImageSplit:
-    """Images of some classes, decoded when they are used.
+    """Images of some classes, sorted by class and name, and the index of each class among the sorted `names`.
 
-    Attributes
-    ----------
-    name : str
-        Name of the dataset and the split, such as "miniimagenet-base".
-    names : tuple of str
-        Class names, sorted.
-    labels : integer array (images,)
-        Index of each image's class among `names`.
-    images : sequence of Picture
-        Sorted by class and name.
-    skip_corrupt : bool
-        Whether images that cannot be read are left out, instead of refusing the split.
+    With `skip_corrupt`, images that cannot be read are left out, instead of refusing the split.
     """
 
     name: str

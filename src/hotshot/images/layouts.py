@@ -1,7 +1,8 @@
 """Datasets of images in the layouts in which they were published, and in folders of classes.
 
 A layout is a function of a tree and a line in `LAYOUTS`: it returns the images by split and class, or says what the
-tree lacks. Splits are called base, val and novel, or all where nothing is split.
+tree lacks; where the user is `sure` of the layout, fewer classes than published will do. Splits are called base, val
+and novel, or all where nothing is split.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +24,7 @@ from hotshot.files.opening import damaged
 from hotshot.files.packing import as_text
 from hotshot.files.pickles import load_pickle
 from hotshot.formatting import quoted
-from hotshot.images.decode import ArrayImage, EncodedImage, ImageSplit, Picture
+from hotshot.images.decode import ImageSplit, Picture
 from hotshot.images.tree import File, Tree, archive_tree, is_image, open_tree
 
 # Names of the splits on the disk, the literature's first.
@@ -34,8 +36,20 @@ ALIASES = {
 DISK_NAMES = {split: names[0] for split, names in ALIASES.items()}
 # "all" where nothing is split.
 SPLITS = (*ALIASES, "all")
+# Published numbers of classes, and licences.
+COUNTS = {
+    "omniglot": {"base": 964, "novel": 659},
+    "cub": {"base": 100, "val": 50, "novel": 50},
+    "miniimagenet": {"base": 64, "val": 16, "novel": 20},
+    "tieredimagenet": {"base": 351, "val": 97, "novel": 160},
+}
 _IMAGENET = "ImageNet's terms: research and education only"
-_WNID = re.compile(r"n\d{8}")
+LICENCES = {
+    "omniglot": "MIT",
+    "cub": "non-commercial research and education only",
+    "miniimagenet": _IMAGENET,
+    "tieredimagenet": _IMAGENET,
+}
 
 # Images of a split by class.
 Classes = Mapping[str, Sequence[Picture]]
@@ -43,16 +57,10 @@ Classes = Mapping[str, Sequence[Picture]]
 
 @dataclass(frozen=True, eq=False)
 class ImageDataset:
-    """A dataset of images.
+    """A dataset of images: "base", "val" and "novel" splits, as far as present, or "all".
 
-    Attributes
-    ----------
-    name : str
-    splits : dict of str to ImageSplit
-        "base", "val" and "novel", as far as present, or "all".
-    about : dict
-        `source` and `layout` of the images, `licence` if known, `ignored` (the number of files that are not images)
-        and `notes` (sentences on differences from the published dataset).
+    `about` has the `source` and `layout` of the images, their `licence` if known, `ignored` (the number of files that
+    are not images) and `notes` (sentences on differences from the published dataset).
     """
 
     name: str
@@ -68,7 +76,6 @@ class Contents:
     layout: str
     splits: Mapping[str, Classes]
     ignored: int
-    licence: str | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -119,8 +126,8 @@ def _dataset(contents: Contents, tree: Tree, skip_corrupt: bool) -> ImageDataset
                 "keep each class in one split."
             )
     about: dict[str, Any] = {"source": str(tree.path), "layout": contents.layout, "ignored": contents.ignored}
-    if contents.licence is not None:
-        about["licence"] = contents.licence
+    if contents.name in LICENCES:
+        about["licence"] = LICENCES[contents.name]
     return ImageDataset(contents.name, splits, {**about, "notes": list(contents.notes)})
 
 
@@ -135,36 +142,6 @@ def _split(name: str, classes: Classes, tree: Tree, split: str, skip_corrupt: bo
 
 
 # --- what several layouts share
-
-
-def _text_lines(file: File) -> list[str]:
-    """The lines of a list that are not empty."""
-    try:
-        text = str(file.data(), "utf-8-sig")
-    except UnicodeDecodeError:
-        raise damaged(f"{file.name} is not a list in UTF-8") from None
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _listed_images(
-    lists: Mapping[str, Mapping[str, str]], images: Mapping[str, File], tree: Tree
-) -> dict[str, dict[str, list[Picture]]]:
-    """Images by split and class, from lists with the class of each file; all files must exist."""
-    splits: dict[str, dict[str, list[Picture]]] = {split: {} for split in lists}
-    lost: list[str] = []
-    for split, classes in lists.items():
-        for name in sorted(classes):
-            file = images.get(name) or images.get(f"{classes[name]}/{name}")
-            if file is None:
-                lost.append(name)
-            else:
-                splits[split].setdefault(classes[name], []).append(EncodedImage(file))
-    if lost:
-        raise InputError(
-            f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images in its lists, first "
-            f"{quoted(lost[0])}: add them, or remove the list of a split that you do not have."
-        )
-    return splits
 
 
 def _by_folder(
@@ -186,7 +163,7 @@ def _by_folder(
                 what = "deeper than in" if path.count("/") > depth else "outside"
                 raise InputError(f"{where} has the image {quoted(path)} {what} the folders of classes: {remedy}.")
             else:
-                classes[path.rpartition("/")[0]].append(EncodedImage(file))
+                classes[path.rpartition("/")[0]].append(Picture(file))
         if not classes:
             raise InputError(f"{where} has no folders of images: {remedy}.")
         splits[split] = classes
@@ -195,12 +172,44 @@ def _by_folder(
     return splits, ignored
 
 
-def _differences(
-    splits: Mapping[str, Any], counts: Mapping[str, int], shown: Mapping[str, str] = DISK_NAMES
-) -> tuple[str, ...]:
+def _listed(lists: Mapping[str, Mapping[str, str]], images: Mapping[str, File], tree: Tree) -> dict[str, Classes]:
+    """Images by split and class, from lists with the class of each file; all files must exist."""
+    splits: dict[str, dict[str, list[Picture]]] = {split: {} for split in lists}
+    lost: list[str] = []
+    for split, classes in lists.items():
+        for name in sorted(classes):
+            file = images.get(name) or images.get(f"{classes[name]}/{name}")
+            if file is None:
+                lost.append(name)
+            else:
+                splits[split].setdefault(classes[name], []).append(Picture(file))
+    if lost:
+        raise InputError(
+            f"{tree.path} lacks {len(lost)} of the {sum(map(len, lists.values()))} images in its lists, first "
+            f"{quoted(lost[0])}: add them, or remove the list of a split that you do not have."
+        )
+    return dict(splits)
+
+
+def _files_of_splits(tree: Tree, form: str) -> dict[str, File]:
+    """The files of the splits whose names have this form, as far as present."""
+    names = {split: form.format(name) for split, name in DISK_NAMES.items()}
+    return {split: tree.files[name] for split, name in names.items() if name in tree.files}
+
+
+def _text_lines(file: File) -> list[str]:
+    """The lines of a list that are not empty."""
+    try:
+        text = str(file.data(), "utf-8-sig")
+    except UnicodeDecodeError:
+        raise damaged(f"{file.name} is not a list in UTF-8") from None
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _differences(name: str, splits: Mapping[str, Classes], shown: Mapping[str, str] = DISK_NAMES) -> tuple[str, ...]:
     """Notes on splits that are missing or do not have the published number of classes."""
     notes = []
-    for split, count in counts.items():
+    for split, count in COUNTS.get(name, {}).items():
         if split not in splits:
             notes.append(f"Split '{split}' ({shown[split]}) is missing.")
         elif len(splits[split]) != count:
@@ -211,6 +220,7 @@ def _differences(
 # --- folders of classes
 
 _WANTED = "use split/class/image with splits called train, val and test, or class/image"
+_WNID = re.compile(r"n\d{8}")
 
 
 def class_folders(tree: Tree, sure: bool) -> Contents | str:
@@ -218,7 +228,7 @@ def class_folders(tree: Tree, sure: bool) -> Contents | str:
     trees = _split_trees(tree)
     name = tree.path.resolve().name.split(".")[0] or "images"
     if trees:
-        return _split_folders(tree, trees, name, {}, None)
+        return _split_folders(tree, trees, name)
     if sure or {path.count("/") for path in tree.files if is_image(path)} == {1}:
         return Contents(name, "class/image", *_by_folder(tree, {"all": tree}, 1, _WANTED))
     return "has no folders of classes"
@@ -243,24 +253,22 @@ def _split_trees(tree: Tree) -> dict[str, Tree]:
     return trees
 
 
-def _split_folders(
-    tree: Tree, trees: dict[str, Tree], name: str, counts: Mapping[str, int], licence: str | None
-) -> Contents:
+def _split_folders(tree: Tree, trees: dict[str, Tree], name: str) -> Contents:
     """Images by split and class from the trees of the splits; images outside get a note."""
     splits, ignored = _by_folder(tree, trees, 1, _WANTED)
     used = {id(file) for inside in trees.values() for file in inside.files.values()}
     outside = [path for path, file in tree.files.items() if is_image(path) and id(file) not in used]
-    notes = _differences(splits, counts)
+    notes = _differences(name, splits)
     if outside:
         notes = (f"left out {len(outside)} images outside the splits, first {quoted(outside[0])}.", *notes)
-    return Contents(name, "split/class/image", splits, ignored + len(outside), licence, notes)
+    return Contents(name, "split/class/image", splits, ignored + len(outside), notes)
 
 
-def _has_wnids(trees: dict[str, Tree], counts: Mapping[str, int]) -> bool:
+def _has_wnids(trees: dict[str, Tree], name: str) -> bool:
     """Whether the splits hold the published numbers of ImageNet classes, and nothing else."""
-    folders = {split: {name for name in tree.folders if "/" not in name} for split, tree in trees.items()}
+    folders = {split: {path for path in tree.folders if "/" not in path} for split, tree in trees.items()}
     return bool(folders) and all(
-        len(names) == counts[split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
+        len(names) == COUNTS[name][split] and all(map(_WNID.fullmatch, names)) for split, names in folders.items()
     )
 
 
@@ -279,8 +287,8 @@ def omniglot(tree: Tree, sure: bool) -> Contents | str:
         )
     remedy = "copy or download it again as published, alphabet/character/image"
     splits, ignored = _by_folder(tree, trees, 2, remedy, _OMNIGLOT)
-    notes = _differences(splits, {"base": 964, "novel": 659}, _OMNIGLOT)
-    return Contents("omniglot", "alphabet/character/image", splits, ignored, "MIT", notes)
+    notes = _differences("omniglot", splits, _OMNIGLOT)
+    return Contents("omniglot", "alphabet/character/image", splits, ignored, notes)
 
 
 # --- Caltech-UCSD Birds-200-2011 (Wah et al. 2011), split by class number as Chen et al. (2019) do
@@ -292,8 +300,8 @@ _CUB_NUMBER = re.compile("0*[1-9][0-9]{0,8}")
 def cub(tree: Tree, sure: bool) -> Contents | str:
     """`images/` with lists; counting classes from 0, even ones are base, 1, 5, 9… val and 3, 7, 11… novel classes."""
     absent = [name for name in _CUB_LISTS if name not in tree.files]
-    if absent or "images" not in tree.folders:
-        absent += ["images/"] * ("images" not in tree.folders)
+    absent += ["images/"] * ("images" not in tree.folders)
+    if absent:
         remedy = "give the folder CUB_200_2011 or the published CUB_200_2011.tgz"
         return f"is not CUB-200-2011, it lacks {', '.join(absent)}: {remedy}"
     files, numbers, classes = (_by_number(tree.files[name]) for name in _CUB_LISTS)
@@ -306,12 +314,10 @@ def cub(tree: Tree, sure: bool) -> Contents | str:
                 f"{tree.path} has no class for image {quoted(file)} in image_class_labels.txt and classes.txt"
             )
         lists[split_of[number]][file] = classes[number]
-    splits = _listed_images(lists, tree.below("images").files, tree)
-    for number, name in classes.items():
-        splits[split_of[number]].setdefault(name, [])
-    notes = _differences(splits, {"base": 100, "val": 50, "novel": 50})
-    licence = "non-commercial research and education only"
-    return Contents("cub", "images and lists", splits, tree.ignored, licence, notes)
+    listed = _listed(lists, tree.below("images").files, tree)
+    every = {split: {classes[number]: () for number in classes if split_of[number] == split} for split in listed}
+    splits = {split: {**every[split], **listed[split]} for split in listed}
+    return Contents("cub", "images and lists", splits, tree.ignored, _differences("cub", splits))
 
 
 def _by_number(file: File) -> dict[str, str]:
@@ -326,39 +332,28 @@ def _by_number(file: File) -> dict[str, str]:
 
 # --- miniImageNet (Vinyals et al. 2016) in the split of Ravi and Larochelle
 
-_MINI_COUNTS = {"base": 64, "val": 16, "novel": 20}
-
 
 def miniimagenet(tree: Tree, sure: bool) -> Contents | str:
     """Splits of `wnid/image`; images with the lists `train.csv` and so on; or the pickled caches of 84x84 arrays."""
     caches = _files_of_splits(tree, "mini-imagenet-cache-{}.pkl")
-    lists = {} if caches else _files_of_splits(tree, "{}.csv")
-    if not sure:
-        lists = {split: file for split, file in lists.items() if _is_list(file)}
-    trees = {} if caches else _split_trees(tree)
-    if trees and (sure or lists or _has_wnids(trees, _MINI_COUNTS)):
-        contents = _split_folders(tree, trees, "miniimagenet", _MINI_COUNTS, _IMAGENET)
-        notes = _compared(contents.splits, {split: _classes_in(file) for split, file in lists.items()}, tree)
-        return replace(contents, notes=contents.notes + notes)
-    images = {} if caches else _images_of(tree)
     if caches:
-        layout, splits = "pickled caches", {split: _cached(file) for split, file in caches.items()}
-    elif lists and images:
-        named = {split: _classes_in(file) for split, file in lists.items()}
-        layout, splits = "images and lists", dict(_listed_images(named, images, tree))
-    else:
-        return (
-            f"is not miniImageNet, it has {'no images' if lists else 'no train.csv, val.csv or test.csv'}: give the "
-            "folder with train, val and test as folders or tars, with images and the three lists, or with the "
-            "mini-imagenet-cache files"
-        )
-    return Contents("miniimagenet", layout, splits, tree.ignored, _IMAGENET, _differences(splits, _MINI_COUNTS))
-
-
-def _files_of_splits(tree: Tree, form: str) -> dict[str, File]:
-    """The files of the splits whose names have this form, as far as present."""
-    names = {split: form.format(name) for split, name in DISK_NAMES.items()}
-    return {split: tree.files[name] for split, name in names.items() if name in tree.files}
+        splits = {split: _cached(file) for split, file in caches.items()}
+        return Contents("miniimagenet", "pickled caches", splits, tree.ignored, _differences("miniimagenet", splits))
+    files = _files_of_splits(tree, "{}.csv")
+    lists = {split: _classes_in(file) for split, file in files.items() if sure or _is_list(file)}
+    trees = _split_trees(tree)
+    if trees and (sure or lists or _has_wnids(trees, "miniimagenet")):
+        contents = _split_folders(tree, trees, "miniimagenet")
+        return replace(contents, notes=contents.notes + _compared(contents.splits, lists, tree))
+    images = {path: file for path, file in (tree.inside("images") or tree).files.items() if is_image(path)}
+    if lists and images:
+        splits = _listed(lists, images, tree)
+        return Contents("miniimagenet", "images and lists", splits, tree.ignored, _differences("miniimagenet", splits))
+    return (
+        f"is not miniImageNet, it has {'no images' if lists else 'no train.csv, val.csv or test.csv'}: give the folder "
+        "with train, val and test as folders or tars, with images and the three lists, or with the mini-imagenet-cache "
+        "files"
+    )
 
 
 def _is_list(file: File) -> bool:
@@ -374,21 +369,15 @@ def _classes_in(file: File) -> dict[str, str]:
     return dict(rows)
 
 
-def _images_of(tree: Tree) -> dict[str, File]:
-    """Image files by path relative to `images`, or to the folder itself if there is no `images`."""
-    inside = tree.inside("images") or tree
-    return {path: file for path, file in inside.files.items() if is_image(path)}
-
-
 def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], tree: Tree) -> tuple[str, ...]:
     """Check the classes of splits against the lists; fewer images than listed get a note."""
     notes = []
     for split in sorted(splits.keys() & lists.keys()):
-        foreign = sorted(set(splits[split]) - set(lists[split].values()))
+        name, foreign = DISK_NAMES[split], sorted(set(splits[split]) - set(lists[split].values()))
         if foreign:
             raise InputError(
-                f"{tree.path} has the class {quoted(foreign[0])} in {DISK_NAMES[split]}, which "
-                f"{DISK_NAMES[split]}.csv does not name: use the list that belongs to the images."
+                f"{tree.path} has the class {quoted(foreign[0])} in {name}, which {name}.csv does not name: use the "
+                "list that belongs to the images."
             )
         count = sum(map(len, splits[split].values()))
         if count < len(lists[split]):
@@ -397,21 +386,19 @@ def _compared(splits: Mapping[str, Classes], lists: dict[str, dict[str, str]], t
 
 
 def _cached(file: File) -> Classes:
-    items = _dictionary(_unpickled(file), file.name)
-    rows = _pixels(_item(items, "image_data", file.name), f"{file.name}, 'image_data'")
+    items = _unpickled(file)
+    rows, classes = _item(items, "image_data", file, _pixels), _item(items, "class_dict", file, _dictionary)
     where = f"{file.name}, 'class_dict'"
-    classes = _dictionary(_item(items, "class_dict", file.name), where)
     numbers = {name: _integers(value, where) for name, value in classes.items()}
     total = sum(map(len, numbers.values()))
     joined = np.concatenate([np.zeros(0, np.int64), *numbers.values()]) if total <= len(rows) else None
     if joined is None or len(np.unique(joined)) < total or ((joined < 0) | (joined >= len(rows))).any():
         raise damaged(f"{where} lists images twice, or not exactly the {len(rows)} images")
-    return {name: [ArrayImage(file, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
+    return {name: [Picture(file, rows, int(i)) for i in np.sort(some)] for name, some in numbers.items()}
 
 
 # --- tieredImageNet (Ren et al. 2018)
 
-_TIERED_COUNTS = {"base": 351, "val": 97, "novel": 160}
 # Words that stand for two classes of ImageNet each: the bird and the machine, the two swimsuits.
 _HOMONYMS = ("crane", "maillot")
 
@@ -419,20 +406,19 @@ _HOMONYMS = ("crane", "maillot")
 def tieredimagenet(tree: Tree, sure: bool) -> Contents | str:
     """Splits of `wnid/image`; or `train_images.npz`, or `train_images_png.pkl`, with `train_labels.pkl` and so on."""
     archives = _files_of_splits(tree, "{}_images_png.pkl") | _files_of_splits(tree, "{}_images.npz")
+    labels = _files_of_splits(tree, "{}_labels.pkl")
+    for split in archives.keys() - labels.keys():
+        raise InputError(
+            f"{tree.path} has images of split '{split}' and no {DISK_NAMES[split]}_labels.pkl: add it, or remove the "
+            "images."
+        )
     if archives:
-        splits: dict[str, Classes] = {}
-        for split, file in archives.items():
-            name = f"{DISK_NAMES[split]}_labels.pkl"
-            if name not in tree.files:
-                raise InputError(
-                    f"{tree.path} has images of split '{split}' and no {name}: add it, or remove the images."
-                )
-            splits[split] = _archived(file, tree.files[name], split)
-        notes = _differences(splits, _TIERED_COUNTS)
-        return Contents("tieredimagenet", "archives and labels", splits, tree.ignored, _IMAGENET, notes)
+        splits = {split: _archived(file, labels[split], DISK_NAMES[split]) for split, file in archives.items()}
+        notes = _differences("tieredimagenet", splits)
+        return Contents("tieredimagenet", "archives and labels", splits, tree.ignored, notes)
     trees = _split_trees(tree)
-    if trees and (sure or _has_wnids(trees, _TIERED_COUNTS)):
-        return _split_folders(tree, trees, "tieredimagenet", _TIERED_COUNTS, _IMAGENET)
+    if trees and (sure or _has_wnids(trees, "tieredimagenet")):
+        return _split_folders(tree, trees, "tieredimagenet")
     return (
         "is not tieredImageNet, it has neither folders train, val and test, nor train_images.npz or "
         "train_images_png.pkl with train_labels.pkl: give the folder that holds them"
@@ -445,13 +431,8 @@ def _archived(images: File, labels: File, split: str) -> Classes:
     pictures = _from_npz(images, blue_first=by_authors) if images.name.endswith(".npz") else _from_pngs(images)
     if len(codes) != len(pictures):
         raise damaged(f"{images.name} has {len(pictures)} images and {labels.name} {len(codes)} labels")
-    order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], np.arange(len(names) + 1))
-    return {
-        name: [pictures[i] for i in order[starts[code] : starts[code + 1]]]
-        for code, name in enumerate(names)
-        if starts[code] < starts[code + 1]
-    }
+    rows = {code: np.flatnonzero(codes == code).tolist() for code in np.unique(codes).tolist()}
+    return {names[code]: [pictures[i] for i in some] for code, some in rows.items()}
 
 
 def _labels(file: File, split: str) -> tuple[np.ndarray, list[str], bool]:
@@ -459,17 +440,15 @@ def _labels(file: File, split: str) -> tuple[np.ndarray, list[str], bool]:
 
     Files without names number the classes within a split, as do classes with the same name.
     """
-    items = _dictionary(_unpickled(file), file.name)
-    by_authors = "label_specific" in items
-    key = "label_specific" if by_authors else "labels"
-    codes = _integers(_item(items, key, file.name), f"{file.name}, '{key}'")
-    where = DISK_NAMES[split]
+    items = _unpickled(file)
+    by_authors = isinstance(items, dict) and "label_specific" in items
+    codes = _item(items, "label_specific" if by_authors else "labels", file, _integers)
     if "label_specific_str" in items:
-        words = _texts(items["label_specific_str"], f"{file.name}, 'label_specific_str'")
-        names = [f"{word} ({where} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)]
+        words = _item(items, "label_specific_str", file, _texts)
+        names = [f"{word} ({split} {code})" if word in _HOMONYMS else word for code, word in enumerate(words)]
     else:
         numbers, codes = np.unique(codes, return_inverse=True)
-        names = [f"{where}/{code:03}" for code in numbers.tolist()]
+        names = [f"{split}/{code:03}" for code in numbers.tolist()]
     if not len(codes) or codes.min() < 0 or codes.max() >= len(names) or len(set(names)) < len(names):
         raise damaged(f"{file.name} has labels that are not among its {len(names)} classes")
     return codes, names, by_authors
@@ -481,34 +460,32 @@ def _from_npz(file: File, blue_first: bool) -> list[Picture]:
     member = archive_tree(file.path, file.name).files.get("images.npy")
     if member is None:
         raise damaged(f"{file.name} has no array 'images'")
-    data, header = member.read(), BytesIO()
+    data = member.read()
+    start = BytesIO(data[: 2**14])
     try:
-        header.write(data[: 2**14])
-        header.seek(0)
         read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = read_header[np.lib.format.read_magic(header)](header)
+        shape, fortran, dtype = read_header[np.lib.format.read_magic(start)](start)
     except (ValueError, KeyError) as error:
         raise damaged(f"{file.name} has an array 'images' with an invalid header ({error})") from None
-    if len(data) - header.tell() != np.prod(shape, dtype=object) * dtype.itemsize or fortran or dtype != np.uint8:
+    if len(data) - start.tell() != np.prod(shape, dtype=object) * dtype.itemsize or fortran or dtype != np.uint8:
         raise damaged(f"{file.name} does not hold uint8 images in full, but {dtype} {shape}")
-    array = np.frombuffer(data, np.uint8, offset=header.tell()).reshape(shape)
-    rows = _pixels(array, f"{file.name}, 'images'")
+    rows = _pixels(np.frombuffer(data, np.uint8, offset=start.tell()).reshape(shape), f"{file.name}, 'images'")
     rows = rows[..., ::-1] if blue_first else rows
-    return [ArrayImage(file, rows, i) for i in range(len(rows))]
+    return [Picture(file, rows, i) for i in range(len(rows))]
 
 
 def _from_pngs(file: File) -> list[Picture]:
     pngs = _unpickled(file)
     if not isinstance(pngs, list) or not pngs:
         raise damaged(f"{file.name} is not a list of PNG files")
-    images: list[Picture] = []
+    images = []
     for i, png in enumerate(pngs):
         name = f"{file.name}[{i}]"
         if isinstance(png, np.ndarray) and png.dtype == np.uint8:
             png = memoryview(png.reshape(-1))  # type: ignore[arg-type]
         if not isinstance(png, (bytes, memoryview)):
             raise damaged(f"{quoted(name)} is not the bytes of a PNG file")
-        images.append(EncodedImage(File(name, len(png), file.modified, lambda png=png: png)))  # type: ignore[misc]
+        images.append(Picture(File(name, len(png), file.modified, partial(bytes, png))))
     return images
 
 
@@ -537,33 +514,32 @@ _CIFAR_PICKLES, _CIFAR_SIDE = ("train", "test", "meta"), 32
 
 def cifar_fs(tree: Tree, sure: bool) -> Contents | str:
     """`data/class/image.png` with the lists in `splits/bertinetto`, or CIFAR-100 as published for Python."""
-    data = tree.inside("data") if sure or any(path.startswith("splits/bertinetto/") for path in tree.files) else None
-    pickles = None
-    for inside in (tree, tree.inside("cifar-100-python")) if data is None else ():
-        if pickles is None and inside is not None and all(name in inside.files for name in _CIFAR_PICKLES):
-            pickles = inside
-    if data is None and pickles is None:
+    has_lists = any(path.startswith("splits/bertinetto/") for path in tree.files)
+    data = tree.inside("data") if sure or has_lists else None
+    published = [inside for inside in (tree, tree.inside("cifar-100-python")) if inside is not None]
+    pickles = next((inside for inside in published if all(name in inside.files for name in _CIFAR_PICKLES)), None)
+    classes: dict[str, list[Picture]] = {}
+    layout, ignored = "CIFAR-100 for Python", tree.ignored
+    if data is not None:
+        layout = "data/class/image and lists"
+        for path, file in data.files.items():
+            if is_image(path) and path.count("/") == 1:
+                classes.setdefault(path.split("/")[0], []).append(Picture(file))
+            else:
+                ignored += 1
+    elif pickles is not None:
+        classes = _cifar_pickles(pickles)
+    else:
         return (
             "is not CIFAR-FS, it has neither data/class/image.png nor cifar-100-python.tar.gz or its pickles train, "
             "test and meta: give the folder that holds them"
         )
     lists = _cifar_lists(tree)
-    classes: dict[str, list[Picture]] = {}
-    ignored = tree.ignored
-    if data is not None:
-        for path, file in data.files.items():
-            if is_image(path) and path.count("/") == 1:
-                classes.setdefault(path.split("/")[0], []).append(EncodedImage(file))
-        ignored += len(data.files) - sum(map(len, classes.values()))
-    elif pickles is not None:
-        classes = _cifar_pickles(pickles)
     lost = [name for names in lists.values() for name in names if not classes.get(name)]
     if lost:
         raise damaged(f"{tree.path} has no images of {len(lost)} classes that the lists name, {quoted(lost[0])} first")
     splits = {split: {name: classes[name] for name in names} for split, names in lists.items()}
-    return Contents(
-        "cifar-fs", "CIFAR-100 for Python" if data is None else "data/class/image and lists", splits, ignored
-    )
+    return Contents("cifar-fs", layout, splits, ignored)
 
 
 def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
@@ -577,16 +553,11 @@ def _cifar_lists(tree: Tree) -> dict[str, list[str]]:
 
 def _cifar_pickles(tree: Tree) -> dict[str, list[Picture]]:
     """The images of CIFAR-100 by class; pixels are stored channel by channel."""
-    meta = tree.files["meta"]
-    items = _dictionary(_unpickled(meta), meta.name)
-    names = _texts(_item(items, "fine_label_names", meta.name), f"{meta.name}, 'fine_label_names'")
+    names = _item(_unpickled(tree.files["meta"]), "fine_label_names", tree.files["meta"], _texts)
     classes: dict[str, list[Picture]] = {name: [] for name in names}
     for file in (tree.files["train"], tree.files["test"]):
-        items = _dictionary(_unpickled(file), file.name)
-        labels = _integers(_item(items, "fine_labels", file.name), f"{file.name}, 'fine_labels'")
-        flat = _item(items, "data", file.name)
-        if not isinstance(flat, np.ndarray) or flat.dtype.kind not in "fiub":
-            raise damaged(f"{file.name}, 'data' is not an array of numbers")
+        items = _unpickled(file)
+        labels, flat = _item(items, "fine_labels", file, _integers), _item(items, "data", file, _numbers)
         if flat.dtype != np.uint8 or flat.shape != (len(labels), 3 * _CIFAR_SIDE**2) or not len(labels):
             held = f"{flat.dtype} {flat.shape} and {len(labels)} labels"
             raise damaged(f"{file.name} holds {held} instead of uint8 (images, 3072)")
@@ -594,7 +565,7 @@ def _cifar_pickles(tree: Tree) -> dict[str, list[Picture]]:
             raise damaged(f"{file.name} has labels beyond its {len(names)} classes")
         rows = flat.reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE).transpose(0, 2, 3, 1)
         for i, label in enumerate(labels.tolist()):
-            classes[names[label]].append(ArrayImage(file, rows, i))
+            classes[names[label]].append(Picture(file, rows, i))
     return classes
 
 
@@ -611,26 +582,34 @@ def _unpickled(file: File) -> Any:
         return load_pickle(path, file.name)
 
 
+def _item(items: Any, key: str, file: File, check: Callable[[Any, str], Any]) -> Any:
+    """A value of a pickled dictionary, checked and converted."""
+    items = _dictionary(items, file.name)
+    if key not in items:
+        shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
+        raise damaged(f"{file.name} has no '{key}', only {shown or 'nothing'}")
+    return check(items[key], f"{file.name}, '{key}'")
+
+
 def _dictionary(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(type(key) is str for key in value):
         raise damaged(f"{where} is not a dictionary with text as keys")
     return value
 
 
-def _item(items: dict[str, Any], key: str, where: str) -> Any:
-    if key not in items:
-        shown = ", ".join(f"'{name[:40]}'" for name in list(items)[:8])
-        raise damaged(f"{where} has no '{key}', only {shown or 'nothing'}")
-    return items[key]
+def _numbers(value: Any, where: str) -> np.ndarray:
+    """An array of numbers, a view of the file."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+        raise damaged(f"{where} is not an array of numbers")
+    return value
 
 
 def _pixels(value: Any, where: str) -> np.ndarray:
-    """An array uint8 (images, height, width, 3), a view of the file."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
-        raise damaged(f"{where} is not an array of numbers")
-    if value.dtype != np.uint8 or value.ndim != 4 or value.shape[3] != 3 or 0 in value.shape:
-        raise damaged(f"{where} is {value.dtype} {value.shape} instead of uint8 (images, height, width, 3)")
-    return value
+    """An array uint8 (images, height, width, 3)."""
+    rows = _numbers(value, where)
+    if rows.dtype != np.uint8 or rows.ndim != 4 or rows.shape[3] != 3 or 0 in rows.shape:
+        raise damaged(f"{where} is {rows.dtype} {rows.shape} instead of uint8 (images, height, width, 3)")
+    return rows
 
 
 def _integers(value: Any, where: str) -> np.ndarray:

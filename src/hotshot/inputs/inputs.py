@@ -25,7 +25,7 @@ from hotshot.formatting import count, listing, quoted
 from hotshot.labels import as_text
 
 if TYPE_CHECKING:
-    from hotshot.images.decode import EncodedImage
+    from hotshot.images.decode import Picture
 
 TEXTS, IMAGES, FEATURES = "texts", "images", "features"
 # Column names in answers: for paths of images, and for labels of features.
@@ -246,17 +246,17 @@ def _problem_of_text(text: Any) -> str:
 # --- images
 
 
-def _listed_images(folder: Path, names: Sequence[Any]) -> list[EncodedImage]:
+def _listed_images(folder: Path, names: Sequence[Any]) -> list[Picture]:
     """Images by their paths; if there is none, decoding says so."""
-    from hotshot.images.decode import EncodedImage
+    from hotshot.images.decode import Picture
     from hotshot.images.tree import file_on_disk
 
-    return [EncodedImage(file_on_disk(folder, str(name))) for name in names]
+    return [Picture(file_on_disk(folder, str(name))) for name in names]
 
 
 def _images(path: Path) -> Inputs:
     """A single image, or the images in a folder or an archive, labelled by the names of their folders."""
-    from hotshot.images.decode import EncodedImage
+    from hotshot.images.decode import Picture
     from hotshot.images.tree import ARCHIVE_SUFFIXES, file_on_disk, is_image, open_tree
 
     others: Counter[str] = Counter()
@@ -266,10 +266,10 @@ def _images(path: Path) -> Inputs:
             raise InputError(
                 f"{path} is not an image: {HEIC if is_heic else 'pass an image, a folder, or a .txt file of paths'}."
             )
-        images, labels = {str(path): EncodedImage(file_on_disk(path.parent, path.name))}, None
+        images, labels = {str(path): Picture(file_on_disk(path.parent, path.name))}, None
     else:
         files = open_tree(path).files
-        images = {name: EncodedImage(entry) for name, entry in files.items() if is_image(name)}
+        images = {name: Picture(entry) for name, entry in files.items() if is_image(name)}
         labels = _folders(images)
         others = Counter(PurePosixPath(name).suffix.lower() or "no suffix" for name in files if name not in images)
     listed = listing(f"{n} {suffix}" for suffix, n in others.most_common())
@@ -303,7 +303,7 @@ def _folders(names: Iterable[str]) -> list[str] | None:
     return labels if all(labels) else None
 
 
-def _thumbnails(images: Sequence[EncodedImage], wanted: Sequence[bool]) -> list[bytes]:
+def _thumbnails(images: Sequence[Picture], wanted: Sequence[bool]) -> list[bytes]:
     """Thumbnails of the images that are wanted and can be read, b"" for the others."""
     from hotshot.images.decode import THUMBNAIL_SIDE, squares, thumbnails
 
@@ -313,7 +313,7 @@ def _thumbnails(images: Sequence[EncodedImage], wanted: Sequence[bool]) -> list[
     return [made.get(i, b"") for i in range(len(images))]
 
 
-def decoded(images: Sequence[EncodedImage], size: int) -> tuple[np.ndarray, dict[int, str]]:
+def decoded(images: Sequence[Picture], size: int) -> tuple[np.ndarray, dict[int, str]]:
     """Central squares uint8 (readable, size, size, 3) of the images that can be read; why not, by index, of others."""
     from hotshot.images.decode import squares
 
