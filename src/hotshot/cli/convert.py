@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,24 +14,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hotshot.cli import options
-from hotshot.cli.terminal import Console, Watch, reading
+from hotshot.cli.terminal import Console, reading, waiting
 from hotshot.errors import ParameterError
 from hotshot.formatting import listed, printable, readable_size
 from hotshot.version import __version__
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from hotshot.files import FeatureSource
 
 BANK_SUFFIX = ".bank"
-_TEXT = (".csv", ".tsv")
-# Formats that have no header.
-_WITHOUT_HEADER = (*_TEXT, ".npy")
+WITHOUT_HEADER = (".csv", ".tsv", ".npy")
 # Formats that can store only some of the columns beside the features, and which.
-_KEPT_IN: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), BANK_SUFFIX: ()}
+STORED: dict[str, tuple[str, ...]] = {".npz": ("id", "text"), ".npy": (), BANK_SUFFIX: ()}
 # Header entries that are not copied from the source.
-_OF_THE_FILE = ("hash", "source", "created", "hotshot")
+OF_THE_FILE = ("hash", "source", "created", "hotshot")
 
 
 def convert(
@@ -70,14 +65,15 @@ def convert(
     as_json: options.Json = False,
 ) -> None:
     """Convert features to another format or to a bank; record their source."""
-    from hotshot.bank import BaseClasses
-    from hotshot.bank.bank import SEEN
-    from hotshot.evaluation.data import open_samples
-    from hotshot.files import write_features
-    from hotshot.files.reading import split_part
-    from hotshot.files.samples import ROWS_AT_ONCE
-
-    to_bank = out.suffix == BANK_SUFFIX
+    with waiting("starting"):
+        from hotshot.bank import BaseClasses
+        from hotshot.bank.bank import SEEN
+        from hotshot.evaluation.data import open_samples
+        from hotshot.files import open_features, write_features
+        from hotshot.files.reading import split_part
+        from hotshot.files.samples import ROWS_AT_ONCE, THUMBNAIL
+    suffix = out.suffix.lower()
+    to_bank, is_text = suffix == BANK_SUFFIX, suffix in (".csv", ".tsv")
     if to_bank and dtype is not None:
         raise ParameterError("--dtype is for feature files: a bank keeps the type of its features.")
     if to_bank and not samples and covariance is None:
@@ -86,97 +82,73 @@ def convert(
         raise ParameterError(f"--no-samples and --covariance are for banks: give OUT the suffix {BANK_SUFFIX}.")
     source, part = split_part(Path(source), part)
     given = open_samples(source, part, labels)
-    for path in _files(out):
-        if os.path.isdir(path) and path.suffix != BANK_SUFFIX:
+    files = [out, out.with_suffix(".labels.npy")] if suffix == ".npy" else [out]
+    for path in files:
+        if os.path.isdir(path) and not to_bank:
             raise ParameterError(f"{path} is a folder: name a file.")
         options.refuse_existing(path, force, given.path, labels)
-    given_by_user = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
-    about = _provenance(given, part, labels, {name: x for name, x in given_by_user.items() if x is not None})
-    per_class: Counter[Any] = Counter()
+    told = {"extractor": extractor, "transform": transform, SEEN: seen_in_training}
+    about = provenance(given, part, labels) | {name: value for name, value in told.items() if value is not None}
+    classes: set[Any] = set()
     with reading(Console(stderr=True)) as begin:
-        watched = _watched(given, begin, per_class)
+        # Some formats are written in two passes over the source.
+        passes = iter(("reading", "writing"))
+
+        def pieces(rows: int) -> Iterator[Any]:
+            watch, done = begin(given.path.name, next(passes, "writing")), 0
+            for X, y in given.pieces(rows):
+                classes.update(y.tolist())
+                done += len(X)
+                watch(done, given.n_samples)
+                yield X, y
+
+        watched = replace(given, pieces=pieces)
         if to_bank:
             batches = ((X, y) for X, y in watched.batches(ROWS_AT_ONCE))
             BaseClasses.from_batches(batches, out, samples=samples, covariance=covariance, about=about, overwrite=force)
         else:
             write_features(out, watched, dtype=dtype, about=about)
-    counts = {"samples": per_class.total(), "classes": len(per_class), "features": given.n_features}
-    written, about = _header(out, given, dtype)
-    n_bytes = sum(map(_size, _files(out)))
+    # A table has no header, and takes long to open.
+    written: Any = BaseClasses.load(out) if to_bank else given if is_text else open_features(out)
+    type_name = dtype if is_text and dtype is not None else str(written.dtype)
+    counts = {"samples": given.n_samples, "classes": len(classes), "features": given.n_features}
+    n_bytes = sum(map(_size, files))
     if as_json:
-        found = {"out": str(out), **counts, "dtype": str(written), "bytes": n_bytes, "about": about}
-        print(json.dumps(found, indent=2))
+        header = {} if is_text else written.about
+        print(json.dumps({"out": str(out), **counts, "dtype": type_name, "bytes": n_bytes, "about": header}, indent=2))
         return
-    summary = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {written}"
+    summary = ", ".join(f"{number} {noun}" for noun, number in counts.items()) + f" of {type_name}"
     if to_bank:
-        kept = "with its samples" if samples else f"without samples, covariances {covariance}"
-        summary = f"a bank of {summary}, {kept}"
+        form = "with its samples" if samples else f"without samples, covariances {covariance}"
+        summary = f"a bank of {summary}, {form}"
     print(printable(f"Wrote {out}: {summary}, {readable_size(n_bytes)} from {readable_size(_size(given.path))}."))
-    if out.suffix.lower() in _WITHOUT_HEADER:
-        print(f"A {out.suffix.lower()} file has no header: source, extractor and transform were not written.")
-    dropped = _dropped(list(given.columns), out)
+    if suffix in WITHOUT_HEADER:
+        print(f"A {suffix} file has no header: source, extractor and transform were not written.")
+    dropped = [
+        name for name in given.columns if (name == THUMBNAIL if is_text else name not in STORED.get(suffix, (name,)))
+    ]
     if dropped:
         columns = f"the column{'s' * (len(dropped) > 1)} {listed(dropped)}"
         print(printable(f"{out} cannot hold {columns}: write .safetensors to keep them."))
 
 
-def _dropped(kept: list[str], out: Path) -> list[str]:
-    """Columns beside the features that the source has and the output cannot hold."""
-    from hotshot.files.samples import THUMBNAIL
-
-    suffix = out.suffix.lower()
-    if suffix in _TEXT:
-        return [name for name in kept if name == THUMBNAIL]
-    return [name for name in kept if name not in _KEPT_IN.get(suffix, kept)]
-
-
-def _files(out: Path) -> list[Path]:
-    """The files that one feature file consists of."""
-    return [out, out.with_suffix(".labels.npy")] if out.suffix.lower() == ".npy" else [out]
-
-
-def _header(out: Path, given: FeatureSource, dtype: str | None) -> tuple[np.dtype[Any], dict[str, Any]]:
-    """Type of the written features, and the header."""
-    import numpy as np
-
-    from hotshot.bank import BaseClasses, is_bank
-    from hotshot.files import open_features
-
-    if is_bank(out):
-        bank = BaseClasses.load(out)
-        return bank.dtype, bank.about
-    if out.suffix.lower() in _TEXT:
-        # It has no header, and takes long to open.
-        return np.dtype(given.dtype if dtype is None else dtype), {}
-    written = open_features(out)
-    return written.dtype, written.about
-
-
-def _provenance(given: FeatureSource, part: str | None, labels: Path | None, added: dict[str, Any]) -> dict[str, Any]:
-    """The new header: that of the source, what the user adds, and where and when the features come from."""
+def provenance(given: FeatureSource, part: str | None, labels: Path | None) -> dict[str, Any]:
+    """The new header: that of the source, and where and when the features come from."""
     from hotshot.bank import is_bank
     from hotshot.bank.store import DESCRIPTION
     from hotshot.files.reading import sniff
 
+    path, from_bank = given.path, is_bank(given.path)
     source: dict[str, Any] = {
-        "name": given.path.name,
-        "sha256": _sha256(given.path / DESCRIPTION if is_bank(given.path) else given.path),
-        "format": "bank" if is_bank(given.path) else sniff(given.path).name,
+        "name": path.name,
+        "sha256": _sha256(path / DESCRIPTION if from_bank else path),
+        "format": "bank" if from_bank else sniff(path).name,
+        **({} if part is None else {"part": part}),
+        **({} if labels is None else {"labels": {"name": labels.name, "sha256": _sha256(labels)}}),
+        **{name: value for name, value in given.about.items() if name == "source"},
     }
-    if part is not None:
-        source["part"] = part
-    if labels is not None:
-        source["labels"] = {"name": labels.name, "sha256": _sha256(labels)}
-    if "source" in given.about:
-        source["source"] = given.about["source"]
-    about = {name: value for name, value in given.about.items() if name not in _OF_THE_FILE}
-    return {
-        **about,
-        **added,
-        "source": source,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "hotshot": __version__,
-    }
+    made = {"source": source, "created": datetime.now(UTC).isoformat(timespec="seconds"), "hotshot": __version__}
+    return {name: value for name, value in given.about.items() if name not in OF_THE_FILE} | made
 
 
 def _size(path: Path) -> int:
@@ -189,22 +161,3 @@ def _sha256(path: Path) -> str:
 
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _watched(source: FeatureSource, begin: Callable[..., Watch], samples: Counter[Any]) -> FeatureSource:
-    """The same source with a progress bar and a count of samples per class.
-
-    Some formats are written in two passes over the source; `samples` counts the longest pass.
-    """
-    passes = iter(("reading", "writing"))
-
-    def pieces(rows: int) -> Iterator[Any]:
-        watch = begin(source.path.name, next(passes, "writing"))
-        seen: Counter[Any] = Counter()
-        for X, y in source.pieces(rows):
-            seen.update(y.tolist())
-            samples.update(seen - samples)
-            watch(seen.total(), source.n_samples)
-            yield X, y
-
-    return replace(source, pieces=pieces)

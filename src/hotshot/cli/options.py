@@ -22,9 +22,10 @@ def number(text: str, *flags: str) -> Any:
 
 def _within_limits(param: typer.CallbackParam, value: Any) -> Any:
     from hotshot.arrays import check_numbers
-    from hotshot.evaluation.runner import count_jobs
 
     if value is not None and param.name == "jobs":
+        from hotshot.evaluation.runner import count_jobs
+
         count_jobs(value)
     elif value is not None:
         check_numbers(**{str(param.name): value})

@@ -145,7 +145,7 @@ def bar(console: Console, counted: str, *more: ProgressColumn) -> Progress:
     return Bar(console, counted, *columns)
 
 
-def counting(progress: Progress, what: str) -> Callable[[int, int], None]:
+def counting(progress: Progress, what: str) -> Watch:
     """A function of the done and total counts that updates a new progress bar."""
     task = progress.add_task(what, total=None)
     return lambda done, total: progress.update(task, completed=done, total=total)
@@ -166,12 +166,7 @@ def reading(console: Console) -> Iterator[Callable[..., Watch]]:
     `begin` returns a function of the rows done and their total.
     """
     with bar(console, "samples") as progress:
-
-        def begin(name: str, doing: str = "reading") -> Watch:
-            task = progress.add_task(f"{doing} {shortened(Path(name).name)}", total=None)
-            return lambda rows, total: progress.update(task, completed=rows, total=total)
-
-        yield begin
+        yield lambda name, doing="reading": counting(progress, f"{doing} {shortened(Path(name).name)}")
 
 
 class ProgressWithNotes:
