@@ -14,7 +14,7 @@ from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
 from hotshot.classifiers import confidence, open_world
 from hotshot.classifiers.confidence import CONFIDENCE, LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
-from hotshot.method import joint
+from hotshot.method.heads import joint
 
 WIDTH, OLD = 12, 24
 # Settings that need no choosing.

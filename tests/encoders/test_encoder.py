@@ -232,7 +232,7 @@ def test_the_room_imports_no_library_until_an_encoder_is_loaded():
 
 
 def test_threads_of_pytorch_sleep_while_they_wait_in_python_as_in_the_shell():
-    look = "import os, sys, hotshot.inputs; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    look = "import os, sys, hotshot.encoders; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
     environment = {name: x for name, x in os.environ.items() if name != "OMP_WAIT_POLICY"}
     told = subprocess.run([sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=True)
     assert told.stdout == "passive False\n"

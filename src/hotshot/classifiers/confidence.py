@@ -322,7 +322,7 @@ def _fits_and_scores(
     of_base = log_ratios(two.ratios, centre, means, counts, samples).max(axis=1)
     rng, pairs = np.random.default_rng([fold.number, len(sizes)]), []
     for ways, shots in sizes:
-        tasks = [draw_task(fold.labels, shots, ways, rng) for _ in range(held_out.TASKS * WAYS // ways)]
+        tasks = [draw_task(fold.labels, shots, ways, rng) for _ in range(max(1, held_out.TASKS * WAYS // ways))]
         rows, query_rows = (np.stack([getattr(task, part) for task in tasks]) for part in ("support", "query"))
         places = tasks[0].support_labels
         means, shots_of = class_targets(samples[rows], np.tile(places, (len(tasks), 1)), ways)

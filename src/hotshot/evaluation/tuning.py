@@ -164,11 +164,11 @@ def tune(
     X = check_features(X_val, "X_val")
     names, labels = check_labels(y_val, len(X), "y_val")
     y = names[labels]
-    warn_of_shared_classes(base, names)
     grid = dict(DEFAULT_GRID if grid is None else grid)
     check_numbers(factor=factor, seed=seed)
     candidates = _candidates(grid, search, n_candidates, seed)
     episodes, tasks, request = draw_episodes(partial(Episodes, y), ways, shots, queries, tasks, seed)
+    warn_of_shared_classes(base, names)
     request.update(
         tune={"grid": {k: list(v) for k, v in grid.items()}, "search": search, "factor": factor},
         n_candidates=n_candidates,

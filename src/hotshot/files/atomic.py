@@ -130,8 +130,9 @@ def recover(path: str | Path) -> Path:
     # A name with a NUL character is refused by the reader.
     for hidden in () if os.path.exists(path) or "\0" in str(path) else _leftovers(real(path)):
         if (hidden / _OLD).exists():
-            with suppress(OSError), _lock(hidden / LOCK) as free:
-                if free is not False:
+            # A living writer is between two renames: the lock is free when the new folder is in its place.
+            with suppress(OSError), _lock(hidden / LOCK, wait=True):
+                if not os.path.exists(path):
                     (hidden / _OLD).rename(real(path))
     return path
 
