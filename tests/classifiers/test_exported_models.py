@@ -14,9 +14,8 @@ from sklearn.exceptions import NotFittedError
 from conftest import make_bank
 from few_shot_problems import ragged_bank
 from hotshot import BaseClasses, CentroidClassifier, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers.confidence import CONFIDENCE, Confidence
 from hotshot.classifiers.export import export_model
-from hotshot.classifiers.held_out import description, keep
+from hotshot.classifiers.held_out import CONFIDENCE, Confidence, description, keep
 from hotshot.errors import InputError, ParameterError, RunError
 
 pytestmark = pytest.mark.filterwarnings("ignore::hotshot.errors.ScaleWarning")
@@ -38,7 +37,7 @@ def judging(**settings):
     model = HOTClassifier(bank, **fixed, **settings)
     scores, nothing = np.tile(np.linspace(-9, 6, 39).reshape(1, 3, 13), (3, 1, 1, 1)), np.zeros((2, 1, 3))
     known = Confidence((5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), nothing, scores, nothing[0])
-    keep(bank, CONFIDENCE + description(model), known.to_json())
+    keep(bank, CONFIDENCE + description(model), known)
     return model
 
 

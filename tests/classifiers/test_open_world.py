@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotshot import BaseClasses, FreeLunchClassifier, HOTClassifier
-from hotshot.classifiers import confidence, open_world
-from hotshot.classifiers.confidence import CONFIDENCE, LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
+from hotshot.classifiers import held_out, open_world
+from hotshot.classifiers.held_out import CONFIDENCE, LEVELS, SOFTER, SOFTER_BETWEEN, TEMPERATURES, fit_temperature
 from hotshot.errors import InputError, OpenWorldWarning, ParameterError
 from hotshot.method.heads import joint
 
@@ -330,7 +330,7 @@ def test_one_shot_warns_where_the_header_says_that_the_extractor_knows_the_class
 
 
 def test_calibration_improves_probabilities(monkeypatch):
-    monkeypatch.setattr(confidence, "SCORED_QUERIES", 4800)
+    monkeypatch.setattr(held_out, "SCORED_QUERIES", 4800)
     base = bank(spread=0.9)
     errors = {}
     for calibrated in (True, False):

@@ -9,8 +9,7 @@ import pytest
 
 from conftest import make_bank
 from hotshot import BaseClasses, HOTClassifier
-from hotshot.classifiers.confidence import CONFIDENCE, Confidence
-from hotshot.classifiers.held_out import Choice, description, keep
+from hotshot.classifiers.held_out import CONFIDENCE, Choice, Confidence, description, keep
 from hotshot.errors import NoSamplesWarning
 
 X, Y = make_bank(24, 10, 6, spread=0.9)
@@ -25,12 +24,12 @@ def banks(tmp_path):
         BaseClasses.from_samples(X[mask], Y[mask]).save(tmp_path / f"{name}.bank")
     full = BaseClasses.from_samples(X, Y)
     key = description(HOTClassifier(full))
-    keep(full, key, Choice(SETTINGS).to_json())
+    keep(full, key, Choice(SETTINGS))
     scores = np.linspace(-9, 6, 117).reshape(3, 1, 3, 13)
     known = Confidence(
         (5,), (1, 5), np.array([[0.7, 0.4]]), np.ones((1, 3, 2)), np.zeros((2, 1, 3)), scores, np.zeros((1, 3))
     )
-    keep(full, CONFIDENCE + key, known.to_json())
+    keep(full, CONFIDENCE + key, known)
     full.save(tmp_path / "full.bank")
     return tmp_path
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from hotshot.arrays import NO_OVERFLOW_WARNINGS, cast, evenly_spaced
+from hotshot.arrays import LIMITS, NO_OVERFLOW_WARNINGS, cast, check_number
 from hotshot.bank import BaseClasses, PreparedBase, Space
 from hotshot.bank.space import LEAST_TO_CHOOSE
 from hotshot.classifiers.classifier import FewShotClassifier, assign, finite, snapshot, unfitted
-from hotshot.classifiers.confidence import LEVELS, SCORED_QUERIES, Confidence, OutlierDetector, confidence_on
 from hotshot.classifiers.explanation import Explanation, explain_model
-from hotshot.classifiers.held_out import Fold
+from hotshot.classifiers.held_out import Confidence, Fold, confidence_on
 from hotshot.classifiers.logistic import fit_logistic
 from hotshot.classifiers.models import loaded
-from hotshot.classifiers.open_world import Joined, fit_with_base
+from hotshot.classifiers.open_world import OutlierDetector, fit_with_base, scores_of_base
 from hotshot.classifiers.rival import plain_transform
 from hotshot.classifiers.suggestions import Suggestions, suggest
 from hotshot.errors import InputError, NoSamplesWarning, ParameterError, ScaleWarning
@@ -31,7 +29,8 @@ from hotshot.labels import joined_labels
 from hotshot.method import Method
 from hotshot.method.calibration import class_targets, own_parts, own_shares
 from hotshot.method.heads import HEADS
-from hotshot.method.hot import FittedTasks, fit_tasks, targets_of
+from hotshot.method.heads.joint import OldClasses
+from hotshot.method.hot import fit_tasks
 from hotshot.method.learned_cost import COSTS
 from hotshot.model.batch import BatchSolution, joint_inference
 from hotshot.model.two_covariances import OUTLIER_SHRINKAGE, KnownClasses, two_covariances
@@ -133,84 +132,68 @@ class CalibratedClassifier(FewShotClassifier):
         if self.base is None:
             self._fit_without_base(X, labels, settings["power"])
             return
-        bank, X = self.base, cast(X, self.base.dtype)
+        bank, names, X = self.base, self.classes_, cast(X, self.base.dtype)
         base, method = self._parts(bank, settings)
         if not base.transform.unit:
             _warn_of_scale(base, type(self).__name__)
-        names, support = self.classes_, base.transform(X)[None]
-        joined = None
+        support, old = base.transform(X)[None], None
         if self.include_base:
-            joined = fit_with_base(self, bank, base, method, support, labels)
-            self._join(joined)
-            fitted = joined.fitted
+            fitted, old = fit_with_base(self, bank, base, method, support, labels)
         else:
             seed = head_seed(self.random_state)
             fitted = fit_tasks(base, support, labels[None], method, n_classes=len(names), seeds=[seed])
-        self.power_, self.transform_ = base.transform.power, base.transform
-        self.support_, self.support_labels_ = X.copy(), names[labels]
-        self._keep(base, method, fitted, names, labels)
-        shots = np.bincount(labels)[labels].astype(support.dtype)[None]
-        self.own_parts_ = own_parts(base, support, shots, method)[0]
-        targets, _, shots = targets_of(support, labels[None], method, len(names))
-        self.own_share_ = own_shares(base, targets, shots, fitted.transfer.weights, method)[0]
-        self.known_ = self._describe_classes(bank, base, support, labels)
-        if joined is not None or bank.can_hold_out or bank.choices:
-            self._learn_thresholds(bank, support[0], settings, joined)
-
-    def _join(self, joined: Joined) -> None:
-        """Take over the base classes."""
-        self.classes_, self.is_new_ = joined.classes, joined.is_new
-        self.balance_, self.beside_, self.base_head_ = joined.balance, joined.beside, joined.base_head
-        self.probability_temperature_ = joined.temperature
-
-    def _keep(
-        self, base: PreparedBase, method: Method, fitted: FittedTasks, names: np.ndarray, labels: np.ndarray
-    ) -> None:
-        """Set the attributes that tell how the head was trained."""
         transfer, gaussians = fitted.transfer, fitted.gaussians
         self._set_converged(bool(fitted.converged[0]))
         self.coef_, self.intercept_ = fitted.theta[0, :, :-1], fitted.theta[0, :, -1]
-        self.transfer_weights_ = transfer.weights[0].T
-        self.target_labels_ = names[gaussians.labels[0]]
-        self.calibrated_means_ = gaussians.means[0]
-        self.learned_cost_ = transfer.cost[0]
-        self.plan_ = None if transfer.plan is None else transfer.plan[0]
+        self.power_, self.transform_ = base.transform.power, base.transform
+        self.support_, self.support_labels_ = X.copy(), names[labels]
+        self.transfer_weights_, self.target_labels_ = transfer.weights[0].T, names[gaussians.labels[0]]
+        self.learned_cost_, self.plan_ = transfer.cost[0], None if transfer.plan is None else transfer.plan[0]
         self.status_counts_ = count_statuses(transfer.statuses)
+        self.calibrated_means_, self.spectrum_ = gaussians.means[0], gaussians.spectrum(base)
         self.base_means_, self.base_names_ = base.means, base.names
         self.slopes_ = None if fitted.slopes is None else fitted.slopes[0]
-        self.spectrum_ = gaussians.spectrum(base)
 
-    def _describe_classes(
-        self, bank: BaseClasses, base: PreparedBase, support: np.ndarray, labels: np.ndarray
-    ) -> KnownClasses:
-        """Means and sizes of all classes, for outlier scores."""
-        means, sizes = (x[0] for x in class_targets(support, labels[None], int(labels.max()) + 1))
+        means, sizes = class_targets(support, labels[None], len(names))
+        shots = sizes[:, labels]
+        self.own_parts_ = own_parts(base, support, shots, method)[0]
+        targets = (means, sizes) if method.per == "class" else (support, shots)
+        self.own_share_ = own_shares(base, *targets, transfer.weights, method)[0]
+        self._describe_classes(bank, base, means[0], sizes[0])
+        if old is not None or bank.can_hold_out or bank.choices:
+            self._learn_thresholds(bank, base, support, labels, settings, old)
+
+    def _describe_classes(self, bank: BaseClasses, base: PreparedBase, means: np.ndarray, sizes: np.ndarray) -> None:
+        """Set means and sizes of all classes, for outlier scores, from those of the new ones."""
         if self.include_base:
             places = np.argsort(np.argsort(self.new_classes, kind="stable"))
             means = np.concatenate([base.means, means])[places]
             sizes = np.concatenate([bank.counts, sizes])[places]
         two, centre = two_covariances(base, *OUTLIER_SHRINKAGE), base.means.mean(axis=0)
-        return KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
+        self.known_ = KnownClasses(two, centre, means.astype(np.float64), sizes.astype(np.float64))
 
     def _learn_thresholds(
-        self, bank: BaseClasses, support: np.ndarray, settings: Mapping[str, Any], joined: Joined | None
+        self,
+        bank: BaseClasses,
+        base: PreparedBase,
+        support: np.ndarray,
+        labels: np.ndarray,
+        settings: Mapping[str, Any],
+        old: OldClasses | None,
     ) -> None:
         """Set the thresholds of outlier scores and the temperature of the probabilities."""
         assert self.known_ is not None
         confidence, is_new = self.learn_confidence(bank, settings), self.new_classes
-        shots, ways = self.known_.sizes[is_new], int(is_new.sum())
+        shots = self.known_.sizes[is_new]
         # The classes that the header names matter at one shot only: with several, the thresholds follow the support.
         self.seen_in_training_ = bank.seen_in_training is True or (bank.trained_on and bool(shots.min() == 1))
         if confidence is not None:
-            rows = evenly_spaced(len(support), SCORED_QUERIES)
-            labels = np.searchsorted(self.classes_, self.support_labels_[rows])
-            fits = self.known_.support_fits(support[rows], labels)
-            deviation = confidence.support_deviation(ways, fits, self.known_.sizes[labels])
-            of_base = None if joined is None else joined.scores_of_old(self.known_)
+            (deviation,) = confidence.support_deviations(base, support, labels[None])
+            of_base = None if old is None else scores_of_base(old, self.known_, is_new)
             self.support_deviation_ = deviation
             self.alarm_scores_ = confidence.thresholds(shots, deviation, is_new, of_base)
-            if joined is None:
-                self.probability_temperature_ = confidence.temperature(ways, float(shots.mean()), deviation)
+            if old is None:
+                self.probability_temperature_ = confidence.temperature(len(shots), float(shots.mean()), deviation)
         if not self.calibrate_probabilities:
             self.probability_temperature_ = 1.0
 
@@ -259,15 +242,11 @@ class CalibratedClassifier(FewShotClassifier):
         array (samples,)
             Labels.
         """
-        model = snapshot(self)
-        X = model._checked(X)
-        return model._answered(X, model._finite_logits(X), reject, unknown)
+        return snapshot(self)._answers(X, reject, unknown, batch=False)
 
     def predict_batch(self, X: Any, *, reject: float | None = None, unknown: Any = None) -> np.ndarray:
         """As ``predict``, for a batch of samples jointly; see ``predict_proba_batch``."""
-        model = snapshot(self)
-        X = model._checked(X)
-        return model._answered(X, model._solved(X).probabilities[0], reject, unknown)
+        return snapshot(self)._answers(X, reject, unknown, batch=True)
 
     def predict_proba_batch(self, X: Any) -> np.ndarray:
         """Probabilities (samples, classes) for a batch of samples jointly.
@@ -278,9 +257,8 @@ class CalibratedClassifier(FewShotClassifier):
         batch of one are those of ``predict_proba``.
         """
         model = snapshot(self)
-        return np.asarray(model._solved(model._checked(X)).probabilities[0])
+        return np.asarray(model._solved(*model._placed_and_logits(model._checked(X))).probabilities[0])
 
-    @NO_OVERFLOW_WARNINGS
     def answers(
         self, X: Any, reject: float | None = None, *, batch: bool = False
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
@@ -290,14 +268,10 @@ class CalibratedClassifier(FewShotClassifier):
         without base classes.
         """
         model = snapshot(self)
-        X = model._checked(X)
-        placed = model._in_space(X)
-        if batch:
-            probabilities = np.asarray(model._solved(X).probabilities[0])
-        else:
-            probabilities = model._probabilities(finite(placed @ model.coef_.T + model.intercept_, X))
+        placed, logits = model._placed_and_logits(model._checked(X))
+        probabilities = model._solved(placed, logits).probabilities[0] if batch else model._probabilities(logits)
         if model.base is None and reject is None:
-            return probabilities, None, np.zeros(len(X), dtype=bool)
+            return probabilities, None, np.zeros(len(placed), dtype=bool)
         scores, limits = model._outliers(placed, reject)
         return probabilities, scores, scores > limits
 
@@ -378,9 +352,9 @@ class CalibratedClassifier(FewShotClassifier):
         model, outliers = snapshot(self), None
         if X is not None:
             X = cast(model._validated(X), model.coef_.dtype)
-            model._finite_logits(X)
+            placed, _ = model._placed_and_logits(X)
             if reject is not None or model.base is not None:
-                outliers = model._outliers(model._in_space(X), reject)
+                outliers = model._outliers(placed, reject)
         return explain_model(model, X, names, queries=queries, outliers=outliers)
 
     def _in_space(self, X: np.ndarray) -> np.ndarray:
@@ -390,12 +364,21 @@ class CalibratedClassifier(FewShotClassifier):
     def _logits(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(self._in_space(X) @ self.coef_.T + self.intercept_)
 
-    def _answered(self, X: np.ndarray, evidence: np.ndarray, reject: float | None, unknown: Any) -> np.ndarray:
-        """The label of the most evidence (samples, N) for each checked sample, ``unknown`` for those rejected."""
+    @NO_OVERFLOW_WARNINGS
+    def _placed_and_logits(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Samples in the space of the model (samples, axes), and their logits, which are finite."""
+        placed = self._in_space(X)
+        return placed, finite(placed @ self.coef_.T + self.intercept_, X)
+
+    def _answers(self, X: Any, reject: float | None, unknown: Any, *, batch: bool) -> np.ndarray:
+        """The likeliest class of each sample, alone or jointly; ``unknown`` for those rejected."""
+        placed, evidence = self._placed_and_logits(self._checked(X))
+        if batch:
+            evidence = self._solved(placed, evidence).probabilities[0]
         answers = np.asarray(self.classes_[evidence.argmax(axis=1)])
         if reject is None:
             return answers
-        scores, limits = self._outliers(self._in_space(X), reject)
+        scores, limits = self._outliers(placed, reject)
         answers = answers.astype(object)
         for row in np.flatnonzero(scores > limits):
             answers[row] = unknown
@@ -411,12 +394,9 @@ class CalibratedClassifier(FewShotClassifier):
         """Outlier scores of samples in the space of the model, and the limits above which they are rejected."""
         detector = self.detector("has no outlier scores: pass base (in the shell --base)")
         if reject is not None:
-            if not (isinstance(reject, Real) and LEVELS[0] <= reject <= LEVELS[-1]):
-                raise ParameterError(
-                    f"reject must be a number from {LEVELS[0]} to {LEVELS[-1]} or None, got {reject!r}."
-                )
+            check_number("reject", reject, *LIMITS["reject"])
             if self.alarm_scores_ is None:
-                sampled = self.settings().get("head") == "sampled"
+                sampled = self.head == "sampled"
                 needs = "another head than 'sampled'" if sampled else "at least 20 base classes with 10 samples each"
                 raise ParameterError(
                     f"reject needs {needs}, on which thresholds are learned: fit with these, or choose a threshold for "
@@ -424,21 +404,19 @@ class CalibratedClassifier(FewShotClassifier):
                 )
         return detector.scores_and_limits(placed, reject)
 
-    def _solved(self, X: np.ndarray) -> BatchSolution:
-        """Joint inference over checked samples; a batch of one task."""
+    def _solved(self, placed: np.ndarray, logits: np.ndarray) -> BatchSolution:
+        """Joint inference over samples in the space of the model; a batch of one task."""
         detector = self.detector(
             "cannot predict a batch jointly: pass base (in the shell --base), or predict one by one"
         )
-        known, placed = detector.known, self._in_space(X).astype(np.float64)
-        logits = self._finite_logits(X).astype(np.float64) / self.probability_temperature_
-        means = known.means.copy()
-        for place, name in enumerate(self.classes_):
-            # One Gaussian or several for each new class, none for base classes.
-            of_class = self.target_labels_ == name
-            if of_class.any():
-                means[place] = self.calibrated_means_[of_class].mean(axis=0)
+        known, placed = detector.known, placed.astype(np.float64)
+        logits, means = logits.astype(np.float64) / self.probability_temperature_, known.means.copy()
+        # One Gaussian or several for each new class, none for base classes.
+        places = np.searchsorted(self.classes_, self.target_labels_)
+        for place in np.unique(places):
+            means[place] = self.calibrated_means_[places == place].mean(axis=0)
         arrays = (logits, placed, means, known.sizes, detector.weights(placed))
-        groups = [np.flatnonzero(some) for some in (~self.new_classes, self.new_classes) if some.any()]
+        groups = [np.flatnonzero(group) for group in (~self.new_classes, self.new_classes) if group.any()]
         return joint_inference(*(x[None] for x in arrays), ratio=float(known.two.ratios.mean()), groups=groups)
 
     # --- classes that come and go

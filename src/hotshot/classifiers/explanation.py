@@ -12,20 +12,15 @@ import numpy as np
 
 from hotshot.classifiers.suggestions import plain
 from hotshot.errors import InputError
-from hotshot.formatting import count, quoted, shortened, whole_percentage, with_interval
+from hotshot.formatting import count, printable, quoted, whole_percentage, with_interval
 from hotshot.method.heads.bound import symmetric_penalty
 from hotshot.model.attribution import TrainedOn
-from hotshot.notebook import BLUE, GREY, ORANGE, html_table
 from hotshot.transport.costs import cosine
 
 # Names and similarities of samples, by class.
 Stored = Mapping[Any, Sequence[tuple[str, float]]]
 # Largest number of examples and lenders in a sentence.
 NAMED_EXAMPLES, NAMED_LENDERS = 2, 3
-# The parts of a gap, as attributes of `Reason`, and their colours.
-PARTS = {"own": ("examples", BLUE), "lent": ("lent means", ORANGE), "rest": ("rest", GREY)}
-# Rows of a table, and the width of its longest bar in pixels.
-MOST_ROWS, BAR = 50, 90
 
 
 @dataclass(frozen=True)
@@ -130,21 +125,19 @@ class Reason:
         """
         query = f"Query {self.index}" if self.name is None else self.name
         likeliest = f"`{self.label}` (probability {whole_percentage(self.probability)})"
-        sentences = [f"{query}: {likeliest}."]
-        sentences += [self.outliers_in_words()] if self.limit is not None else []
+        sentences = [f"{query}: {'none of these' if self.rejected else likeliest}.", self.outliers_in_words()]
         if self.rejected:
-            sentences[0] = f"{query}: none of these."
             sentences.append(f"Among the known classes the likeliest is {likeliest}.")
-        own, of_rival = (self._closest(name, stored or {}) for name in (self.label, self.rival))
-        named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in own[:NAMED_EXAMPLES])
+        examples, of_rival = (self._closest(name, stored or {}) for name in (self.label, self.rival))
+        named = " and ".join(f"{name} (similarity {similarity:.2f})" for name, similarity in examples[:NAMED_EXAMPLES])
         missing = f"`{self.label}` is a base class, whose samples are not at hand."
-        sentences.append(f"Closest examples of `{self.label}`: {named}." if own else missing)
+        sentences.append(f"Closest examples of `{self.label}`: {named}." if examples else missing)
         second = f"Runner-up: `{self.rival}` ({whole_percentage(self.rival_probability)})"
         if self.rival == self.label:
             second = "There is no other class"
-        elif own and of_rival:
+        elif examples and of_rival:
             name, similarity = of_rival[0]
-            less = "less similar" if similarity < own[0][1] else "no less similar, but all examples count"
+            less = "less similar" if similarity < examples[0][1] else "no less similar, but all examples count"
             second = f"{second}, whose closest example, {name} (similarity {similarity:.2f}), is {less}"
         sentences.append(f"{second}.")
         lenders = sorted((x for x in self.lenders if x.weight > 0), key=lambda x: -x.weight)[:NAMED_LENDERS]
@@ -152,11 +145,12 @@ class Reason:
             named = _named_lenders((x.name, x.weight) for x in lenders)
             sentences.append(f"`{self.label}` borrows most from {named}.")
         if numbers and self.is_split:
-            parts = [f"{with_interval(self.own, signed=True)} from the examples of both classes"]
-            parts += [f"{with_interval(self.lent, signed=True)} from the lent means"] if self.lenders else []
-            parts += [f"{with_interval(self.rest, signed=True)} from the rest"]
-            sentences.append(f"The two logits differ by {self.gap:.2f}: {', '.join(parts)}.")
-        return " ".join(sentences)
+            parts = {"the examples of both classes": self.own, "the lent means": self.lent, "the rest": self.rest}
+            if not self.lenders:
+                del parts["the lent means"]
+            named = ", ".join(f"{with_interval(value, signed=True)} from {part}" for part, value in parts.items())
+            sentences.append(f"The two logits differ by {self.gap:.2f}: {named}.")
+        return " ".join(filter(None, sentences))
 
     def outliers_in_words(self) -> str:
         """Outlier score and limit in a sentence; empty without a limit."""
@@ -167,8 +161,8 @@ class Reason:
 
     def _closest(self, label: Any, stored: Stored) -> list[tuple[str, float]]:
         """Names and similarities of the samples of a class, the closest first."""
-        own = [(e.name, e.similarity) for e in self.examples if e.label == label]
-        return sorted(own or stored.get(label, ()), key=lambda pair: -pair[1])
+        examples = [(e.name, e.similarity) for e in self.examples if e.label == label]
+        return sorted(examples or stored.get(label, ()), key=lambda pair: -pair[1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -196,7 +190,7 @@ class Explanation:
         return "\n".join([loan.in_words() for loan in self.loans] + [r.in_words(numbers=numbers) for r in self.reasons])
 
     def _repr_html_(self) -> str:
-        return _as_html(self)
+        return "".join(f"<p>{escape(printable(line))}</p>" for line in self.in_words().splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """The explanation as dictionaries, lists, strings and numbers, for JSON."""
@@ -209,44 +203,6 @@ class Explanation:
 def _named_lenders(lenders: Iterable[tuple[Any, float]]) -> str:
     """Names and percentages, such as "``a`` 31%, ``b`` 12%"."""
     return ", ".join(f"`{name}` {whole_percentage(weight)}" for name, weight in lenders)
-
-
-def _as_html(explanation: Explanation) -> str:
-    """Two tables: the lenders of each class and, if there are queries, the parts of the gap of each."""
-    loans = [
-        [_name(loan.label if loan.name is None else f"{loan.label} ({loan.name})"),
-         escape(whole_percentage(loan.own_share)),
-         ", ".join(f"{_name(name)} {escape(whole_percentage(weight))}" for name, weight in loan.lenders[:3])]
-        for loan in explanation.loans[:MOST_ROWS]
-    ]  # fmt: skip
-    reasons = explanation.reasons[:MOST_ROWS]
-    largest = max((abs(getattr(reason, part)) for reason in reasons for part in PARTS), default=1.0)
-    rows = [
-        [str(r.index), f"{_name(r.label)} {escape(whole_percentage(r.probability))}",
-         f"{_name(r.rival)} {escape(whole_percentage(r.rival_probability))}", with_interval(r.gap)]
-        + [_bar(getattr(r, part), largest, colour, with_interval(getattr(r, part), signed=True))
-           for part, (_, colour) in PARTS.items()]
-        for r in reasons
-    ]  # fmt: skip
-    tables = html_table(["class", "own share of the mean", "largest lenders"], loans)
-    tables += html_table(["query", "class", "runner-up", "gap", *(name for name, _ in PARTS.values())], rows)
-    hidden = max(len(explanation.loans), len(explanation.reasons)) - MOST_ROWS
-    more = f"<p>The first {MOST_ROWS} rows of each table.</p>" if hidden > 0 else ""
-    return f"<div>{tables or escape(str(explanation))}{more}</div>"
-
-
-def _name(name: Any) -> str:
-    return escape(shortened(name))
-
-
-def _bar(value: float, largest: float, colour: str, text: str) -> str:
-    """A bar from the middle, to the right for a positive value and to the left for a negative one."""
-    width = round(BAR / 2 * min(abs(value) / (largest or 1), 1))
-    left = BAR // 2 - (width if value < 0 else 0)
-    return (
-        f"<span style='display:inline-block;width:{BAR}px'><span style='display:inline-block;height:0.7em;"
-        f"margin-left:{left}px;width:{width}px;background:{colour}'></span></span> {escape(text)}"
-    )
 
 
 def explain_model(
@@ -263,24 +219,24 @@ def explain_model(
     classes to compare with, by default the runner-up of each; ``outliers`` are scores and limits of the queries.
     """
     names = _checked_names(names, len(model.support_labels_), "names", "support sample")
-    if X is not None and queries is not None:
-        queries = _checked_names(queries, len(X), "queries", "query")
-    weights = model.transfer_weights_
-    orders = np.argsort(-weights, axis=1, kind="stable")
-    several = len(model.target_labels_) > len(np.unique(model.target_labels_))
+    per_sample = len(model.target_labels_) > len(np.unique(model.target_labels_))
     loans = tuple(
         Loan(
-            label=model.target_labels_[i],
-            sample=i if several else None,
-            name=names[i] if several else None,
+            label=label,
+            sample=i if per_sample else None,
+            name=names[i] if per_sample else None,
             own_share=float(model.own_share_[i]),
-            lenders=tuple((model.base_names_[b], float(row[b])) for b in orders[i] if row[b] > 0),
+            lenders=tuple(
+                (model.base_names_[b], float(weights[b])) for b in np.argsort(-weights, kind="stable") if weights[b] > 0
+            ),
         )
-        for i, row in enumerate(weights)
+        for i, (label, weights) in enumerate(zip(model.target_labels_, model.transfer_weights_, strict=True))
     )
-    return Explanation(
-        tuple(model.classes_), loans, () if X is None else _reasons(model, X, names, rivals, queries, outliers)
-    )
+    reasons: tuple[Reason, ...] = ()
+    if X is not None:
+        called = None if queries is None else _checked_names(queries, len(X), "queries", "query")
+        reasons = _reasons(model, X, names, rivals, called, outliers)
+    return Explanation(tuple(model.classes_), loans, reasons)
 
 
 def _checked_names(names: Sequence[str] | None, n_samples: int, parameter: str, what: str) -> list[str]:
@@ -299,59 +255,57 @@ def _reasons(
     X: np.ndarray,
     names: list[str],
     rivals: np.ndarray | None,
-    called: Sequence[str] | None,
+    called: list[str] | None,
     outliers: tuple[np.ndarray, np.ndarray] | None,
 ) -> tuple[Reason, ...]:
     classes, labels = model.classes_, np.searchsorted(model.classes_, model.support_labels_)
     logits = model._logits(X).astype(np.float64)
     probabilities = model._probabilities(logits)
-    ranks = np.argsort(-probabilities, axis=1, kind="stable")
     queries, support = (model.transform_(x).astype(np.float64) for x in (X, model.support_))
     similarity = 1 - cosine(queries, support)
-    is_new = model.new_classes
-    # Indices of the classes in the new classes.
-    places = np.where(is_new, np.cumsum(is_new) - 1, -1)
+    # The place of each class among the new ones.
+    places = np.where(model.new_classes, np.cumsum(model.new_classes) - 1, -1)
     trained = _trained_on(model, support, places)
     # (N, B): the mean over the support samples where each has its own transfer weights.
-    lent = [model.transfer_weights_[model.target_labels_ == c] for c in classes]
-    weights = np.stack([w.mean(axis=0) if len(w) else np.zeros(w.shape[1]) for w in lent])
+    weights = np.zeros((len(classes), len(model.base_names_)))
+    for name in np.unique(model.target_labels_):
+        weights[classes == name] = model.transfer_weights_[model.target_labels_ == name].mean(axis=0)
 
     reasons = []
-    for i, first in enumerate(ranks[:, 0]):
+    for i, ranks in enumerate(np.argsort(-probabilities, axis=1, kind="stable")):
         # The only class has no runner-up but itself.
-        second = ranks[i, :2][-1] if rivals is None else rivals[i]
-        samples, lenders = np.zeros(len(labels)), np.zeros(weights.shape[1])
+        first, second = ranks[0], ranks[:2][-1] if rivals is None else rivals[i]
+        samples, lent = np.zeros(len(labels)), np.zeros(len(model.base_names_))
         if trained is not None:
-            samples, lenders = trained.split(queries[i], places[first], places[second])
+            samples, lent = trained.split(queries[i], places[first], places[second])
         gap = float(logits[i, first] - logits[i, second])
-        examples = [
+        examples = tuple(
             Example(int(j), names[j], classes[labels[j]], float(similarity[i, j]), float(samples[j]))
             for j in np.argsort(-samples, kind="stable")
             if labels[j] in (first, second)
-        ]
-        lending = [
-            Lender(model.base_names_[b], *map(float, (weights[first, b], weights[second, b], lenders[b])))
-            for b in np.argsort(-lenders, kind="stable")
-            if weights[first, b] > 0 or weights[second, b] > 0
-        ]
-        score, limit = (None, None) if outliers is None else (float(own[i]) for own in outliers)
-        reasons.append(
-            Reason(
-                index=i,
-                name=None if called is None else called[i],
-                label=classes[first],
-                probability=float(probabilities[i, first]),
-                rival=classes[second],
-                rival_probability=float(probabilities[i, second]),
-                gap=gap,
-                rest=gap - sum(e.contribution for e in examples) - sum(x.contribution for x in lending),
-                examples=tuple(examples),
-                lenders=tuple(lending),
-                is_split=trained is not None and max(places[first], places[second]) >= 0,
-                outlier_score=score,
-                limit=limit if limit is not None and isfinite(limit) else None,
-            )
         )
+        lenders = tuple(
+            Lender(model.base_names_[b], float(weights[first, b]), float(weights[second, b]), float(lent[b]))
+            for b in np.argsort(-lent, kind="stable")
+            if weights[first, b] > 0 or weights[second, b] > 0
+        )
+        score, limit = (None, None) if outliers is None else (float(values[i]) for values in outliers)
+        reason = Reason(
+            index=i,
+            name=None if called is None else called[i],
+            label=classes[first],
+            probability=float(probabilities[i, first]),
+            rival=classes[second],
+            rival_probability=float(probabilities[i, second]),
+            gap=gap,
+            rest=gap - sum(e.contribution for e in examples) - sum(x.contribution for x in lenders),
+            examples=examples,
+            lenders=lenders,
+            is_split=trained is not None and max(places[first], places[second]) >= 0,
+            outlier_score=score,
+            limit=limit if limit is not None and isfinite(limit) else None,
+        )
+        reasons.append(reason)
     return tuple(reasons)
 
 
@@ -365,7 +319,8 @@ def _trained_on(model: Any, support: np.ndarray, places: np.ndarray) -> TrainedO
         np.array(getattr(model, name), dtype=np.float64, order="C") for name in names
     )
     labels, mean_labels = (
-        places[np.searchsorted(model.classes_, own)] for own in (model.support_labels_, model.target_labels_)
+        places[np.searchsorted(model.classes_, of_points)]
+        for of_points in (model.support_labels_, model.target_labels_)
     )
     beside = np.zeros(slopes.shape[1]) if model.beside_ is None else model.beside_
     C = symmetric_penalty(model.C, len(model.classes_))

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from hotshot.classifiers.calibrated import CalibratedClassifier
-from hotshot.classifiers.confidence import LEVELS
+from hotshot.classifiers.held_out import LEVELS
 from hotshot.errors import InputError, ParameterError, RunError
 from hotshot.files.atomic import replace_file
 from hotshot.files.objects import to_json

@@ -25,8 +25,7 @@ from hotshot.classifiers.classifier import (
     chosen,
     parameter,
 )
-from hotshot.classifiers.confidence import CONFIDENCE, confidence_on
-from hotshot.classifiers.held_out import description
+from hotshot.classifiers.held_out import CONFIDENCE, confidence_on, description
 from hotshot.errors import InputError, ParameterError
 from hotshot.files.atomic import write_json
 from hotshot.files.objects import read_object

@@ -1,7 +1,8 @@
-"""Base classes in the predictions of a calibrated classifier: their rows of the head, and the balance with new ones."""
+"""What is in no new class: base classes that are predicted too, and samples that fit no class at all."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,73 +10,98 @@ import numpy as np
 
 from hotshot.arrays import array_hash, evenly_spaced
 from hotshot.bank import BaseClasses, PreparedBase
-from hotshot.classifiers.confidence import LEVELS, SCORED_QUERIES, fit_temperature
+from hotshot.classifiers.held_out import LEVELS, MOST_DEVIATIONS, SCORED_QUERIES, fit_temperature
 from hotshot.classifiers.rival import require_samples
-from hotshot.errors import ParameterError
+from hotshot.errors import OpenWorldWarning, ParameterError
 from hotshot.method import Method
 from hotshot.method.heads.joint import OldClasses, balance, logits, train_new, train_old
 from hotshot.method.hot import FittedTasks, calibrate_tasks
 from hotshot.model.two_covariances import KnownClasses
 
+# Samples that fit worse than all but this share of the samples of the classes count less, down to nothing.
+DOUBTFUL = 0.05
+
 
 @dataclass(frozen=True)
-class Joined:
-    """A head of base and new classes (N in all), sorted.
+class OutlierDetector:
+    """What a fitted model knows of its classes, to tell samples that fit none of them.
 
-    Attributes
-    ----------
-    classes, is_new : arrays (N,)
-    fitted : FittedTasks
-        The head, as of a batch of one, with the transfer and the Gaussians of the new classes.
-    balance : float
-        What is added to the intercepts of new classes.
-    beside : array (new classes,)
-        Slopes of their Gaussians in the logits of base classes, for explanations.
-    base_head : array (2,)
-        The parameters that the rows of base classes depend on.
-    temperature : float
-        Of the probabilities.
-    old : OldClasses
+    ``thresholds`` (N, levels) are the ratios of ``known`` below which samples fit no class, if they were learned;
+    ``deviation`` and ``seen_in_training`` tell how far they can be trusted.
     """
 
-    classes: np.ndarray
-    is_new: np.ndarray
-    fitted: FittedTasks
-    balance: float
-    beside: np.ndarray
-    base_head: np.ndarray
-    temperature: float
-    old: OldClasses
+    known: KnownClasses
+    thresholds: np.ndarray | None
+    deviation: float
+    seen_in_training: bool
 
-    def scores_of_old(self, known: KnownClasses) -> np.ndarray:
-        """Quantiles (levels,) of the largest ratio of held-out samples of base classes."""
-        some = evenly_spaced(len(self.old.held_out), SCORED_QUERIES)
-        held_out, places = self.old.held_out[some], np.flatnonzero(~self.is_new)[self.old.labels[some]]
-        ratios = known.ratios(held_out)
-        # The mean of a class includes its held-out samples: each is left out for its own score.
-        ratios[np.arange(len(ratios)), places] = known.support_fits(held_out, places)
-        return np.asarray(np.quantile(ratios.max(axis=1), LEVELS))
+    def scores_and_limits(self, placed: np.ndarray, reject: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """Outlier scores (n,) of samples in the space of the model, and the limits above which they are rejected."""
+        best, fit = self.known.best(placed)
+        if reject is None or self.thresholds is None:
+            return -fit, np.full(len(fit), np.inf)
+        self._warn_of_false_alarms(reject)
+        return -fit, -self._at_level(reject)[best]
+
+    def fits_no_class(self, placed: np.ndarray, level: float) -> np.ndarray:
+        """Whether samples fit no class, with this share of false alarms; none does where nothing was learned."""
+        if self.thresholds is None:
+            return np.zeros(len(placed), dtype=bool)
+        best, fit = self.known.best(placed)
+        return np.asarray(fit < np.minimum(self._at_level(level)[best], 0))
+
+    def weights(self, placed: np.ndarray) -> np.ndarray:
+        """Weights of samples, 0 to 1: less than 1 if few samples of a class fit worse."""
+        if self.thresholds is None:
+            return np.ones(len(placed))
+        best, fit = self.known.best(placed)
+        levels = np.array([level for level in LEVELS if level <= DOUBTFUL])
+        weights = (levels - levels[0]) / (levels[-1] - levels[0])
+        scores = self.thresholds[:, : len(levels)]
+        return np.array([np.interp(x, scores[place], weights) for x, place in zip(fit, best, strict=True)])
+
+    def _at_level(self, level: float) -> np.ndarray:
+        assert self.thresholds is not None
+        return np.array([np.interp(level, LEVELS, scores) for scores in self.thresholds])
+
+    def _warn_of_false_alarms(self, reject: float) -> None:
+        """Warn if new classes are so unlike base classes that the share of false alarms is uncertain."""
+        if self.seen_in_training:
+            reason = "The extractor was trained on the base classes, which makes them easier than new classes"
+        elif self.deviation < -MOST_DEVIATIONS:
+            reason = (
+                f"The support differs from that of held-out base classes by {-self.deviation:.1f} standard deviations"
+            )
+        else:
+            return
+        warnings.warn(
+            f"{reason}: the share of rejected samples of new classes may be far from {reject:g}.",
+            OpenWorldWarning,
+            stacklevel=6,
+        )
 
 
 def fit_with_base(
     model: Any, bank: BaseClasses, base: PreparedBase, method: Method, support: np.ndarray, labels: np.ndarray
-) -> Joined:
-    """Rows of base and new classes for a classifier whose ``classes_`` are new; support (1, S, V), labels (S,).
+) -> tuple[FittedTasks, OldClasses]:
+    """Make a classifier of new classes predict base classes too; support (1, S, V) and labels (S,) of new classes.
 
-    The classifier may have grown from one before, whose rows are the start or, of base classes, stay.
+    It sets ``classes_`` and what tells old and new ones apart, and returns the head of all classes, as of a batch of
+    one, and the classifier of the base classes. A model that has grown gives its rows: those of new classes are the
+    start, those of base classes stay.
     """
     require_samples(bank)
     if method.head != "bound" or not model.power_on_base or (method.alpha and method.alpha_rule != "diagonal"):
         raise ParameterError(
             "include_base needs head='bound', power_on_base=True and alpha=0: leave these at their defaults."
         )
-    names = model.classes_
-    transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(names))
-    base_head = np.array([float(method.n_generated), float(method.C)])
-    old, start = _old_classes(model._before, bank, base, method, base_head), None
-    if rows := _rows_before(model._before, bank, is_new=True):
+    new_names = model.classes_
+    transfer, gaussians = calibrate_tasks(base, support, labels[None], method, n_classes=len(new_names))
+    model.base_head_ = np.array([float(method.n_generated), float(method.C)])
+    old, start = _old_classes(model, bank, base, method), None
+    if rows := _rows_before(model, bank, is_new=True):
         nothing = np.zeros(old.theta.shape[1], dtype=support.dtype)
-        start = np.stack([rows.get(name, nothing) for name in names.tolist()])
+        start = np.stack([rows.get(name, nothing) for name in new_names.tolist()])
     new = train_new(base, old, gaussians, support[0], labels, method, start)
     # What new classes take from old ones is measured on samples that no row was trained on.
     apart, new_apart = old.without_held_out or old, new
@@ -83,29 +109,40 @@ def fit_with_base(
         new_apart = train_new(base, apart, gaussians, support[0], labels, method, new.theta)
     rows_apart = _shifted(new_apart.theta, new_apart.shift)
     further = balance(apart, rows_apart, model.base_loss, underrated=bank.seen_in_training is True)
-    temperature = _temperature(apart, _shifted(rows_apart, further)) if len(apart.held_out) else 1.0
-    shift = new.shift + further
-    all_names = np.concatenate([bank.names, names])
-    order = np.argsort(all_names, kind="stable")
-    theta = np.concatenate([old.theta, _shifted(new.theta, shift)])[order]
-    fitted = FittedTasks(theta[None], np.array([new.converged]), new.slopes[None], transfer, gaussians)
-    is_new = order >= len(bank.names)
-    return Joined(all_names[order], is_new, fitted, shift, new.beside, base_head, temperature, old)
+    if len(apart.held_out):
+        model.probability_temperature_ = _temperature(apart, _shifted(rows_apart, further))
+    model.balance_, model.beside_ = new.shift + further, new.beside
+    names = np.concatenate([bank.names, new_names])
+    order = np.argsort(names, kind="stable")
+    model.classes_, model.is_new_ = names[order], order >= len(bank.names)
+    theta = np.concatenate([old.theta, _shifted(new.theta, model.balance_)])[order]
+    return FittedTasks(theta[None], np.array([new.converged]), new.slopes[None], transfer, gaussians), old
 
 
-def _old_classes(before: Any, bank: BaseClasses, base: PreparedBase, method: Method, head: np.ndarray) -> OldClasses:
+def scores_of_base(old: OldClasses, known: KnownClasses, is_new: np.ndarray) -> np.ndarray:
+    """Quantiles (levels,) of the largest ratio of held-out samples of base classes."""
+    rows = evenly_spaced(len(old.held_out), SCORED_QUERIES)
+    held_out, places = old.held_out[rows], np.flatnonzero(~is_new)[old.labels[rows]]
+    ratios = known.ratios(held_out)
+    # The mean of a class includes its held-out samples: each is left out for its own score.
+    ratios[np.arange(len(ratios)), places] = known.support_fits(held_out, places)
+    return np.asarray(np.quantile(ratios.max(axis=1), LEVELS))
+
+
+def _old_classes(model: Any, bank: BaseClasses, base: PreparedBase, method: Method) -> OldClasses:
     """The classifier of the base classes in this space, trained once and kept with the bank.
 
     A loaded model has its rows already, unless its parameters have changed since.
     """
     trained: dict[tuple[Any, ...], OldClasses] = base.__dict__.setdefault("_old_classes", {})
-    key, rows, by_name = tuple(head.tolist()), None, _rows_before(before, bank, is_new=False)
+    key, rows, before = tuple(model.base_head_.tolist()), None, model._before
+    rows_by_name = _rows_before(model, bank, is_new=False)
     if (
-        by_name.keys() == set(bank.names.tolist())
-        and np.array_equal(before.base_head_, head)
+        rows_by_name.keys() == set(bank.names.tolist())
+        and np.array_equal(before.base_head_, model.base_head_)
         and base.transform.same_as(before.transform_)
     ):
-        rows = np.stack([by_name[name] for name in bank.names.tolist()])
+        rows = np.stack([rows_by_name[name] for name in bank.names.tolist()])
     if rows is not None and key not in trained:
         # Rows from a file are used only by the model of that file.
         key = *key, array_hash(rows)
@@ -114,14 +151,15 @@ def _old_classes(before: Any, bank: BaseClasses, base: PreparedBase, method: Met
     return trained[key]
 
 
-def _rows_before(before: Any, bank: BaseClasses, is_new: bool) -> dict[Any, np.ndarray]:
+def _rows_before(model: Any, bank: BaseClasses, is_new: bool) -> dict[Any, np.ndarray]:
     """Rows of new classes, or of base classes, by class, of the model before it grew; none if its bank grew."""
+    before = model._before
     if before is None or before.is_new_ is None or before.base.fingerprint != bank.fingerprint:
         return {}
     rows = np.concatenate([before.coef_, before.intercept_[:, None]], axis=1)
     rows[before.is_new_, -1] -= before.balance_
-    some = before.is_new_ == is_new
-    return dict(zip(before.classes_[some].tolist(), rows[some], strict=True))
+    of_kind = before.is_new_ == is_new
+    return dict(zip(before.classes_[of_kind].tolist(), rows[of_kind], strict=True))
 
 
 def _shifted(rows: np.ndarray, shift: float) -> np.ndarray:
@@ -133,6 +171,6 @@ def _shifted(rows: np.ndarray, shift: float) -> np.ndarray:
 
 def _temperature(old: OldClasses, new: np.ndarray) -> float:
     """The temperature of a model with these new rows (N, V + 1), from held-out samples of base classes."""
-    some = evenly_spaced(len(old.held_out), SCORED_QUERIES)
-    margins = np.concatenate([old.held_out_logits[some], logits(new, old.held_out[some])], axis=1).astype(np.float64)
-    return fit_temperature(margins - margins[np.arange(len(some)), old.labels[some]][:, None])
+    rows = evenly_spaced(len(old.held_out), SCORED_QUERIES)
+    margins = np.concatenate([old.held_out_logits[rows], logits(new, old.held_out[rows])], axis=1).astype(np.float64)
+    return fit_temperature(margins - margins[np.arange(len(rows)), old.labels[rows]][:, None])
